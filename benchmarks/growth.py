@@ -37,7 +37,7 @@ from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.instrumentation.span_processor import AgentEvalSpanProcessor
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.views import Filter, Summer, Views
-from otel_agenteval.outlets.store.writer import Retention, ScoreStore
+from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 from otel_agenteval.spans.record import LogPart, SpanEvent, SpanRecord, join_logs
 from otel_agenteval.turns.duplicates import Duplicates
 from otel_agenteval.turns.recordings import turns_of
@@ -767,7 +767,7 @@ def stored_turns(n: int) -> Callable[[], None]:
         store = ScoreStore(path, Retention(1e9, 1 << 40))
         for first in range(0, n, 20):
             batch = rows[first : first + 20]
-            store.write([turn for turn, _ in batch], [score for _, scores in batch for score in scores])
+            store.write(Rows([turn for turn, _ in batch], [score for _, scores in batch for score in scores]))
         store.close()
         summer, start, listed = Summer(path, lambda: NOW + 7_200), None, 0
         while summer.sum_one():

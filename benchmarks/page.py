@@ -98,14 +98,14 @@ def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, 
 
 def written(path: Path) -> dict[str, float]:
     """µs of the processor for a turn with its scores, in batches as an outlet gets them."""
-    from otel_agenteval.outlets.store.writer import Retention, ScoreStore
+    from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 
     rows = list(turns(WRITTEN))
     store = ScoreStore(path, Retention(1e9, 1 << 40))
     start = time.process_time()
     for first in range(0, len(rows), 20):
         batch = rows[first : first + 20]
-        store.write([turn for turn, _ in batch], [score for _, scores in batch for score in scores])
+        store.write(Rows([turn for turn, _ in batch], [score for _, scores in batch for score in scores]))
     taken = time.process_time() - start
     store.close()
     return {"us": taken / len(rows) * 1e6}

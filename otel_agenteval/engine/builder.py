@@ -145,7 +145,7 @@ def engine_from(
 
         judging = judging_from(
             config, metrics.of_turns, metrics.of_conversations, telemetry, lambda turns, size: worker.put(JudgedTurns(turns, size), size),
-            errors.report, clock, shedding, outlets.note_outcome,
+            errors.report, clock, shedding, outlets.record_outcome,
         )  # fmt: skip
 
     assembler = Assembler(limits_of(config, decision_delay), role_of_span, waited)

@@ -244,7 +244,7 @@ class Pipeline:
             elif scored.is_feedback:
                 self.outcomes.add(scored.turn.turn_id, scored.scores)
             elif self.judging is not None:
-                self.judging.sample.add(scored)
+                self.judging.sample.record_scores(scored)
             if self.conversations is not None and not scored.conversation:
                 self.conversations.note(conversation_of(scored.turn), scored.turn.turn_id, signals_in(scored.scores))
 

@@ -74,7 +74,7 @@ class Chooser:
         """Yield the choice for each metric and composite, and remember their chances."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
-        known, now, proxies = self._known(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
+        known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
         chances = {}
         for metric in (*self._metrics.judged[whole], *self._metrics.composites[whole]):
             key = self._metrics.key(metric, conversation=whole)
@@ -87,7 +87,7 @@ class Chooser:
                     else:
                         is_certain = self._is_certain_now(metric, key, before, scored, known)
                         chances[key] = _CERTAIN if is_certain else before
-                    self._sample.see(metric.name, key, scored, proxies)
+                    self._sample.record_turn(metric.name, key, scored, proxies)
             except Exception as error:
                 self._failed("judging", error)
                 excluded = NoScore.error(type(error).__name__)
@@ -100,7 +100,7 @@ class Chooser:
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
-        known, place = self._known(scored), self.position(scored)
+        known, place = self._known_of(scored), self.position(scored)
         for metric in self._metrics.judged[False]:
             if self._excluded(metric, scored) is not None or metric.not_applicable(turn) is not None:
                 continue
@@ -132,7 +132,7 @@ class Chooser:
             self._sample.make_certain(metric.name, key, scored)
         return True
 
-    def _known(self, scored: ScoredTurn) -> Known:
+    def _known_of(self, scored: ScoredTurn) -> Known:
         compared: Mapping[str, object] = {}
         if self._metrics.compare and not scored.conversation:
             try:

@@ -52,10 +52,10 @@ def judging_from(
     failed: Callable[[str, BaseException], None],
     clock: Clock,
     shedding: Shedding,
-    note_outcome: Callable[[str, str, str], None] | None = None,
+    record_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
     """Return the configured dispatcher. ``put`` passes a score of a size to the worker, or returns False if its queue is full.
-    ``note_outcome`` is called on any thread with turn id, metric and outcome.
+    ``record_outcome`` is called on any thread with turn id, metric and outcome.
     """
     wanted = config.judge
     for name, path, schema, consequence in (
@@ -66,14 +66,15 @@ def judging_from(
             warn_of_fault(config.where(("judge", name, "path")), path, schema.fault_of, consequence)
     metrics = JudgedMetrics(config, of_turns, of_conversations)
     _refuse_bounds(config, {one.name for some in (*metrics.judged.values(), *metrics.inner.values()) for one in some})
-    leases = _leases(config, clock, failed)
+    longest = max(_LEASES * wanted.queue.lease, 2 * max(wanted.deadline, config.embedder.deadline))
+    leases = HeldLeases(queue_from(wanted.queue, clock, failed), wanted.queue.lease, longest, clock, failed)
     if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
         _log.warning(
             "judge.budget limits this process only, and starts unused after a restart. To share and keep it, set judge.queue to "
             "{backend: sqlite, path: FILE}"
         )
     budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
-    outcomes = Outcomes(telemetry, note_outcome)
+    outcomes = Outcomes(telemetry, record_outcome)
     calibration, corrected = config.statistics.calibration, None
     if calibration is not None:
         confusions = read_calibration(calibration, config.where(("statistics", "calibration")))
@@ -96,13 +97,6 @@ def judging_from(
     return Dispatcher(
         planner, runner, leases, outcomes, lambda verdict: put(verdict.turns(), SCORE_BYTES), failed, options, clock
     )
-
-
-def _leases(config: Config, clock: Clock, failed: Callable[[str, BaseException], None]) -> HeldLeases:
-    wanted = config.judge.queue
-    queue = queue_from(wanted, clock, failed)
-    longest = max(_LEASES * wanted.lease, 2 * max(config.judge.deadline, config.embedder.deadline))
-    return HeldLeases(queue, wanted.lease, longest, clock, failed)
 
 
 def _watch(telemetry: Telemetry, queue: JobQueue, budget: JudgeBudget) -> None:

@@ -52,7 +52,7 @@ class FollowUps:
             chance = cascade.chance(waiting.chance, payload.chance, scored.turn, score)
             if payload.position < chance.probability:
                 judge.append(replace(waiting, chance=chance, decided=Decision(score.metric, score.value)))
-                self._sample.choose(metric.name, waiting.key, scored, chance)
+                self._sample.record_choice(metric.name, waiting.key, scored, chance)
             else:
                 outcome = NoScore.sampled_out(chance.probability, f" after {score.metric}: {value}")
                 passed_on = outcome.passed_on_by(metric.name)
@@ -116,5 +116,5 @@ class FollowUps:
             return None
         found = scored_or_not(made, scored, self._content.exported(scored.turn), called_model=True)
         if isinstance(found, ScoredTurn) or payload.position < made.chance.probability:
-            self._sample.choose(metric.name, waiting.key, scored, made.chance)
+            self._sample.record_choice(metric.name, waiting.key, scored, made.chance)
         return found

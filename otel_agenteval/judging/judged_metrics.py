@@ -55,10 +55,10 @@ class JudgedMetrics:
 
     def by_key(self, key: str) -> BoundMetric | None:
         """Return a job's metric, maybe in a later version, or None if this process never had it."""
-        return self._by_key.get(self._known(key))
+        return self._by_key.get(self._current_key(key))
 
     def rule(self, key: str) -> SamplingRule:
-        return self._rules[self._known(key)]
+        return self._rules[self._current_key(key)]
 
-    def _known(self, key: str) -> str:
+    def _current_key(self, key: str) -> str:
         return key if key in self._by_key else self._newest.get(key.rpartition(" ")[0], key)

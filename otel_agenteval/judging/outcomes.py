@@ -58,11 +58,11 @@ def outcome_of(score: Score) -> str:
 
 
 class Outcomes:
-    """Outcomes of judged metrics. Thread-safe. ``note`` is called on any thread."""
+    """Outcomes of judged metrics. Thread-safe. ``record`` is called on any thread."""
 
-    def __init__(self, telemetry: Telemetry, note: Callable[[str, str, str], None] | None = None) -> None:
+    def __init__(self, telemetry: Telemetry, record: Callable[[str, str, str], None] | None = None) -> None:
         self._telemetry = telemetry
-        self._note = note
+        self._record = record
         self.reset()
         forks.in_child(self.reset)
 
@@ -75,8 +75,8 @@ class Outcomes:
             return dict(self._recent.get(turn_id, {}))
 
     def report(self, turn_id: str, metric: str, outcome: str) -> None:
-        if self._note is not None:
-            self._note(turn_id, metric, outcome)
+        if self._record is not None:
+            self._record(turn_id, metric, outcome)
         with self._lock:
             self._recent.setdefault(turn_id, {})[metric] = outcome
             if len(self._recent) > _REMEMBERED:

@@ -78,7 +78,7 @@ class _Draft:
         self._planner = planner
         self._metrics, self._outcomes, self._content = planner.metrics, planner.outcomes, planner.content
         self._scored = scored
-        self._whole = scored.conversation
+        self._is_conversation = scored.conversation
         self._can_ask = can_ask
         self._position = planner.chooser.position(scored)
         self._chosen: list[BoundMetric] = []
@@ -111,7 +111,7 @@ class _Draft:
             self._end(key, metric.name, NoScore.error(type(error).__name__))
 
     def _key(self, metric: BoundMetric) -> str:
-        return self._metrics.key(metric, conversation=self._whole)
+        return self._metrics.key(metric, conversation=self._is_conversation)
 
     def _end(self, key: str, name: str, outcome: NoScore, chance: Chance = NEVER) -> None:
         if not is_inner(key):
@@ -125,7 +125,7 @@ class _Draft:
 
     def _remember(self, key: str, score: Score, chance: Chance) -> None:
         """Keep an outcome for composites, if any are configured."""
-        if self._metrics.composites[self._whole]:
+        if self._metrics.composites[self._is_conversation]:
             self._known[unmarked(key)] = InnerOutcome(self._content.score(score, self._scored), chance)
 
     # --- metrics
@@ -134,7 +134,7 @@ class _Draft:
         first: list[BoundMetric] = []
         for metric in self._chosen:
             cascade = self._metrics.rule(self._key(metric)).cascade
-            others = self._metrics.judged[self._whole]
+            others = self._metrics.judged[self._is_conversation]
             before = cascade and next((other for other in others if other.name == cascade.after), None)
             if before is None or self._chances[self._key(metric)].by == "rule" or not self._can_ask(metric):
                 first.append(metric)
@@ -161,7 +161,7 @@ class _Draft:
                     now = self._planner.clock.time_ns() / 1e9
                     payload = Payload.for_metric(metric, scored, chance, self._position, now, self._body, key)
                     self.calls.append((replace(payload, decided=decision, then=self._take_waiting(key)), metric))
-                    self._planner.sample.choose(metric.name, key, scored, chance)
+                    self._planner.sample.record_choice(metric.name, key, scored, chance)
                     return
                 self._skip(key, score, chance)
             else:
@@ -175,10 +175,10 @@ class _Draft:
             return
         first = chance if can_ask else Chance(1.0, "")
         for waiting in self._dependents.pop(key, ()):
-            its = self._key(waiting)
-            cascade = self._metrics.rule(its).cascade
+            its_key = self._key(waiting)
+            cascade = self._metrics.rule(its_key).cascade
             if cascade is not None:
-                its_chance = cascade.chance(self._chances[its], first, scored.turn, score)
+                its_chance = cascade.chance(self._chances[its_key], first, scored.turn, score)
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
@@ -188,14 +188,14 @@ class _Draft:
             return False
         if shed:
             if drawn:
-                self._planner.sample.choose(metric.name, key, self._scored, chance)
-            outcome = outcome_after = NoScore.dropped(SHED)
+                self._planner.sample.record_choice(metric.name, key, self._scored, chance)
+            outcome = dependents_outcome = NoScore.dropped(SHED)
         else:
             outcome = NoScore.sampled_out(chance.probability)
-            outcome_after = outcome.passed_on_by(metric.name)
+            dependents_outcome = outcome.passed_on_by(metric.name)
         self._end(key, metric.name, outcome, chance)
         for one in flattened(self._take_waiting(key)):
-            self._end(one.key, one.metric, outcome_after, one.chance if shed else chance)
+            self._end(one.key, one.metric, dependents_outcome, one.chance if shed else chance)
         return True
 
     def _answer(self, metric: BoundMetric, chance: Chance, decision: Decision | None, score: Score) -> None:
@@ -219,8 +219,8 @@ class _Draft:
     def _take_waiting(self, key: str) -> tuple[Waiting, ...]:
         found = []
         for metric in self._dependents.pop(key, ()):
-            its = self._key(metric)
-            found.append(Waiting(its, metric.name, self._chances[its], self._take_waiting(its)))
+            its_key = self._key(metric)
+            found.append(Waiting(its_key, metric.name, self._chances[its_key], self._take_waiting(its_key)))
         return tuple(found)
 
     # --- composites
@@ -235,7 +235,7 @@ class _Draft:
                 else:
                     self._end(key, metric.name, NoScore.sampled_out(own.probability), own)
             needed = {leaf.key for metric, _ in drawn if self._can_be_made(metric) for leaf in leaves(metric)}
-            for metric in self._metrics.inner[self._whole]:
+            for metric in self._metrics.inner[self._is_conversation]:
                 if metric.key in needed:  # judged only as a part of these composites
                     chances = [
                         own for one, own in self._composites.values() if any(leaf.key == metric.key for leaf in leaves(one))
@@ -248,21 +248,21 @@ class _Draft:
                 self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
     def _can_be_made(self, composite: BoundMetric) -> bool:
-        return can_be_made(composite, self._known, conversation=self._whole)
+        return can_be_made(composite, self._known, conversation=self._is_conversation)
 
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
         """Record a composite that doesn't wait for a judge. Return False if it waits."""
-        scored, whole = self._scored, self._whole
+        scored, conversation = self._scored, self._is_conversation
         for leaf in leaves(metric):
-            key = key_of(leaf, conversation=whole)
+            key = key_of(leaf, conversation=conversation)
             if leaf.metric.kind == "code" and key not in self._known:
                 there = next((score for score in scored.scores if score.facts.identity == leaf._facts.identity), None)
                 score = score_one(leaf, scored.turn, scored.sources) if there is None else there
                 self._known[key] = InnerOutcome(self._content.score(score, scored), ALWAYS)
         if not self._can_be_made(metric):
-            found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._known, conversation=whole))
+            found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._known, conversation=conversation))
         else:
-            made = result_of(metric, own, self._known, conversation=whole)
+            made = result_of(metric, own, self._known, conversation=conversation)
             if made is None:
                 return False
             found = scored_or_not(made, scored, self._content.exported(scored.turn, scored.redactor), called_model=False)
@@ -275,10 +275,10 @@ class _Draft:
 
     def _gather(self, waiting: Sequence[_Composite]) -> None:
         """Chain the jobs that composites wait for, so that the last job has all outcomes."""
-        whole, chained = self._whole, set()
+        conversation, chained = self._is_conversation, set()
         groups = []
         for metric, own in waiting:
-            keys = {key_of(leaf, conversation=whole) for leaf in leaves(metric)}
+            keys = {key_of(leaf, conversation=conversation) for leaf in leaves(metric)}
             calls = {
                 number
                 for number, (payload, _) in enumerate(self.calls)
@@ -290,7 +290,7 @@ class _Draft:
             chained.update(others)
             payload, metric = self.calls[first]
             after = [self.calls[other][0] for other in others]
-            keys = {key_of(part, conversation=whole) for one, _ in group.composites for part in parts(one)}
+            keys = {key_of(part, conversation=conversation) for one, _ in group.composites for part in parts(one)}
             gathering = Gathering(
                 [Waiting(self._key(one), one.name, own) for one, own in group.composites],
                 {key: found for key, found in self._known.items() if key in keys},

@@ -34,7 +34,7 @@ def without_texts(profile: bytes) -> bytes | None:
         kept = {name: _READERS[tags[name][:4]](tags[name]) for name in _NEEDED[space]}
         if b"chad" in tags:
             kept[b"chad"] = _numbers(tags[b"chad"], b"sf32", 9)
-        return _written(space, 4 if profile[8] >= 4 else 2, kept)
+        return _profile(space, 4 if profile[8] >= 4 else 2, kept)
     except (struct.error, IndexError, KeyError, ValueError):
         return None
 
@@ -48,7 +48,7 @@ def _tags(profile: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _written(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | None:
+def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | None:
     place = 132 + 12 * len(tags)
     table, body = struct.pack(">I", len(tags)), b""
     for name, data in tags.items():

@@ -37,8 +37,6 @@ _FEATURE = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One image of a video."""
-
     at_s: float
     uri: str
     """A ``data:`` URI, no larger than ``media.max_edge``."""
@@ -86,7 +84,7 @@ def samples_of(content: MediaContent) -> Any:
     return np.frombuffer(base64.b64decode(found["samples"]), np.int16).astype(np.float32) / 32768
 
 
-def bare_sound_of(content: MediaContent) -> MediaContent:
+def sound_without_metadata(content: MediaContent) -> MediaContent:
     """Return a recording without tags, cover images and other tracks, to send to a judge. Raises MetricError for the same reasons
     as in :func:`video_of`. Raises MissingExtra if the recording isn't a WAV file, and PyAV isn't installed.
     """

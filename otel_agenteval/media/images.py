@@ -66,7 +66,6 @@ def _measured(content: MediaContent) -> Measures:
 
 
 def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
-    """Return the variance of the Laplacian of the brightness."""
     if min(grey.shape) < 3:
         return 0.0
     around = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:]

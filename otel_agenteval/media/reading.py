@@ -31,8 +31,6 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for one file."""
-
     until: float
     """Value of ``time.monotonic()`` at which measuring stops."""
     max_pixels: int

@@ -41,10 +41,10 @@ class _Channel:
         self.detector = detector
         self.speech: list[bool] = []
         self.levels: list[float] = []
-        self.rest = np.zeros(0, np.int16)
+        self.remainder = np.zeros(0, np.int16)
 
     def add(self, samples: Any) -> None:
-        samples = np.concatenate((self.rest, samples))
+        samples = np.concatenate((self.remainder, samples))
         whole = len(samples) // _FRAME * _FRAME
         for start in range(0, whole, _FRAME):
             piece = samples[start : start + _FRAME]
@@ -52,7 +52,7 @@ class _Channel:
             self.levels.append(level)
             if self.detector is not None:
                 self.speech.append(level >= _SILENT and self.detector.is_speech(piece.tobytes(), _RATE))
-        self.rest = samples[whole:]
+        self.remainder = samples[whole:]
 
 
 @dataclass

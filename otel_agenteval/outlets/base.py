@@ -150,7 +150,7 @@ class Outlet(ABC):
                     self.records.lose("fault", [scored])
         return found, fault
 
-    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+    def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """Record why a judged metric has no score (yet), on any thread. Must not wait or raise."""
 
     def announce(self, change: Change, root: Root) -> None:

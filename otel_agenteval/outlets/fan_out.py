@@ -200,10 +200,10 @@ class FanOut:
             scored.scores = [changed.get(index, score) for index, score in enumerate(scores)]
         scored.redacted = len(scores)
 
-    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+    def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         """Report to every outlet why a judged metric has no score (yet). Thread-safe."""
         for outlet in self._outlets:
-            outlet.note_outcome(turn_id, metric, outcome)
+            outlet.record_outcome(turn_id, metric, outcome)
 
     def count_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
         """Count a failure of an outlet. Log the first one of each kind."""
@@ -252,7 +252,6 @@ class FanOut:
         return {outlet.name: outlet.records for outlet in self._outlets if outlet.records is not None}
 
     def flush(self, timeout: float, *, at_exit: bool = False) -> bool:
-        """Deliver buffered records within ``timeout`` seconds. Return False if some remain."""
         deadline = time.monotonic() + timeout
         outlets = [outlet for outlet in self._outlets if outlet.flushed_at_exit or not at_exit]
         outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # they take the time

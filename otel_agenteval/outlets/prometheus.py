@@ -65,7 +65,8 @@ class PrometheusOutlet(Outlet):
             self._registry, view = prometheus_client.REGISTRY, "default"
         else:
             self._registry = registry
-        self._joined, clashes = _join(self._registry, telemetry, view)
+        registration, clashes = _join(self._registry, telemetry, view)
+        self._workers = registration.workers
         if clashes:
             _log.warning(
                 "outlets.prometheus: the registry already has %s, so these evaluation metrics are missing", ", ".join(clashes)
@@ -73,8 +74,8 @@ class PrometheusOutlet(Outlet):
             telemetry.add(EMIT_ERRORS, len(clashes), outlet=self.name, reason="name_clash")
         if self._wanted is None:
             return
-        error, workers = self._serve(), self._joined.workers
-        if error is None or (workers is not None and _is_in_use(error) and workers.keep_trying(self._take_port)):
+        error = self._serve()
+        if error is None or (self._workers is not None and _is_in_use(error) and self._workers.keep_trying(self._take_port)):
             return  # the program's process that holds the port may end
         self._warn_of_port(error)
 
@@ -84,12 +85,12 @@ class PrometheusOutlet(Outlet):
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         """Make new counts visible to other processes. A scrape reads the accumulators directly."""
-        if self._joined.workers is not None:
-            self._joined.workers.mark_changed()
+        if self._workers is not None:
+            self._workers.mark_changed()
 
     def flush(self, timeout: float) -> bool:
-        if self._joined.workers is not None:
-            self._joined.workers.write()
+        if self._workers is not None:
+            self._workers.write()
         return True
 
     def close(self) -> None:
@@ -108,8 +109,8 @@ class PrometheusOutlet(Outlet):
         server, self._server = self._server, None
         if server is not None:
             server.socket.close()
-        if self._joined.workers is not None:
-            self._joined.workers.after_fork_in_child(None if self._wanted is None else self._take_port)
+        if self._workers is not None:
+            self._workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
         """Try to open the port, once a second. Return True if no further attempt is needed."""
@@ -118,8 +119,8 @@ class PrometheusOutlet(Outlet):
         error = self._serve()
         if error is None:
             return True
-        now, workers = time.monotonic(), self._joined.workers
-        if workers is None or workers.has_holder():
+        now = time.monotonic()
+        if self._workers is None or self._workers.has_holder():
             self._unclaimed_since = 0.0
         else:
             self._unclaimed_since = self._unclaimed_since or now
@@ -136,8 +137,8 @@ class PrometheusOutlet(Outlet):
             self._server, _ = prometheus_client.start_http_server(port, addr=addr, registry=self._registry)
         except (OSError, OverflowError) as error:
             return error
-        if self._joined.workers is not None:
-            self._joined.workers.hold()
+        if self._workers is not None:
+            self._workers.hold()
         self._trouble = ""
         return None
 
@@ -164,16 +165,16 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 class _InstrumentCollector:
     """Collector for one instrument, so that a name clash affects only that metric."""
 
-    def __init__(self, instrument: Instrument, joined: _Joined) -> None:
+    def __init__(self, instrument: Instrument, registration: _Registration) -> None:
         self.instrument = instrument
-        self._joined = joined
+        self._registration = registration
 
     def describe(self) -> list[Metric]:
         """Return the name only, because registration must not read values."""
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
-        family = None if self._joined.is_shown_by_files() else self._joined.read(self.instrument.name)
+        family = None if self._registration.is_shown_by_files() else self._registration.read(self.instrument.name)
         return self.rendered(family)
 
     def rendered(self, family: Family | None) -> list[Metric]:
@@ -189,7 +190,9 @@ class _InstrumentCollector:
         return [rendered]
 
 
-class _Joined:
+class _Registration:
+    """The engines whose metrics a registry shows together."""
+
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
         self.collectors: list[_InstrumentCollector] = []
@@ -210,53 +213,53 @@ class _Joined:
         return registry is not None and any(type(one) is MultiProcessCollector for one in list(registry._collector_to_names))
 
 
-_joined: WeakKeyDictionary[CollectorRegistry, _Joined] = WeakKeyDictionary()
-_joined_lock = threading.Lock()
+_registrations: WeakKeyDictionary[CollectorRegistry, _Registration] = WeakKeyDictionary()
+_registrations_lock = threading.Lock()
 
 
-def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Joined, list[str]]:
+def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
     """Show an engine's telemetry in a registry. Return the names that clash, too."""
-    with _joined_lock:
-        ours = _joined.get(registry)
-        if ours is not None:
-            ours.group.join(telemetry)
-            return ours, []
-        ours = _joined[registry] = _Joined(registry, view)
-        ours.group.join(telemetry)
+    with _registrations_lock:
+        known = _registrations.get(registry)
+        if known is not None:
+            known.group.join(telemetry)
+            return known, []
+        known = _registrations[registry] = _Registration(registry, view)
+        known.group.join(telemetry)
         clashes = []
         for instrument in INSTRUMENTS:
-            collector = _InstrumentCollector(instrument, ours)
+            collector = _InstrumentCollector(instrument, known)
             try:
                 registry.register(collector)
             except ValueError:  # the name is already registered
                 clashes.append(prometheus_name(instrument))
             else:
-                ours.collectors.append(collector)
-        return ours, clashes
+                known.collectors.append(collector)
+        return known, clashes
 
 
 def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
-    with _joined_lock:
-        ours = _joined.get(registry)
-        if ours is None:
+    with _registrations_lock:
+        known = _registrations.get(registry)
+        if known is None:
             return
-        if ours.workers is not None and ours.group.is_last(telemetry):
-            ours.workers.close()
-        if ours.group.leave(telemetry):
-            for collector in ours.collectors:
+        if known.workers is not None and known.group.is_last(telemetry):
+            known.workers.close()
+        if known.group.leave(telemetry):
+            for collector in known.collectors:
                 registry.unregister(collector)
-            del _joined[registry]
+            del _registrations[registry]
 
 
 def is_joined() -> bool:
-    return _joined.get(prometheus_client.REGISTRY) is not None
+    return _registrations.get(prometheus_client.REGISTRY) is not None
 
 
 def evaluation_metrics() -> Iterable[Metric]:
-    ours = _joined.get(prometheus_client.REGISTRY)
-    if ours is not None:
-        for collector in ours.collectors:
-            yield from collector.rendered(ours.read(collector.instrument.name))
+    known = _registrations.get(prometheus_client.REGISTRY)
+    if known is not None:
+        for collector in known.collectors:
+            yield from collector.rendered(known.read(collector.instrument.name))
 
 
 _Rendered = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily

@@ -402,11 +402,11 @@ _has_forked = False
 """True if this process forked, or is a fork of one that used otel-agenteval."""
 
 
-def _note_fork(in_parent: bool) -> None:
+def _after_fork(in_parent: bool) -> None:
     global _has_forked
     _has_forked = True
     for one in list(_all) if in_parent else ():
         one.after_fork_in_parent()
 
 
-at_fork(Step.OUTLETS, in_parent=lambda: _note_fork(True), in_child=lambda: _note_fork(False))
+at_fork(Step.OUTLETS, in_parent=lambda: _after_fork(True), in_child=lambda: _after_fork(False))

@@ -19,7 +19,7 @@ import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import decoding
 from otel_agenteval.media.access import MediaContent
-from otel_agenteval.media.decoding import bare_sound_of, samples_of
+from otel_agenteval.media.decoding import samples_of, sound_without_metadata
 from otel_agenteval.media.types import type_of
 from tests.media.test_decoding import here  # noqa: F401 - a fixture
 from tests.support.judges import ScriptedModels
@@ -154,7 +154,7 @@ def test_a_judge_hears_nothing_but_samples(name: str, models: ScriptedModels) ->
 
 def test_of_a_video_that_is_a_recording_only_the_sound_is_sent() -> None:
     with pytest.raises(MetricError, match="audio track is missing"):
-        bare_sound_of(MediaContent(told_video(), "video/mp4"))
+        sound_without_metadata(MediaContent(told_video(), "video/mp4"))
 
 
 @pytest.mark.parametrize("metric", ["llm_audio_language", "llm_video_visual_quality"])

@@ -62,8 +62,8 @@ class Asked(Least):
     def start(self) -> None:
         self._called("start")
 
-    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        self._called("note_outcome", turn_id, metric, outcome)
+    def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+        self._called("record_outcome", turn_id, metric, outcome)
 
     def keep_all(self) -> None:
         self._called("keep_all")
@@ -83,7 +83,15 @@ class Asked(Least):
         self._called("after_fork_in_child")
 
 
-CALLS = ["after_fork_in_child", "start", "keep_all", ("note_outcome", "t", "llm_x", "sampled out"), "emit", "flush", "begin_exit"]
+CALLS = [
+    "after_fork_in_child",
+    "start",
+    "keep_all",
+    ("record_outcome", "t", "llm_x", "sampled out"),
+    "emit",
+    "flush",
+    "begin_exit",
+]
 
 
 @pytest.mark.parametrize("what", ["", *(call for call in CALLS if isinstance(call, str)), "close"])
@@ -95,7 +103,7 @@ def test_an_outlet_that_fails_is_counted_and_the_next_one_is_asked_all_the_same(
     all_of_it.after_fork_in_child()
     all_of_it.start()
     all_of_it.keep_all()
-    all_of_it.note_outcome("t", "llm_x", "sampled out")
+    all_of_it.record_outcome("t", "llm_x", "sampled out")
     all_of_it.emit([scored_turn(Score("code_a", 1.0))])
     all_of_it.flush(1.0)
     all_of_it.begin_exit()

@@ -154,7 +154,7 @@ def test_outcome_that_cannot_be_held_leaves_the_others(kept: Kept) -> None:
     kept.outlet.emit([turn_of(1)])
     turn_id = turn_of(1).turn.turn_id
     for metric, outcome in (("llm_a", "waiting"), ("llm_b", {"no": "text"}), ("llm_c", "waiting")):
-        kept.outlet.note_outcome(turn_id, metric, outcome)  # type: ignore[arg-type]
+        kept.outlet.record_outcome(turn_id, metric, outcome)  # type: ignore[arg-type]
     assert kept.outlet.flush(1)
     with kept.reader() as reader:
         why = reader.why(turn_id)

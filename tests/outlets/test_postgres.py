@@ -22,6 +22,7 @@ from otel_agenteval.outlets.store.postgres import Connection, PostgresDatabase, 
 from otel_agenteval.outlets.store.reader import StoreReader
 from otel_agenteval.outlets.store.statements import migrations
 from otel_agenteval.outlets.store.views import Filter, Views
+from otel_agenteval.outlets.store.writer import Rows
 from tests.outlets.factories import scored_turn
 from tests.support.page import ServedPage
 from tests.support.postgres import PostgresServer, postgres_server
@@ -64,7 +65,7 @@ def test_several_sidecars_write_at_once(postgres: PostgresServer) -> None:
         try:
             for batch in range(6):
                 turns = [turn_row(batch * 10 + number) for number in range(10)]  # all of them the same turns
-                store.write(turns, [score_row(turn, f"code_{writer}") for turn in turns])
+                store.write(Rows(turns, [score_row(turn, f"code_{writer}") for turn in turns]))
         except BaseException as error:
             faults.append(error)
         finally:
@@ -144,16 +145,16 @@ def test_store_of_an_older_version_is_migrated_by_a_writer(postgres: PostgresSer
 def test_a_forked_child_uses_a_connection_of_its_own(postgres: PostgresServer) -> None:
     address = postgres.database()
     store = store_at(address)
-    store.write([turn_row(1)], [])
+    store.write(Rows([turn_row(1)], []))
     child = os.fork()
     if child == 0:  # pragma: no cover - another process
         try:
-            store.write([turn_row(2)], [])
+            store.write(Rows([turn_row(2)], []))
             os._exit(0)
         except BaseException:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    store.write([turn_row(3)], [])
+    store.write(Rows([turn_row(3)], []))
     store.close()
     with Views(address) as views:
         assert len(views.listed(Filter()).turns) == 3

@@ -225,8 +225,8 @@ def test_a_turn_whose_root_was_found_later_replaces_the_one_without(kept: Kept, 
 
 def test_a_judged_score_that_comes_later_belongs_to_its_turn(kept: Kept) -> None:
     kept.outlet.emit([scored_turn(score())])
-    kept.outlet.note_outcome(TURN, "llm_faithfulness", "waiting")
-    kept.outlet.note_outcome(TURN, "llm_relevance", "sampled out (p=0.05)")
+    kept.outlet.record_outcome(TURN, "llm_faithfulness", "waiting")
+    kept.outlet.record_outcome(TURN, "llm_relevance", "sampled out (p=0.05)")
     assert kept.outlet.flush(1)
     with kept.reader() as reader:
         assert reader.why(TURN)["llm_faithfulness"] == "waiting"  # type: ignore[index]
@@ -249,7 +249,7 @@ def many(kept: Kept, count: int, **more: Any) -> None:
 
 def test_turns_go_when_they_are_old(kept: Kept, clock: FakeClock) -> None:
     many(kept, 300)
-    kept.outlet.note_outcome("a turn that never came", "llm_relevance", "dropped: queue_full")
+    kept.outlet.record_outcome("a turn that never came", "llm_relevance", "dropped: queue_full")
     kept.outlet.flush(1)
     clock.advance(29 * 86400)
     kept.outlet.emit([scored_turn(score(5_000))])

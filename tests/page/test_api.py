@@ -18,6 +18,7 @@ from otel_agenteval.core.tenancy import qualified
 from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.outlets.store.views import Views
+from otel_agenteval.outlets.store.writer import Rows
 from otel_agenteval.page.api import Options, Reader
 from otel_agenteval.page.openapi import document
 from otel_agenteval.page.routes import BASE, ROUTES
@@ -263,7 +264,7 @@ def test_changes_are_marked(tmp_path: Path) -> None:
     names = ("service", "mean_before", "mean_after", "ci_low", "ci_high", "since", "n_eff", "version_before", "version", "instance_id")  # fmt: skip
     change = {**dict.fromkeys(names), "metric": "code_refusal", "agent": "travel", "verdict": "worse", "detector": "bets"}
     for at, tenant, turns in ((NOW - 100, None, '["a-1"]'), (NOW - 90, "acme", "[]")):
-        store.write([], [], changes=[{**change, "at": at, "tenant": tenant, "turns": turns}])
+        store.write(Rows(changes=[{**change, "at": at, "tenant": tenant, "turns": turns}]))
     store.close()
     with ServedPage(path, readers={"t": Reader("read", "acme")}) as served:
         served.client.headers["authorization"] = "Bearer t"

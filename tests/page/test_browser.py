@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from otel_agenteval.outlets.store.writer import Rows
 from otel_agenteval.page.api import Options
 from tests.support.media import image, scenery
 from tests.support.page import ServedPage
@@ -182,7 +183,7 @@ def test_live_turns_are_offered_and_shown(browser: Any, tmp_path: Path) -> None:
                         stored_at=NOW + number,
                         content={"output": f"Live {number}"},
                     )
-                    store.write([turn], [score_row(turn, value=0.0)])
+                    store.write(Rows([turn], [score_row(turn, value=0.0)]))
                 button = tab.get_by_role("button", name=re.compile("Show .* new"))
                 if button.is_visible():
                     break
@@ -240,9 +241,9 @@ def test_a_turn_shows_what_its_judge_was_asked_as_it_was_sent(browser: Any, tmp_
     path = filled(tmp_path / "s.db", [])
     said = {"result_id": score["result_id"], "turn_id": turn["turn_id"], "model": "qwen3", "stage": "rate"}
     store = store_at(path)
-    store.write([turn], [score], questions=[
+    store.write(Rows([turn], [score], questions=[
         {**said, "place": 0, "question": "How relevant is <b>this</b>?", "reply": "{cut"}, {**said, "place": 1, "question": "Once more.", "reply": None},
-    ])  # fmt: skip
+    ]))  # fmt: skip
     store.close()
     with ServedPage(path, Options(content=True)) as served:
         for tab in opened(browser, served.url):

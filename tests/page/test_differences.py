@@ -13,6 +13,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.core import jsonio
 from otel_agenteval.evaluation.turn_facts import FactCondition
 from otel_agenteval.outlets.store.views import Filter, Views
+from otel_agenteval.outlets.store.writer import Rows
 from otel_agenteval.page.api import Reader
 from tests.support.page import ServedPage
 from tests.support.postgres import Anywhere
@@ -36,7 +37,7 @@ def facts_in(found: dict[str, Any]) -> list[set[tuple[str, str]]]:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     path = filled(tmp_path_factory.mktemp("differences") / "s.db", failing_turns("model", "small", PROMPT))
     store = store_at(path)
-    store.write([], [], changes=[CHANGE, {**CHANGE, "metric": "code_refusal", "verdict": "better"}])
+    store.write(Rows(changes=[CHANGE, {**CHANGE, "metric": "code_refusal", "verdict": "better"}]))
     store.close()
     with ServedPage(path) as served:
         yield served.url

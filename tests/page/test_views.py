@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 from otel_agenteval.outlets.store.statements import HOUR
 from otel_agenteval.outlets.store.views import OTHERS, Filter, Summer, Views, _without
-from otel_agenteval.outlets.store.writer import Retention, ScoreStore
+from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 from otel_agenteval.statistics.groups import Group
 from tests.support.clock import FakeClock
 from tests.support.postgres import Anywhere
@@ -78,7 +78,7 @@ FILTERS: dict[str, tuple[Filter, Callable[[dict[str, Any], dict[str, Any]], bool
 
 @pytest.mark.parametrize("few", [1, 1_000_000])
 def test_lists_have_what_their_filters_say_in_order(few: int, path: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otel_agenteval.outlets.store.views._FEW", few)  # both ways of finding turns by their scores
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._FEW_SCORES", few)  # both ways of finding turns by their scores
     monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", (7, 50))
     with Views(path) as views:
         for name, (wanted, matches) in FILTERS.items():
@@ -97,7 +97,7 @@ RANKS: dict[str, Callable[[dict[str, Any]], float]] = {
 @pytest.mark.parametrize("blocks", [(7, 50), (10_000,)])
 def test_ranked_lists_begin_with_the_highest(blocks: Any, path: str, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otel_agenteval.outlets.store.views._BLOCKS", blocks)
-    monkeypatch.setattr("otel_agenteval.outlets.store.views._SECONDS", 60.0)
+    monkeypatch.setattr("otel_agenteval.outlets.store.views._SEARCH_SECONDS", 60.0)
     for name in ("all", "an agent", "a time", "a failed metric"):
         wanted, matches = FILTERS[name]
         kept = [turn for turn, scores in rows if matches(turn, scores)]
@@ -176,8 +176,8 @@ def test_a_request_looks_no_longer_than_its_time_and_the_next_goes_on(path: str,
 def test_superseded_turns_are_in_no_list_and_no_sum(empty: str) -> None:
     store = store_at(empty)
     first, second = turn_row(1), turn_row(2, revision=2, supersedes=turn_row(1)["turn_id"])
-    store.write([first], [score_row(first, value=0.0)])
-    store.write([second], [score_row(second, value=1.0)])
+    store.write(Rows([first], [score_row(first, value=0.0)]))
+    store.write(Rows([second], [score_row(second, value=1.0)]))
     with Views(empty) as views:
         assert ids(views, Filter()) == [second["turn_id"]]
         (cell,) = [cell for cell in views.cells(Filter()) if cell.metric]
@@ -278,15 +278,17 @@ def test_sums_follow_what_is_written_later(empty: str) -> None:
         with Views(path) as views:
             assert [vars_of(cell) for cell in views.cells(Filter(), "agent")] == [pytest.approx(vars_of(cell)) for cell in before]
 
-    store.write(turns, [score_row(turn, "code_refusal", rng.random()) for turn in turns])
+    store.write(Rows(turns, [score_row(turn, "code_refusal", rng.random()) for turn in turns]))
     check()
-    store.write(turns[:9], [score_row(turn, "llm_faithfulness", rng.random(), sample_probability=0.2) for turn in turns[:9]])
+    store.write(
+        Rows(turns[:9], [score_row(turn, "llm_faithfulness", rng.random(), sample_probability=0.2) for turn in turns[:9]])
+    )
     check()
     moved = [{**turn, "start": turn["start"] + 7_200, "revision": 2} for turn in turns[3:20]]
-    store.write(moved, [score_row(turn, "code_refusal", 0.0) for turn in moved])
+    store.write(Rows(moved, [score_row(turn, "code_refusal", 0.0) for turn in moved]))
     check()
     later = turn_row(99, supersedes=turns[30]["turn_id"], revision=3, start=turns[30]["start"] + 90_000)
-    store.write([later], [score_row(later)], absorbed=[(later["turn_id"], turns[31]["turn_id"])])
+    store.write(Rows([later], [score_row(later)], absorbed=[(later["turn_id"], turns[31]["turn_id"])]))
     check()
     with Views(path) as views:
         assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 59
@@ -301,7 +303,7 @@ def test_sums_follow_what_is_written_later(empty: str) -> None:
 def test_what_changes_while_it_is_summed_is_summed_again(part: str, empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_at(empty)
     turn = turn_row(1, start=NOW)
-    store.write([turn], [score_row(turn, "code_a", 0.0)])
+    store.write(Rows([turn], [score_row(turn, "code_a", 0.0)]))
     whole = Views.sums_of
     summer = Summer(empty, lambda: NOW + (86_400 if part == "hour" else 10))
     work = summer.sum_one if part == "hour" else summer.sum_minutes
@@ -310,7 +312,7 @@ def test_what_changes_while_it_is_summed_is_summed_again(part: str, empty: str, 
 
     def meanwhile(self: Views, first: int, last: int) -> Any:
         found = whole(self, first, last)
-        store.write([turn], [score_row(turn, "code_b", 1.0)])
+        store.write(Rows([turn], [score_row(turn, "code_b", 1.0)]))
         return found
 
     monkeypatch.setattr(Views, "sums_of", meanwhile)
@@ -349,7 +351,7 @@ def test_minutes_at_rest_of_an_hour_that_is_not_over_are_summed_once(empty: str)
     rng = random.Random(5)
     store = store_at(empty)
     turns = [turn_row(number, start=hour * HOUR + number * 31.0) for number in range(100)]
-    store.write(turns, [score_row(turn, value=rng.random()) for turn in turns])
+    store.write(Rows(turns, [score_row(turn, value=rng.random()) for turn in turns]))
     summer = Summer(empty, lambda: hour * HOUR + 3_500)
 
     def cells() -> list[Any]:
@@ -366,9 +368,9 @@ def test_minutes_at_rest_of_an_hour_that_is_not_over_are_summed_once(empty: str)
         with store._file.transaction() as db:
             db.execute(f"UPDATE scores SET value = value + {change}")
         assert cells() == before, "nothing is read again that is summed"
-    store.write([turns[7]], [score_row(turns[7], "llm_faithfulness", 0.5)])
+    store.write(Rows([turns[7]], [score_row(turns[7], "llm_faithfulness", 0.5)]))
     late = turn_row(200, start=turns[7]["start"] + 1)
-    store.write([late], [score_row(late, value=0.25)])
+    store.write(Rows([late], [score_row(late, value=0.25)]))
     assert summer.sum_minutes() == 0
     with Views(empty) as views:
         assert sum(cell.turns for cell in views.cells(Filter()) if not cell.metric) == 101

@@ -11,7 +11,7 @@ from otel_agenteval.core import jsonio
 from otel_agenteval.core.finding import Finding, detail_of
 from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
-from otel_agenteval.outlets.store.writer import Retention, ScoreStore
+from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 from tests.support.clock import FakeClock
 
 NOW = 1_795_000_000.0
@@ -133,4 +133,4 @@ def filled(
 
 
 def _write(store: ScoreStore, batch: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]]) -> None:
-    store.write([turn for turn, _ in batch], [score for _, scores in batch for score in scores])
+    store.write(Rows([turn for turn, _ in batch], [score for _, scores in batch for score in scores]))

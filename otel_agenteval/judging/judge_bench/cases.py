@@ -123,15 +123,15 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
     counterpart is included only with its case.
     """
     cases = all_cases()
-    _known("--families", families, FAMILIES)
-    _known("--metrics", metrics, {case.metric for case in cases})
+    _check_names("--families", families, FAMILIES)
+    _check_names("--metrics", metrics, {case.metric for case in cases})
     found = [case for case in cases if (not families or case.family in families) and (not metrics or case.metric in metrics)]
     if not found:
         raise ConfigError("--metrics: must contain a metric of the families in --families")
     return found if limit is None else _balanced(found, limit)
 
 
-def _known(option: str, names: Iterable[str], known: Collection[str]) -> None:
+def _check_names(option: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
             raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")

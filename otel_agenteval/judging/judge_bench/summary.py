@@ -240,7 +240,7 @@ class BenchSummary:
             },
             "bias": {kind: asdict(each) for kind, each in self.biases.items()},
             "verdict": self.verdict,
-            "outcomes": [_written(outcome) for outcome in sorted(self.run.outcomes, key=lambda each: each.case.id)],
+            "outcomes": [_outcome_row(outcome) for outcome in sorted(self.run.outcomes, key=lambda each: each.case.id)],
         }
 
 
@@ -252,7 +252,7 @@ _SENTENCES: Mapping[Trust, str] = {
 }
 
 
-def _written(outcome: CaseOutcome) -> dict[str, Any]:
+def _outcome_row(outcome: CaseOutcome) -> dict[str, Any]:
     case = outcome.case
     return {
         "id": case.id, "family": case.family, "metric": case.metric, "lang": case.lang, "band": list(case.band), "value": outcome.value,

@@ -7,17 +7,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...metrics.question import Answers, Question
+from .accounts import Account, AccountLedger, Total
 
 
 class Model:
     """Base class of judges and embedders."""
 
     model: str = ""
+    ledger: AccountLedger
 
     @property
     def priced(self) -> bool:
         """Return True if the model's price is known. A dollar limit excludes all other models."""
         return True
+
+    def accounts(self) -> list[Account]:
+        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors. See also :func:`recording`."""
+        return self.ledger.last()
+
+    def total(self) -> Total:
+        """Return the sum of all requests."""
+        return self.ledger.total()
 
     def close(self) -> None:
         """Release connections and files. Safe to call twice. A later call opens them again."""
@@ -28,7 +38,6 @@ class JudgeModel(Model, Answers):
 
     @property
     def has_cache(self) -> bool:
-        """Return True if replies are cached."""
         return False
 
     def cached(self, question: Question) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...media.types import ImageReference
-from .accounts import Account, Total
 from .base import EmbedderModel
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
 from .providers import openai, parsing
@@ -63,6 +62,7 @@ class Embedder(EmbedderModel):
         self._images = images
         own = openai.headers((api_key or "").strip() or None)
         self._server = ModelServer("openai", base_url, own, options, largest_reply=_LARGEST_REPLY)
+        self.ledger = self._server.ledger
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
@@ -100,14 +100,6 @@ class Embedder(EmbedderModel):
                     self._cache.update((self._key(text), vector) for text, vector in new.items())
             known |= new
         return [known[text] for text in texts]
-
-    def accounts(self) -> list[Account]:
-        """Return the last thousand requests, oldest first. See also :func:`recording`."""
-        return self._server.ledger.last()
-
-    def total(self) -> Total:
-        """Return the sum of all requests."""
-        return self._server.ledger.total()
 
     def clear_cache(self) -> None:
         """Delete all cached vectors."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...config.judge import ServiceOptions
@@ -33,10 +34,8 @@ def judge_from(
     shared: dict[str, Any] = {
         "max_input_tokens": options.max_input_tokens, "cache": cache, "clock": clock, "sleep": sleep,
     }  # fmt: skip
-    try:
+    with _located(config, "judge"):
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
-    except ConfigError as error:
-        raise _of_section(config, "judge", error) from None
     named = _JudgesByName(config, main, shared)
     choices = [
         Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
@@ -62,12 +61,12 @@ class _JudgesByName:
 
     def judge(self, name: str, path: KeyPath) -> Judge:
         try:
-            return self._found.setdefault(name, self._found.get(name) or self._made(name))
+            return self._found.setdefault(name, self._found.get(name) or self._new_judge(name))
         except ConfigError as error:
             hint = f". Configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
             raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
 
-    def _made(self, name: str) -> Judge:
+    def _new_judge(self, name: str) -> Judge:
         server, slash, model = name.partition("/")
         options = self._config.judge.servers.get(server) if slash else None
         if options is None:
@@ -90,26 +89,27 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
         raise ConfigError(
             f"{config.where(('embedder', 'path'))}: requires model {CLIP} without base_url, got model {options.model!r}"
         )
-    if options.base_url is None and (options.model or "").startswith(PREFIX):
-        try:
-            if options.model == CLIP:
-                if options.path is None:
-                    raise ConfigError(f"path: required with model {CLIP}")
-                return ClipEmbedder(options.path)
+    with _located(config, "embedder"):
+        if options.base_url is None and options.model == CLIP:
+            if options.path is None:
+                raise ConfigError(f"path: required with model {CLIP}")
+            return ClipEmbedder(options.path)
+        if options.base_url is None and (options.model or "").startswith(PREFIX):
             return LocalEmbedder(options.model or "")
-        except ConfigError as error:
-            raise _of_section(config, "embedder", error) from None
     if not _is_configured(config, "embedder", options):
         return None
-    try:
+    with _located(config, "embedder"):
         return Embedder(**_arguments(options), images=options.images)
+
+
+@contextmanager
+def _located(config: Config, section: str) -> Iterator[None]:
+    """Add the path and line of the option to an error or, if a package is missing, those of the section."""
+    try:
+        yield
     except ConfigError as error:
-        raise _of_section(config, "embedder", error) from None
-
-
-def _of_section(config: Config, section: str, error: ConfigError) -> ConfigError:
-    """Return the error with the path and line of its option, or of the section if a package is missing."""
-    return ConfigError(f"{config.where((section,))}{': ' if isinstance(error, MissingExtra) else '.'}{error}")
+        separator = ": " if isinstance(error, MissingExtra) else "."
+        raise ConfigError(f"{config.where((section,))}{separator}{error}") from None
 
 
 def _is_configured(config: Config, section: str, options: ServiceOptions) -> bool:

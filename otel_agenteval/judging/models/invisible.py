@@ -40,10 +40,10 @@ def visible(text: str) -> str:
     """Write out invisible characters. Examples: ``⟨U+200B⟩``, ``⟨hidden text: "…"⟩``, ``⟨hidden bytes: …⟩``."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
         return text  # true for most texts, and 20 times as fast
-    return _UNSEEN.sub(_written_out, text)
+    return _UNSEEN.sub(_escaped, text)
 
 
-def _written_out(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     run, text = found[0], found.string
     before, after = text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
     if _is_needed(run, before, after):

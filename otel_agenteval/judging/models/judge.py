@@ -15,7 +15,7 @@ from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.score import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Question
-from .accounts import Account, Total, admit_repair, record_exchange
+from .accounts import admit_repair, record_exchange
 from .aws import Signer, region_in
 from .base import JudgeModel
 from .cache import is_cache_bypassed, without_marker_numbers
@@ -105,6 +105,7 @@ class Judge(JudgeModel):
         sign = None if region is None else Signer(region)
         self.server = ModelServer(self.provider, base_url, self._wire.headers(key), options, sign=sign)
         """The judge's server. Models at the same server share connections, limits and accounts."""
+        self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
         self._lock = threading.Lock()
@@ -138,7 +139,9 @@ class Judge(JudgeModel):
         """Return the judge for the model that the current metric chooses."""
         evaluation = current_evaluation()
         model = None if evaluation is None else evaluation.model
-        return self if model is None else self._by_model.setdefault(model, self.with_model(model))
+        if model is None:
+            return self
+        return self._by_model.get(model) or self._by_model.setdefault(model, self.with_model(model))
 
     def answer(self, question: Question) -> dict[str, Any]:
         judge = self._for_metric()
@@ -158,7 +161,7 @@ class Judge(JudgeModel):
                 found = self._verdict(message, reply, question, until)
         except JudgeError as error:
             raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
-        self._keep_if_accepted(key, found)
+        self._cache_if_accepted(key, found)
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
@@ -171,16 +174,7 @@ class Judge(JudgeModel):
 
     @property
     def has_cache(self) -> bool:
-        """Return True if replies are cached."""
         return self._cache is not None
-
-    def accounts(self) -> list[Account]:
-        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors. See also :func:`recording`."""
-        return self.server.ledger.last()
-
-    def total(self) -> Total:
-        """Return the sum of all requests."""
-        return self.server.ledger.total()
 
     def clear_cache(self) -> None:
         """Delete all cached replies."""
@@ -232,21 +226,21 @@ class Judge(JudgeModel):
             return None
         return found if isinstance(found, dict) else None
 
-    def _keep_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
+    def _cache_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
         """Cache a reply once the metric accepted it, because a cached invalid reply would fail again."""
         cache, evaluation = self._cache, current_evaluation()
         if cache is None:
             return
         text = json.dumps(found)
 
-        def keep() -> None:
+        def store() -> None:
             with self._lock:
                 cache[key] = text
 
         if evaluation is None:
-            keep()
+            store()
         else:
-            evaluation.when_accepted(keep)
+            evaluation.when_accepted(store)
 
     # --- requests
 

@@ -19,7 +19,7 @@ import numpy as np
 from ...core.clock import SYSTEM_CLOCK
 from ...core.errors import ConfigError
 from ...core.extras import require
-from .accounts import Account, AccountLedger, Total
+from .accounts import Account, AccountLedger
 from .base import EmbedderModel
 from .model_server import tokens_in
 
@@ -37,7 +37,7 @@ class InProcessEmbedder(EmbedderModel):
         self.model = model
         self._lock = threading.Lock()
         self._is_read = False
-        self._ledger = AccountLedger()
+        self.ledger = AccountLedger()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length 1 per text, in order. A text without words gets zeros."""
@@ -47,17 +47,11 @@ class InProcessEmbedder(EmbedderModel):
                 self._read()
                 self._is_read = True
         vectors = self._vectors(texts)
-        self._ledger.add(
+        self.ledger.add(
             Account("embed", "local", self.model, 0, SYSTEM_CLOCK.monotonic() - start, tokens_in(texts), 0, cost_usd=0.0,
                     price_source="local", charge_usd=0.0)
         )  # fmt: skip
         return vectors
-
-    def accounts(self) -> list[Account]:
-        return self._ledger.last()
-
-    def total(self) -> Total:
-        return self._ledger.total()
 
     def clear_cache(self) -> None:
         """Do nothing, because in-process embedders don't cache vectors."""

@@ -136,20 +136,20 @@ class ModelServer:
         """Send a request until the server answers or ``until`` (monotonic), and return the result of ``read``, which also returns
         the usage. Raises a JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
         """
-        limited = request.path, request.body.get("model")
+        route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
         started, failures, usage, error_type = self.clock.monotonic(), 0, TokenUsage(), None
         sent_at: list[float] = []
         try:
             content = jsonio.dumps(request.body).encode()
             for attempt in itertools.count(1):
-                self._wait_as_requested(limited, until)
+                self._wait_as_requested(route, until)
                 try:
                     body = self._attempt(request.path, content, until, expected, sent_at)
                     break
                 except NotAnswered as error:
                     if error.transient and error.retry_after:
-                        self._holds[limited] = self.clock.monotonic() + error.retry_after
+                        self._holds[route] = self.clock.monotonic() + error.retry_after
                     busy = error.error_type == "timeout" and self._limits.is_reduced
                     failures += error.status != _RATE_LIMITED and not busy
                     pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
@@ -174,10 +174,10 @@ class ModelServer:
             )  # fmt: skip
             self.ledger.add(account)
 
-    def _wait_as_requested(self, limited: tuple[str, object], until: float) -> None:
+    def _wait_as_requested(self, route: tuple[str, object], until: float) -> None:
         """Wait as long as the server requested in any earlier reply, or raise if that is too long."""
         now = self.clock.monotonic()
-        left = self._holds.get(limited, now) - now
+        left = self._holds.get(route, now) - now
         if left <= 0:
             return
         if now + left >= until:
@@ -225,12 +225,12 @@ class ModelServer:
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
     """Return the usage without zero input tokens or more tokens than any model supports."""
-    given, written = usage.input_tokens, usage.output_tokens
-    if given is not None and not 0 < given <= _MOST_TOKENS:
-        given = None
-    if written is not None and written > _MOST_TOKENS:
-        written = None
-    return usage if (given, written) == (usage.input_tokens, usage.output_tokens) else TokenUsage(given, written)
+    sent, received = usage.input_tokens, usage.output_tokens
+    if sent is not None and not 0 < sent <= _MOST_TOKENS:
+        sent = None
+    if received is not None and received > _MOST_TOKENS:
+        received = None
+    return usage if (sent, received) == (usage.input_tokens, usage.output_tokens) else TokenUsage(sent, received)
 
 
 def tokens_in(texts: Sequence[str]) -> int:
@@ -260,7 +260,7 @@ class RateLimits:
 
     def enter(self, tokens: int, until: float) -> None:
         """Wait for a slot until the monotonic deadline. :meth:`leave` must follow. A JudgeError takes nothing."""
-        wait = self._take(1, tokens)
+        wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:
             self._sleep(wait)
@@ -269,7 +269,7 @@ class RateLimits:
             if not late and self._free.wait_for(lambda: self._running + 1 <= self._room, left):
                 self._running += 1
                 return
-        self._take(-1, -tokens)
+        self._reserve(-1, -tokens)
         raise JudgeError("the rate or concurrency allows no call before the deadline", "rate_limited")
 
     def leave(self, *, answered: bool = True) -> None:
@@ -297,7 +297,7 @@ class RateLimits:
         if self._tokens is not None:
             self._tokens.take(used - estimated)
 
-    def _take(self, requests: int, tokens: int) -> float:
+    def _reserve(self, requests: int, tokens: int) -> float:
         waits = [
             bucket.take(amount) for bucket, amount in ((self._requests, requests), (self._tokens, tokens)) if bucket is not None
         ]

@@ -285,8 +285,6 @@ class MemoryQueue(SqliteQueue):
 
 
 class MemorySpendBook:
-    """Spend book in memory."""
-
     def __init__(self) -> None:
         self._spent: dict[Counter, dict[int, float]] = {}
         """Amounts by slot, oldest first. They still count in a forked child."""

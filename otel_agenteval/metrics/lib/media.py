@@ -16,7 +16,7 @@ from annotated_types import Ge, Le
 
 from ...core.turn import Turn
 from ...media.access import MediaContent, as_data, content_of, may_open
-from ...media.decoding import Sampling, Video, bare_sound_of, video_of
+from ...media.decoding import Sampling, Video, sound_without_metadata, video_of
 from ...media.images import for_judge
 from ...media.rules import current_rules, scheme_of
 from ...media.types import ImageReference
@@ -134,7 +134,7 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
     return [
-        as_data(bare_sound_of(content_of(reference, "audio"))) if _is_openable(reference) else reference
+        as_data(sound_without_metadata(content_of(reference, "audio"))) if _is_openable(reference) else reference
         for reference in references
     ]
 

@@ -74,7 +74,7 @@ class _Unit:
     size: int = 0
 
 
-def _together(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
+def _rows_of(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = ()) -> Rows:
     units = list(units)
     return Rows(
         [turn for unit in units for turn in unit.turns],
@@ -135,7 +135,7 @@ class StoreOutlet(Outlet):
     def full(self) -> bool:
         return self._bytes >= self._max_waiting
 
-    def note_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
+    def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
@@ -203,12 +203,12 @@ class StoreOutlet(Outlet):
         began = self._clock.monotonic()
         try:
             try:
-                self._store.write(*_together(units, outcomes))
+                self._store.write(_rows_of(units, outcomes))
             except NotStorable:
-                self._write_apart(units)
+                self._write_halves(units)
                 for outcome in outcomes:
                     try:
-                        self._store.write([], [], [outcome])
+                        self._store.write(Rows(outcomes=[outcome]))
                     except NotStorable:
                         self._count_left_out("an outcome")
             else:
@@ -227,7 +227,7 @@ class StoreOutlet(Outlet):
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
                 try:
-                    self._store.would_take(_TRIAL)
+                    self._store.can_write(_TRIAL)
                 except Exception as error:
                     self._trouble = loggable(error)
                     raise
@@ -240,29 +240,29 @@ class StoreOutlet(Outlet):
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
 
-    def _write_apart(self, units: Sequence[_Unit]) -> None:
+    def _write_halves(self, units: Sequence[_Unit]) -> None:
         """Write units in halves to isolate one with a value that the database can't store."""
         if len(units) == 1:
-            self._write_rest(units[0])
+            self._write_storable_part(units[0])
             return
         half = len(units) // 2
         for part in (units[:half], units[half:]):
             try:
-                self._store.write(*_together(part))
+                self._store.write(_rows_of(part))
             except NotStorable:
-                self._write_apart(part)
+                self._write_halves(part)
             else:
                 self.records.finish("sent", self._forget(part))
 
-    def _write_rest(self, unit: _Unit) -> None:
+    def _write_storable_part(self, unit: _Unit) -> None:
         """Write the storable part of a unit. Without its turn's row, nothing is written."""
-        given = _together([unit])
+        given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
         try:
             if len(kept.turns) < len(given.turns):
                 raise NotStorable
-            self._store.write(*kept)
+            self._store.write(kept)
         except NotStorable:
             kept = Rows()
         self.records.finish("not_storable", self._forget([unit]) - len(kept.scores))
@@ -272,7 +272,7 @@ class StoreOutlet(Outlet):
         """Return the rows without values, or required values' rows, that can't be stored."""
 
         def can_be_stored(row: Any) -> bool:
-            return self._store.would_take(Rows()._replace(**{field: [row]}))
+            return self._store.can_write(Rows()._replace(**{field: [row]}))
 
         found: list[Mapping[str, Any]] = []
         for row in rows:

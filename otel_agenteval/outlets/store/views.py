@@ -45,14 +45,35 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
 """Turns to check between two readings of the clock. The number grows if the search is fast."""
-_FEW = 1_000
+_FEW_SCORES = 1_000
 """Number of matching scores up to which a list starts from scores instead of turns."""
-_SECONDS = 0.1
+_SEARCH_SECONDS = 0.1
 """Seconds that one request searches for turns."""
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
-_NEVER = 1 << 40
-_LISTED = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
+_LATEST_HOUR = 1 << 40
+_LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
+RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
+"""Columns whose sum decides the order."""
+_DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
+"""Sort direction, and the comparison of a later turn in the list with an earlier one."""
+GROUPS = {
+    "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
+}  # fmt: skip
+MOST_GROUPS = 30
+"""Groups that are summed separately."""
+OTHERS = "(others)"
+_SUM_COLUMNS = (
+    "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
+)  # fmt: skip
+_METRIC_COLUMNS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
+_RECENT_TURNS = 200
+"""Number of recent turns whose scores describe their metrics."""
+_INTEGER_COLUMNS = frozenset(
+    ("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed")
+)
+_MOMENT_COLUMNS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
+_TURN_GROUPS = "agent, service, service_version, model, tenant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,63 +166,6 @@ class _Block(NamedTuple):
     end: Cursor | None
 
 
-RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
-"""Columns whose sum decides the order."""
-_WAYS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the comparison of a later turn in the list with an earlier one."""
-GROUPS = {
-    "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
-}  # fmt: skip
-MOST_GROUPS = 30
-"""Groups that are summed separately."""
-OTHERS = "(others)"
-_SUMMED = (
-    "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
-)  # fmt: skip
-_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
-_LATEST = 200
-"""Number of recent turns whose scores describe their metrics."""
-_COUNTED = frozenset(("turns", "scored", "passed", "failed", "critical", "errors", "priced", "estimated", "tokens", "timed"))
-_MOMENTS = ("w", "wy", "wy2", "w2", "w2y", "w2y2")
-_OF_TURN = "agent, service, service_version, model, tenant"
-
-
-def _whole(sum_of: str, sql: Syntax) -> str:
-    """Return SQL for a sum of counts, limited to 64 bits."""
-    total = sql.total.format(sum_of)
-    return sql.integer.format(f"CASE WHEN {total} < 9e18 THEN {total} ELSE 9e18 END")
-
-
-def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
-    """Return SQL for the rows of ``hourly`` of the turns that meet a condition, or for rows of another length."""
-    hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
-    counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
-    tokens = _whole("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
-    moments = ("weight", "weight * y", "weight * y * y", "weight * weight", "weight * weight * y", "weight * weight * y * y")
-    return f"""
-SELECT {hour} AS hour, {_OF_TURN}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, count(failed) AS failed, 0 AS critical, count(error) AS errors,
-  {total("cost_usd")} AS cost_usd, count(cost_usd) AS priced, count(CASE WHEN cost_estimated = 1 THEN 1 END) AS estimated, {tokens} AS tokens,
-  {total("duration_s")} AS duration_s, count(duration_s) AS timed, 0.0 AS wv, 0.0 AS wp,
-  min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
-FROM turns WHERE superseded_by IS NULL AND {where} GROUP BY 1, 2, 3, 4, 5, 6
-UNION ALL
-SELECT {hour}, {_OF_TURN}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN is_critical THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
-  {total("judge_cost_usd")}, count(judge_cost_usd), 0, 0, 0.0, 0, {total("CASE WHEN passes OR fails THEN weight END")}, {total("CASE WHEN passes THEN weight END")}, min(y), max(y), {", ".join(map(total, moments))}
-FROM (
-  SELECT turns.start, turns.stored_at, {_OF_TURN}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails, {has_severity("critical", sql)} AS is_critical,
-    CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
-  FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
-) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-"""
-
-
-def _largest(by: str, most: int = MOST_GROUPS) -> str:
-    """Return SQL for the values of a group with the most turns or, for judges, scores, in ``sums``."""
-    counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
-    column = GROUPS[by]
-    return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
-
-
 class Views(StoreReader):
     """Store for one request of the web UI: all reads see one state. Serves one thread."""
 
@@ -212,12 +176,12 @@ class Views(StoreReader):
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
         """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks those before ``end``."""
-        way, ranked, p = _WAYS[order][0], RANKED.get(order, ()), self._sql.p
+        way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
         for block, at in self._matching_blocks(wanted, start, order):
             rows = self._db.execute(
-                f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE {block.where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
+                f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE {block.where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
                 [*block.where.values, limit - (0 if ranked else len(found))],
             ).fetchall()
             found += [plain(row) for row in rows]
@@ -255,7 +219,7 @@ class Views(StoreReader):
             block.where.add(str(where), *where.values)
             yield block, at
             start = block.end
-            if start is None or self._now() >= begun + _SECONDS:
+            if start is None or self._now() >= begun + _SEARCH_SECONDS:
                 return
 
     def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
@@ -281,7 +245,7 @@ class Views(StoreReader):
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
-        way = _WAYS[order][0]
+        way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
         of_agent = f" AND agent = {p}" if alone else ""
         last = self._db.execute(
@@ -290,7 +254,7 @@ class Views(StoreReader):
         ).fetchone()
         if last is None:
             return _Block(where, None)
-        more = _WAYS["newest" if order == "oldest" else "oldest"][1]
+        more = _DIRECTIONS["newest" if order == "oldest" else "oldest"][1]
         where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # SQLite needs the first one
         return _Block(where, Cursor(*last))
 
@@ -302,9 +266,9 @@ class Views(StoreReader):
         where = _where_score(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT DISTINCT turn_id FROM (SELECT turn_id FROM scores WHERE {where} LIMIT {self._sql.p}) AS few",
-            [*where.values, _FEW + 1],
+            [*where.values, _FEW_SCORES + 1],
         ).fetchall()
-        return [row[0] for row in rows] if len(rows) <= _FEW else None
+        return [row[0] for row in rows] if len(rows) <= _FEW_SCORES else None
 
     def pairs(self, by: str, before: str, after: str, wanted: Filter, limit: int, start: str = "") -> list[tuple[str, str, str]]:
         """Return cases after ``start`` that two groups share, with each group's latest turn."""
@@ -388,7 +352,7 @@ class Views(StoreReader):
         """Return turns that arrived, or got scores, after a time, the earliest first."""
         where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
-            f"SELECT {_LISTED}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
+            f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
             [stored_at, *where.values, _MOST_CHANGED],
         )
         return [plain(row) for row in rows]
@@ -414,11 +378,11 @@ class Views(StoreReader):
         group = "CAST(NULL AS TEXT)"
         if by is not None:
             column = GROUPS[by]
-            kept = ", ".join([self._sql.p] * len(groups)) or f"SELECT name FROM ({_largest(by)}) AS largest"
+            kept = ", ".join([self._sql.p] * len(groups)) or f"SELECT name FROM ({_largest_groups(by)}) AS largest"
             group = f"CASE WHEN {column} IS NULL OR {column} IN ({kept}) THEN {column} ELSE '{OTHERS}' END"
         part = f"hour / {hours}" if step is not None else "0"
         places = "1, 2, 3" if step is not None else "1, 2"
-        sums = ", ".join(f"{self._sql.total.format(name)} AS {name}" for name in (*_SUMMED, *_MOMENTS))
+        sums = ", ".join(f"{self._sql.total.format(name)} AS {name}" for name in (*_SUM_COLUMNS, *_MOMENT_COLUMNS))
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({source}) AS every WHERE {where}) "
             f"SELECT {group} AS name, metric, {part} AS part, {sums}, min(least) AS least, max(most) AS most FROM sums "
@@ -427,7 +391,7 @@ class Views(StoreReader):
         )
         cells = []
         for row in rows:
-            values: dict[str, Any] = {name: int(row[name]) if name in _COUNTED else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
+            values: dict[str, Any] = {name: int(row[name]) if name in _INTEGER_COLUMNS else row[name] for name in row.keys()}  # noqa: SIM118 - a row's iterator gives values
             cells.append(SumCell(values.pop("name"), values.pop("metric"), int(values.pop("part")) * (step or 0), **values))
         return cells
 
@@ -435,7 +399,8 @@ class Views(StoreReader):
         """Return a group's most frequent values, the first first, with turns or, for judges, scores."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
-            f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest(by, most)}", where.values
+            f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
+            where.values,
         )
         return {str(name): int(count) for name, count in rows}
 
@@ -471,16 +436,16 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return the facts of each metric (``_FACTS``) from a recent score."""
-        facts = ", ".join(f"scores.{name}" for name in _FACTS)
+        """Return the facts of each metric (``_METRIC_COLUMNS``) from a recent score."""
+        facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
-            f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_LATEST})"
+            f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
         ).fetchall()
-        found = {row["metric"]: {name: row[name] for name in _FACTS} for row in rows}
+        found = {row["metric"]: {name: row[name] for name in _METRIC_COLUMNS} for row in rows}
         for (name,) in self._db.execute(_DISTINCT_METRICS).fetchall():
             if name not in found:
                 row = self._db.execute(f"SELECT {facts} FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone()
-                found[name] = {fact: row[fact] for fact in _FACTS}
+                found[name] = {fact: row[fact] for fact in _METRIC_COLUMNS}
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
@@ -523,7 +488,7 @@ class Views(StoreReader):
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
         """Return SQL for the sums of days and hours, of which ``step`` will be summed together."""
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
-        last = _NEVER if wanted.until is None else int(wanted.until // HOUR)
+        last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
         stale = [hour for hour in self.stale() if first <= hour <= last]
         changing = {hour // DAY for hour in stale}
         days = [
@@ -643,13 +608,49 @@ class Summer:
             return
         of_turn = ("agent", "service", "service_version", "model", "tenant", "judge_model", "metric")
         names = [name for name in HOURLY_COLUMNS if name not in (*of_turn, "hour", "least", "most")]
-        sums = [_whole(name, self._sql) if name == "tokens" else total(name) for name in names]
+        sums = [_sum_of_counts(name, self._sql) if name == "tokens" else total(name) for name in names]
         db.execute(
             f"INSERT INTO daily (hour, {', '.join(of_turn)}, least, most, {', '.join(names)}) "
             f"SELECT {within[0]}, {', '.join(of_turn)}, min(least), max(most), {', '.join(sums)} "
             f"FROM hourly WHERE hour BETWEEN {p} AND {p} GROUP BY {', '.join(of_turn)}",
             within,
         )
+
+
+def _sum_of_counts(sum_of: str, sql: Syntax) -> str:
+    """Return SQL for a sum of counts, limited to 64 bits."""
+    total = sql.total.format(sum_of)
+    return sql.integer.format(f"CASE WHEN {total} < 9e18 THEN {total} ELSE 9e18 END")
+
+
+def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
+    """Return SQL for the rows of ``hourly`` of the turns that meet a condition, or for rows of another length."""
+    hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
+    counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
+    tokens = _sum_of_counts("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
+    moments = ("weight", "weight * y", "weight * y * y", "weight * weight", "weight * weight * y", "weight * weight * y * y")
+    return f"""
+SELECT {hour} AS hour, {_TURN_GROUPS}, CAST(NULL AS TEXT) AS judge_model, '' AS metric, count(*) AS turns, 0 AS scored, 0 AS passed, count(failed) AS failed, 0 AS critical, count(error) AS errors,
+  {total("cost_usd")} AS cost_usd, count(cost_usd) AS priced, count(CASE WHEN cost_estimated = 1 THEN 1 END) AS estimated, {tokens} AS tokens,
+  {total("duration_s")} AS duration_s, count(duration_s) AS timed, 0.0 AS wv, 0.0 AS wp,
+  min(duration_s) AS least, max(duration_s) AS most, 0.0 AS w, 0.0 AS wy, 0.0 AS wy2, 0.0 AS w2, 0.0 AS w2y, 0.0 AS w2y2
+FROM turns WHERE superseded_by IS NULL AND {where} GROUP BY 1, 2, 3, 4, 5, 6
+UNION ALL
+SELECT {hour}, {_TURN_GROUPS}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN is_critical THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
+  {total("judge_cost_usd")}, count(judge_cost_usd), 0, 0, 0.0, 0, {total("CASE WHEN passes OR fails THEN weight END")}, {total("CASE WHEN passes THEN weight END")}, min(y), max(y), {", ".join(map(total, moments))}
+FROM (
+  SELECT turns.start, turns.stored_at, {_TURN_GROUPS}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails, {has_severity("critical", sql)} AS is_critical,
+    CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
+  FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
+) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+"""
+
+
+def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
+    """Return SQL for the values of a group with the most turns or, for judges, scores, in ``sums``."""
+    counted, of = ("sum(scored)", "metric <> ''") if by == "judge" else ("sum(turns)", "metric = ''")
+    column = GROUPS[by]
+    return f"SELECT {column} AS name, {counted} AS counted FROM sums WHERE {of} AND {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {most}"
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -704,7 +705,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
     where.compare(f"{at} >=", wanted.since)
     where.compare(f"{at} <", wanted.until)
     if start is not None:
-        way, p = _WAYS[order][1], sql.p
+        way, p = _DIRECTIONS[order][1], sql.p
         where.add(f"{at} {way}= {p} AND ({at}, turns.turn_id) {way} ({p}, {p})", start.at, *start)
     return where
 

@@ -96,20 +96,12 @@ class ScoreStore:
         """The last write by both clocks."""
         self._expires_after = 0.0
 
-    def write(
-        self,
-        turns: Sequence[Mapping[str, Any]],
-        scores: Sequence[Mapping[str, Any]],
-        outcomes: Sequence[tuple[str, str, str]] = (),
-        absorbed: Sequence[tuple[str, str]] = (),
-        questions: Sequence[Mapping[str, Any]] = (),
-        changes: Sequence[Mapping[str, Any]] = (),
-    ) -> None:
-        """Write rows in one transaction. The arguments are the fields of :class:`Rows`."""
+    def write(self, rows: Rows) -> None:
+        """Write rows in one transaction."""
         with self._file.transaction() as db:
-            self._put(db, Rows(turns, scores, outcomes, absorbed, questions, changes))
+            self._put(db, rows)
 
-    def would_take(self, rows: Rows) -> bool:
+    def can_write(self, rows: Rows) -> bool:
         """Return True if the rows can be stored, without writing them."""
         try:
             with self._file.transaction() as db:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
+from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, unsupported_media
 
 _VERSION = "2023-06-01"
 _FINISHES: dict[str, Finish] = {
@@ -38,7 +38,7 @@ def request(chat: ChatRequest) -> HttpRequest:
 def _part(media: Media) -> dict[str, Any]:
     kind = "image" if media.kind == "image" else "document" if media.mime == "application/pdf" else None
     if kind is None:
-        raise not_taken(media, "the Messages API")
+        raise unsupported_media(media, "the Messages API")
     if media.url:
         return {"type": kind, "source": {"type": "url", "url": media.url}}
     return {"type": kind, "source": {"type": "base64", "media_type": media.mime, "data": media.data}}

@@ -137,7 +137,7 @@ def _data(rest: str) -> Media:
     return Media(mime.strip().lower() or "text/plain", base64.b64encode(raw).decode())
 
 
-def not_taken(media: Media, provider: str) -> JudgeError:
+def unsupported_media(media: Media, provider: str) -> JudgeError:
     what = f"{media.kind} by URL" if media.url else media.kind
     return JudgeError(
         f"{provider} doesn't accept {what if what.isprintable() and len(what) < 40 else 'media of this type'}",

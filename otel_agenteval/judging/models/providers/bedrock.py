@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, not_taken
+from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, unsupported_media
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -37,7 +37,7 @@ def request(chat: ChatRequest) -> HttpRequest:
 
 def _part(media: Media) -> dict[str, Any]:
     if media.url or media.kind not in ("image", "video"):
-        raise not_taken(media, "Converse")
+        raise unsupported_media(media, "Converse")
     return {media.kind: {"format": media.form, "source": {"bytes": media.data}}}
 
 

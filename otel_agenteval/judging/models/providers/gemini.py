@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage
+from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage
 
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
@@ -28,7 +28,13 @@ def request(chat: ChatRequest) -> HttpRequest:
         settings["responseJsonSchema"] = _ordered(chat.schema)
     body = {
         "systemInstruction": {"parts": [{"text": chat.system}]},
-        "contents": [_content(message) for message in chat.messages],
+        "contents": [
+            {
+                "role": "user" if message.role == "user" else "model",
+                "parts": [{"text": message.text}, *map(_part, message.media)],
+            }
+            for message in chat.messages
+        ],
         "generationConfig": settings,
     }
     name = chat.model.removeprefix("models/")
@@ -43,11 +49,6 @@ def _ordered(schema: Any) -> Any:
         is_ordered = schema.get("type") == "object" and isinstance(properties, Mapping) and len(properties) > 1
         return {**found, "propertyOrdering": list(properties)} if is_ordered and properties else found
     return [_ordered(item) for item in schema] if isinstance(schema, (list, tuple)) else schema
-
-
-def _content(message: ChatMessage) -> dict[str, Any]:
-    role = "user" if message.role == "user" else "model"
-    return {"role": role, "parts": [{"text": message.text}, *map(_part, message.media)]}
 
 
 def _part(media: Media) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, not_taken
+from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, unsupported_media
 
 _ANSWER_PARTS = ("text", "output_text")
 _REFUSALS = ("blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety", "spii")
@@ -51,7 +51,7 @@ def _part(media: Media) -> dict[str, Any]:
     if media.kind == "audio" and media.data:
         form = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}.get(media.form, media.form)
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
-    raise not_taken(media, "chat completions")
+    raise unsupported_media(media, "chat completions")
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:

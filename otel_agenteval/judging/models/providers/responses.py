@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import parsing
-from .base import ChatMessage, ChatReply, ChatRequest, HttpRequest, Media, TokenUsage, is_closed, not_taken
+from .base import ChatMessage, ChatReply, ChatRequest, HttpRequest, Media, TokenUsage, is_closed, unsupported_media
 from .openai import headers
 
 __all__ = ["answer", "headers", "request"]
@@ -37,7 +37,7 @@ def _message(message: ChatMessage) -> dict[str, Any]:
 
 def _part(media: Media) -> dict[str, Any]:
     if media.kind != "image":
-        raise not_taken(media, "the Responses API")
+        raise unsupported_media(media, "the Responses API")
     return {"type": "input_image", "image_url": media.uri}
 
 
