@@ -61,19 +61,19 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
     if not found:
         return []
     own = re.sub(r"\s+", "", users)
-    new = _WANTS_NEW.search(asked[:2000]) is not None
     left = [each for each in found if re.sub(r"\s+", "", each.value) not in own]
-    if new:
+    if _WANTS_NEW.search(asked[:2000]) is not None:
         left = [each for each in left if each.value in given()]
     return sorted(left, key=lambda each: each.start)
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
+    """Yield the credentials in a view of the text, the surest kinds first. Only the first of overlapping ones counts."""
     yield from _formatted_values(text)
     yield from _spelled_out(text)
     yield from _encoded_values(text)
     text = _without_certificates(text)
-    near = _near(text)
+    near = _parts_before_values(text)
     yield from _named_values(text, near)
     yield from _assigned_values(text)
     for kind, start, end in chain(chosen_passwords(text, near), login_pairs(text, near), quoted_phrases(text), codes(text)):
@@ -397,7 +397,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
             around = _without_certificates(given()[max(0, at - _BEFORE) : at + len(value) + 1]) if at >= 0 else ""
             if any(
                 value in (each.value, each.value.rstrip(".,"))
-                for each in (*_assigned_values(around), *_named_values(around, _near(around)))
+                for each in (*_assigned_values(around), *_named_values(around, _parts_before_values(around)))
             ):
                 yield Credential("password", start, end, value, False)
 
@@ -405,7 +405,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 _SHORTEST_ELSEWHERE = 10
 
 
-def _near(text: str) -> list[Span]:
+def _parts_before_values(text: str) -> list[Span]:
     """Return the parts of a text before possible values, which may contain a word for secrets."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):

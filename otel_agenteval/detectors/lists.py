@@ -39,5 +39,4 @@ def alternation(name: str, section: str) -> str:
 
 @cache
 def table(name: str) -> Any:
-    """Return the content of a JSON table."""
     return jsonio.loads((FOLDER / name).read_bytes())

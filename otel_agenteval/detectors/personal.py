@@ -189,7 +189,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
         return 0.5
     if context.in_code(start) and not private:
         return 0.6
-    if not private and context.evidence.is_own_domain(domain):
+    if not private and f".{domain}." in context.evidence.domains:
         return 0.4
     return 0.95 if private or _is_of_person(local, text[start:end], context.words) else 0.6
 
@@ -523,10 +523,7 @@ class _GivenPeople:
             return all(part in self.digits for part in find.key.split("|"))
         return find.key in self.alnum
 
-    def is_own_domain(self, domain: str) -> bool:
-        """Return True if a given text has the domain outside of an e-mail address, so it is probably the agent's company's."""
-        return f".{domain}." in self._domains
-
     @cached_property
-    def _domains(self) -> str:
+    def domains(self) -> str:
+        """The domains outside of e-mail addresses, each between dots. They are probably those of the agent's company."""
         return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))

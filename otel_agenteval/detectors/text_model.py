@@ -32,8 +32,6 @@ SCALE = struct.Struct("<2d")
 
 
 class TextModel(NamedTuple):
-    """Weights of hashed n-grams."""
-
     weights: NDArray[np.int8]
     unit: float
     bias: float

@@ -123,7 +123,6 @@ def may_be_format(word: str) -> bool:
 
 
 def is_sample(type_: str, secret: str) -> bool:
-    """Return True if a match is a placeholder or a documentation sample."""
     if type_.endswith(("private_key", "account_key")):
         return False
     if type_ == "url_password":

@@ -15,8 +15,6 @@ from .texts import lazy
 
 
 class Link(NamedTuple):
-    """A link in an answer."""
-
     keys: tuple[str, ...]
     """Possible identities of the page, most likely first (see :func:`key_of` and :func:`readings`)."""
     written: str

@@ -103,8 +103,6 @@ class Condition:
         """The names that the condition contains."""
 
     def holds(self, turn: Turn, known: Known) -> bool:
-        """Return True if the condition is true for a turn."""
-
         def lookup(name: str) -> Any:
             if name.startswith(SCORE_PREFIX):
                 metric = name.removeprefix(SCORE_PREFIX)

@@ -53,8 +53,6 @@ def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
 
 
 class Outcome(NamedTuple):
-    """Result of running metrics on one turn."""
-
     scores: list[Score]
     cut: Sequence[BoundMetric]
     """The metrics that didn't run because the time budget was used up."""

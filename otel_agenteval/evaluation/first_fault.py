@@ -102,7 +102,6 @@ _NAMED_BY: Mapping[str, str] = {"tool_calls": "name", "llm_calls": "model", "han
 
 
 def names_at(turn: Turn, path: str) -> tuple[str, str]:
-    """Return the name and the error type of a step."""
     step = value_at(turn, path)
     name = getattr(step, _NAMED_BY.get(path.partition("[")[0], ""), None)
     error = getattr(step, "error", None)
@@ -110,8 +109,6 @@ def names_at(turn: Turn, path: str) -> tuple[str, str]:
 
 
 class StepOrder:
-    """The order of a turn's steps in time."""
-
     def __init__(self, turn: Turn) -> None:
         starts = {span.id: span.start_s for span in turn.spans if span.start_s is not None}
         self._starts: dict[str, float] = {}

@@ -73,7 +73,6 @@ def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Co
 
 
 def _steps_of(turn: Turn) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each step."""
     for at, call in enumerate(turn.tool_calls or ()):
         yield f"tool_calls[{at}]", calls_as_text([call]).removeprefix("1. ")
     for at, one in enumerate(turn.retrievals):

@@ -101,8 +101,6 @@ def _first_names(found: Iterable[str]) -> list[str]:
 
 
 class FactCondition(NamedTuple):
-    """Condition on a fact of a turn."""
-
     name: str
     sign: str
     """``=``, ``<``, ``>`` or ``≤``."""

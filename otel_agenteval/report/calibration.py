@@ -162,6 +162,22 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     return found
 
 
+def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
+    labeled = [(label.good, row) for label, row in every if label.drawn]
+    confusion = Confusion.of([(good, bool(row.passed)) for good, row in labeled])
+    verdicts = series.verdicts
+    called_bad = sum(not row.passed for row in verdicts)
+    scored = [(label.good, row.value) for label, row in every if row.value is not None]
+    predicted = predicted_rate(
+        [(good, float(bool(row.passed))) for good, row in labeled], [float(bool(row.passed)) for row in verdicts]
+    )
+    return Trust(
+        series.label, confusion, len(every) - len(labeled), fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
+        series.facts.threshold, len(verdicts), called_bad, rogan_gladen(called_bad, len(verdicts), confusion), _preference(labeled, judge),
+        None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
+    )  # fmt: skip
+
+
 def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
     groups: dict[bool, list[float]] = {True: [], False: []}
     for good, row in labeled:
@@ -178,22 +194,6 @@ def _is_same(judge: str, model: str) -> bool:
     """Return True if two names refer to the same model, with any provider and date."""
     one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
     return one.startswith(other) or other.startswith(one)
-
-
-def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
-    labeled = [(label.good, row) for label, row in every if label.drawn]
-    confusion = Confusion.of([(good, bool(row.passed)) for good, row in labeled])
-    verdicts = series.verdicts
-    called_bad = sum(not row.passed for row in verdicts)
-    scored = [(label.good, row.value) for label, row in every if row.value is not None]
-    predicted = predicted_rate(
-        [(good, float(bool(row.passed))) for good, row in labeled], [float(bool(row.passed)) for row in verdicts]
-    )
-    return Trust(
-        series.label, confusion, len(every) - len(labeled), fit_threshold(scored, lower_is_better=series.facts.direction == "down") if scored else None,
-        series.facts.threshold, len(verdicts), called_bad, rogan_gladen(called_bad, len(verdicts), confusion), _preference(labeled, judge),
-        None if predicted is None else Estimate(1 - predicted.mean, 1 - predicted.high, 1 - predicted.low, predicted.n_eff),
-    )  # fmt: skip
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:

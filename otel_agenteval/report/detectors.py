@@ -44,67 +44,6 @@ class Pattern(NamedTuple):
     """A pattern without personal data, which also counts. The text itself is only shown if it recurs."""
 
 
-# --- patterns of findings
-
-
-def _host(turn: Turn, found: Evidence) -> Pattern:
-    link = found.finding.get("text") or found.found
-    host = host_of(key_of(link.partition("://")[2] or link))
-    is_plain = link[:_WIDTH] in found.found and not any(sign in link for sign in "[]()<> ")
-    if "." not in host or not is_plain:  # a disguised link, which nobody should allow
-        return _place(turn, found)
-    return Pattern(host, ("allowed", host))
-
-
-def _contact(turn: Turn, found: Evidence) -> Pattern:
-    if found.finding["type"] not in _CONTACTS or not found.found:
-        return _place(turn, found)
-    kind = found.finding["type"]
-    written = _BETWEEN_DIGITS.sub(" ", with_ascii_digits(found.found)) if kind == "phone" else found.found
-    text = " ".join(written.split())
-    return Pattern(text, ("public", text), f"{kind} *@{text.rpartition('@')[2]}" if kind == "email" else kind)
-
-
-def _number(turn: Turn, found: Evidence) -> Pattern:
-    if not found.found:
-        return _place(turn, found)
-    text = with_ascii_digits(found.before + found.found + found.after)
-    form = form_of(text, len(found.before), len(found.before) + len(found.found))
-    return Pattern(form, ("ignored", form) if "#" in form and not _PLAIN_NUMBER.fullmatch(form) else None)
-
-
-def _tool(turn: Turn, found: Evidence) -> Pattern:
-    name = _tool_at(turn, found) or found.finding.get("text")
-    return Pattern(name, ("may_repeat", name)) if name else _place(turn, found)
-
-
-def _secret(turn: Turn, found: Evidence) -> Pattern:
-    head, shortened, _ = (found.finding.get("text") or "").partition("…")  # the length says nothing about other secrets
-    return Pattern(f"{found.finding['type']} {head}{shortened}" if head else found.finding["type"])
-
-
-def _place(turn: Turn, found: Evidence) -> Pattern:
-    """Return the type of a finding and its place without numbers: ``instruction_override in search result``."""
-    path = found.finding["path"]
-    tool = _tool_at(turn, found)
-    place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)
-    return Pattern(f"{found.finding['type']} in {place.strip()}")
-
-
-def _tool_at(turn: Turn, found: Evidence) -> str | None:
-    path = found.finding["path"]
-    return getattr(value_at(turn, path.partition(".")[0]), "name", None) if path.startswith("tool_calls[") else None
-
-
-PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
-    "code_pii_leakage": _contact,
-    "code_repeated_tool_calls": _tool,
-    "code_secret_leak": _secret,
-    "code_ungrounded_numbers": _number,
-    "code_ungrounded_urls": _host,
-}
-
-
 # --- alarms of a turn
 
 
@@ -152,8 +91,6 @@ def _patterns(turn: Turn, score: Score, redactor: Redactor) -> Iterator[Pattern]
 
 @dataclass(slots=True)
 class _Counted:
-    """The turns with one pattern."""
-
     example: str
     turns: int = 0
     conversations: set[str] = field(default_factory=set)
@@ -312,3 +249,64 @@ class DetectorReport:
             f"{name:<{NAME_WIDTH}}{old:>8,} → {new:<8,} per 1,000: {self.rate(old):,} → {after.rate(new):,}"
             for name, old, new in pairs
         )
+
+
+# --- patterns of findings
+
+
+def _host(turn: Turn, found: Evidence) -> Pattern:
+    link = found.finding.get("text") or found.found
+    host = host_of(key_of(link.partition("://")[2] or link))
+    is_plain = link[:_WIDTH] in found.found and not any(sign in link for sign in "[]()<> ")
+    if "." not in host or not is_plain:  # a disguised link, which nobody should allow
+        return _place(turn, found)
+    return Pattern(host, ("allowed", host))
+
+
+def _contact(turn: Turn, found: Evidence) -> Pattern:
+    if found.finding["type"] not in _CONTACTS or not found.found:
+        return _place(turn, found)
+    kind = found.finding["type"]
+    written = _BETWEEN_DIGITS.sub(" ", with_ascii_digits(found.found)) if kind == "phone" else found.found
+    text = " ".join(written.split())
+    return Pattern(text, ("public", text), f"{kind} *@{text.rpartition('@')[2]}" if kind == "email" else kind)
+
+
+def _number(turn: Turn, found: Evidence) -> Pattern:
+    if not found.found:
+        return _place(turn, found)
+    text = with_ascii_digits(found.before + found.found + found.after)
+    form = form_of(text, len(found.before), len(found.before) + len(found.found))
+    return Pattern(form, ("ignored", form) if "#" in form and not _PLAIN_NUMBER.fullmatch(form) else None)
+
+
+def _tool(turn: Turn, found: Evidence) -> Pattern:
+    name = _tool_at(turn, found) or found.finding.get("text")
+    return Pattern(name, ("may_repeat", name)) if name else _place(turn, found)
+
+
+def _secret(turn: Turn, found: Evidence) -> Pattern:
+    head, shortened, _ = (found.finding.get("text") or "").partition("…")  # the length says nothing about other secrets
+    return Pattern(f"{found.finding['type']} {head}{shortened}" if head else found.finding["type"])
+
+
+def _place(turn: Turn, found: Evidence) -> Pattern:
+    """Return the type of a finding and its place without numbers: ``instruction_override in search result``."""
+    path = found.finding["path"]
+    tool = _tool_at(turn, found)
+    place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)
+    return Pattern(f"{found.finding['type']} in {place.strip()}")
+
+
+def _tool_at(turn: Turn, found: Evidence) -> str | None:
+    path = found.finding["path"]
+    return getattr(value_at(turn, path.partition(".")[0]), "name", None) if path.startswith("tool_calls[") else None
+
+
+PATTERN_OF: Mapping[str, Callable[[Turn, Evidence], Pattern]] = {
+    "code_pii_leakage": _contact,
+    "code_repeated_tool_calls": _tool,
+    "code_secret_leak": _secret,
+    "code_ungrounded_numbers": _number,
+    "code_ungrounded_urls": _host,
+}

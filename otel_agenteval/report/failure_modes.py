@@ -117,11 +117,6 @@ _MOST_GROUPS = 4
 """Number of groups in a table, the last to appear."""
 
 
-def _topic_cells(topic: Topic, width: int) -> tuple[str, ...]:
-    first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
-    return (*first, *[""] * (width - len(first) - 1), " ".join(one.turn_id for one in topic.nearest))
-
-
 def _cells(mode: FailureMode) -> tuple[str, ...]:
     down, up = mode.change
     shares = [_rate(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
@@ -151,7 +146,10 @@ def as_document(modes: Sequence[FailureMode]) -> Document:
     rows: list[tuple[str, ...]] = []
     for mode in modes:
         cells = _cells(mode)
-        rows += [cells, *(_topic_cells(topic, len(cells)) for topic in mode.topics)]
+        rows.append(cells)
+        for topic in mode.topics:
+            first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
+            rows.append((*first, *[""] * (len(cells) - len(first) - 1), " ".join(one.turn_id for one in topic.nearest)))
     return Document("Failure modes", [Table(title, heads, rows)], as_data(modes))
 
 

@@ -28,10 +28,64 @@ from .run import About, line_of, on_scale
 from .table import OutcomeTable, render_comparison
 
 Scored = Sequence[tuple[Score, str]]
-
-
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
 """Formats a turn and its redacted scores. It must be picklable, because the process that scores the turn calls it."""
+_DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
+_DECLARE_UTF8 = ("junit", "html")
+FORMATS = ("jsonl", "table", *_DOCUMENTS)
+
+
+@contextmanager
+def open_outputs(
+    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True, scale: int = 1
+) -> Iterator[list[Output]]:
+    """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
+    places = [*outs, *["-"] * (len(formats) - len(outs))]
+    if len(places) > len(formats):
+        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
+    if places.count("-") > 1:
+        raise ConfigError("--format: several formats need an --out each. Only one goes to standard output")
+    read = {os.path.realpath(name) for name in inputs if name != "-"}
+    seen: set[str] = set()
+    for place in (os.path.realpath(name) for name in places if name != "-"):
+        if place in read:
+            raise ConfigError(f"--out: {place} is read by this command. It would be overwritten")
+        if place in seen:
+            raise ConfigError(f"--out: {place} is given twice")
+        seen.add(place)
+    with ExitStack() as stack:
+        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
+
+
+def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
+    if place != "-":
+        try:
+            file = open(place, "ab", opener=private)  # noqa: SIM115 - the stack closes it; Path.open takes no opener
+            return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
+        except OSError as problem:
+            raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
+    if form in _DECLARE_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document declares it
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
+
+
+class _KeptUntilWritten(io.TextIOWrapper):
+    """A file that keeps its old content until the first write, in case a run lacks input."""
+
+    _begun = False
+
+    def write(self, text: str, /) -> int:
+        if not self._begun:
+            self._begun = True
+            if stat.S_ISREG(os.fstat(self.fileno()).st_mode):  # pipes and terminals can't be truncated
+                self.truncate(0)
+        return super().write(text)
+
+
+def _output(form: str, out: TextIO, content: bool, scale: int) -> Output:
+    if form in _DOCUMENTS:
+        return _Whole(_DOCUMENTS[form], out)
+    return _Table(out, content, scale) if form == "table" else _JsonLines(out)
 
 
 def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
@@ -43,10 +97,6 @@ def _nothing(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> st
     return ""
 
 
-def _left_out(text: str) -> str:
-    return "(left out)"
-
-
 @dataclass(frozen=True, slots=True)
 class _Tabulated:
     width: int
@@ -55,17 +105,9 @@ class _Tabulated:
     scale: int
 
     def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-        clean = str if self.content else _left_out
-        return (
-            render_turn(
-                leaving(turn, redactor),
-                [on_scale(score, self.scale) for score, _ in scored],
-                self.width,
-                color=self.colour,
-                clean=clean,
-            )
-            + "\n"
-        )
+        scores = [on_scale(score, self.scale) for score, _ in scored]
+        clean = str if self.content else lambda _: "(left out)"
+        return f"{render_turn(leaving(turn, redactor), scores, self.width, color=self.colour, clean=clean)}\n"
 
 
 class _JsonLines:
@@ -117,59 +159,3 @@ class _Whole:
 
 
 Output = _JsonLines | _Table | _Whole
-_DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
-_DECLARE_UTF8 = ("junit", "html")
-FORMATS = ("jsonl", "table", *_DOCUMENTS)
-
-
-class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write, in case a run lacks input."""
-
-    _begun = False
-
-    def write(self, text: str, /) -> int:
-        if not self._begun:
-            self._begun = True
-            if stat.S_ISREG(os.fstat(self.fileno()).st_mode):  # pipes and terminals can't be truncated
-                self.truncate(0)
-        return super().write(text)
-
-
-@contextmanager
-def open_outputs(
-    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True, scale: int = 1
-) -> Iterator[list[Output]]:
-    """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
-    places = [*outs, *["-"] * (len(formats) - len(outs))]
-    if len(places) > len(formats):
-        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
-    if places.count("-") > 1:
-        raise ConfigError("--format: several formats need an --out each. Only one goes to standard output")
-    read = {os.path.realpath(name) for name in inputs if name != "-"}
-    seen: set[str] = set()
-    for place in (os.path.realpath(name) for name in places if name != "-"):
-        if place in read:
-            raise ConfigError(f"--out: {place} is read by this command. It would be overwritten")
-        if place in seen:
-            raise ConfigError(f"--out: {place} is given twice")
-        seen.add(place)
-    with ExitStack() as stack:
-        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
-
-
-def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
-    if place != "-":
-        try:
-            file = open(place, "ab", opener=private)  # noqa: SIM115 - the stack closes it; Path.open takes no opener
-            return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
-        except OSError as problem:
-            raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
-    if form in _DECLARE_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document declares it
-        sys.stdout.reconfigure(encoding="utf-8")
-    return sys.stdout
-
-
-def _output(form: str, out: TextIO, content: bool, scale: int) -> Output:
-    if form in _DOCUMENTS:
-        return _Whole(_DOCUMENTS[form], out)
-    return _Table(out, content, scale) if form == "table" else _JsonLines(out)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..core.score import Score
 from ..outlets.accounting import outcome
 from ..outlets.turn_text import BOLD, NAME_WIDTH, RED, Paint, number_of, short_name
-from .compare import Comparison, MetricChange
+from .compare import Comparison
 from .formatting import by_weight, change_numbers, describe_pairing, effect_of, n_of, p_value, remarks
 
 
@@ -69,7 +69,11 @@ def render_comparison(comparison: Comparison, width: int = 100) -> str:
     ranked = by_weight(comparison.changes)
     changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]
     for change in changed:
-        lines += _lines_of(change, width)
+        before, after, difference, interval = change_numbers(change)
+        gate = " (gate)" if change.watched and change.verdict == "regression" else ""
+        lines.append(f"  {_MARKS[change.verdict]} {change.label}  {change.measure} {before} → {after}  {change.verdict}{gate}")
+        about = f"{difference}, 95 % CI {interval}; {effect_of(change)}; {p_value(change.adjusted)} (Holm); {n_of(change)}"
+        lines += _wrapped(about, width, "      ")
     for verdict in ("no change shown", "too few"):
         named = [f"{change.label} ({change.measure})" for change in ranked if change.verdict == verdict]
         if named:
@@ -77,14 +81,6 @@ def render_comparison(comparison: Comparison, width: int = 100) -> str:
     for remark in remarks(comparison):
         lines += _wrapped(f"! {remark}", width, "  ")
     return "\n".join(lines) + "\n"
-
-
-def _lines_of(change: MetricChange, width: int) -> Iterator[str]:
-    before, after, difference, interval = change_numbers(change)
-    gate = " (gate)" if change.watched and change.verdict == "regression" else ""
-    yield f"  {_MARKS[change.verdict]} {change.label}  {change.measure} {before} → {after}  {change.verdict}{gate}"
-    about = f"{difference}, 95 % CI {interval}; {effect_of(change)}; {p_value(change.adjusted)} (Holm); {n_of(change)}"
-    yield from _wrapped(about, width, "      ")
 
 
 def _wrapped(text: str, width: int, indent: str) -> list[str]:

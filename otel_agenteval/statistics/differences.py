@@ -135,8 +135,8 @@ def find_differences(
     kept: list[Contrast] = []
     sets: list[Any] = []
     for one in found:
-        has = search.of(one.facts)
-        if len(kept) < _MOST_FOUND and (not sets or search.within(has, sets) <= _EXPLAINED):
+        has = search.rows_with(one.facts)
+        if len(kept) < _MOST_FOUND and (not sets or search.p_within(has, sets) <= _EXPLAINED):
             kept.append(one)
             sets.append(has)
     return Differences(*counts, kept, len(singles) + len(both), same)
@@ -179,10 +179,10 @@ class _Search:
         self.places = {fact: at for at, fact in enumerate(self.facts)}
         return found
 
-    def of(self, facts: tuple[TurnFact, ...]) -> Any:
+    def rows_with(self, facts: tuple[TurnFact, ...]) -> Any:
         return np.logical_and.reduce([self.has[self.places[fact]] for fact in facts])
 
-    def table(self, has: Any, among: Any = None) -> _Shares:
+    def shares(self, has: Any, among: Any = None) -> _Shares:
         """Return the shares of a fact among the bad turns and the others, of all turns or of some."""
         sides = []
         for of in (self.bad, ~self.bad):
@@ -195,11 +195,11 @@ class _Search:
                 of_draw = self.draw_of[side]
                 of_draw = of_draw - of_draw[0] if len(of_draw) else of_draw
                 in_draw, with_fact = np.bincount(of_draw, weights), np.bincount(of_draw, weights * x)
-            sides.append(_independent(in_draw, with_fact))
+            sides.append(_as_independent(in_draw, with_fact))
         return _Shares(*sides)
 
     def singles(self) -> dict[tuple[TurnFact, ...], float]:
-        return {(fact,): _p(self.table(has)) for fact, has in zip(self.facts, self.has, strict=True)}
+        return {(fact,): _p(self.shares(has)) for fact, has in zip(self.facts, self.has, strict=True)}
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
         """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
@@ -224,7 +224,7 @@ class _Search:
                 )
                 and np.count_nonzero(chosen[i] & chosen[j] & self.bad) >= _LEAST_TURNS
             ):
-                found[facts] = max(_p(self.table(chosen[j], chosen[i])), _p(self.table(chosen[i], chosen[j])))
+                found[facts] = max(_p(self.shares(chosen[j], chosen[i])), _p(self.shares(chosen[i], chosen[j])))
         return found
 
     def significant(self, ps: Mapping[tuple[TurnFact, ...], float], error: float) -> Iterator[Contrast]:
@@ -233,15 +233,15 @@ class _Search:
         passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
         z = _NORMAL.inv_cdf(1 - error * len(passing) / max(len(ps), 1) / 2) if passing else 0.0
         for facts, p in passing:
-            has = self.of(facts)
-            table = self.table(has)
+            has = self.rows_with(facts)
+            table = self.shares(has)
             (x, n), (y, m) = table
             turns = int(np.count_nonzero(has & self.bad)), int(np.count_nonzero(has & ~self.bad))
             also = [other for fact in facts for other in self.aliases[fact]]
             effect = facts[0].attribute in self.effects
             yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also, effect)
 
-    def within(self, has: Any, sets: Sequence[Any]) -> float:
+    def p_within(self, has: Any, sets: Sequence[Any]) -> float:
         """Return the p value of a fact among turns that agree in which of the sets they belong to."""
         stratum = np.zeros(len(has), dtype=np.int64)
         for at, other in enumerate(sets):
@@ -256,7 +256,7 @@ class _Search:
         return 1 - _NORMAL.cdf(float(sums.sum()) / spread) if spread else 1.0
 
 
-def _independent(in_draw: Any, with_fact: Any) -> tuple[float, float]:
+def _as_independent(in_draw: Any, with_fact: Any) -> tuple[float, float]:
     """Return a share as ``(with the fact, all)`` of independent turns that would have its variance."""
     total = float(in_draw.sum())
     if not total:

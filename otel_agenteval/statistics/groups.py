@@ -140,21 +140,21 @@ def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | N
     in_logs = before._logs is not None and after._logs is not None
     pairs = _pairs(before._cases or {}, after._cases or {})
     if pairs is not None:
-        return _of_pairs(*pairs, is_rate=is_rate, in_logs=in_logs)
+        return _compare_pairs(*pairs, is_rate=is_rate, in_logs=in_logs)
     turns = before._group.turns, after._group.turns
     if before._alone and after._alone:
         first, second = [*before._alone.values()], [*after._alone.values()]
         binary = is_rate and {*first, *second} <= {0.0, 1.0}
         if binary or sum(turns) <= _FEW:
-            return _of_independent(first, second, is_binary=binary, in_logs=in_logs)
-    found = _of_groups(before._group, after._group)
+            return _compare_independent(first, second, is_binary=binary, in_logs=in_logs)
+    found = _compare_estimates(before._group, after._group)
     if found is not None and before._clusters and after._clusters and len(before._clusters) + len(after._clusters) <= _FEW:
         return _of_few_clusters(found, before._clusters, after._clusters, in_logs=in_logs)
-    logs = None if before._logs is None or after._logs is None else _of_groups(before._logs, after._logs)
+    logs = None if before._logs is None or after._logs is None else _compare_estimates(before._logs, after._logs)
     return found if found is None or logs is None else found._replace(p=logs.p)
 
 
-def _of_groups(before: Group, after: Group) -> Difference | None:
+def _compare_estimates(before: Group, after: Group) -> Difference | None:
     first, second = before.estimate(), after.estimate()
     return None if first is None or second is None else difference(first, second, (before.turns, after.turns))
 
@@ -180,7 +180,7 @@ def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, i
     return [first[name][0] / first[name][1] for name in names], [second[name][0] / second[name][1] for name in names]
 
 
-def _of_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs: bool) -> Difference:
+def _compare_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs: bool) -> Difference:
     both = list(zip(before, after, strict=True))
     p, (low, high) = paired_test(before, after, is_rate=is_rate)
     if in_logs:
@@ -193,7 +193,7 @@ def _of_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs
     )  # fmt: skip
 
 
-def _of_independent(before: list[float], after: list[float], *, is_binary: bool, in_logs: bool) -> Difference:
+def _compare_independent(before: list[float], after: list[float], *, is_binary: bool, in_logs: bool) -> Difference:
     if is_binary:
         first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
         p, (low, high) = fisher(first, second), newcombe(first, second)
@@ -218,8 +218,6 @@ def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:
 
 
 class GroupValue(NamedTuple):
-    """A metric's score on a turn of a group."""
-
     group: str
     metric: str
     unit: str

@@ -123,8 +123,6 @@ class OrderModel(NamedTuple):
 
 
 class Rated:
-    """A text whose passages can be rated."""
-
     __slots__ = ("_hashes", "_kept", "_known", "_model", "_sums")
 
     def __init__(

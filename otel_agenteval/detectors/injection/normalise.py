@@ -228,5 +228,4 @@ def _readable(data: bytes) -> str | None:
 
 
 def without_entities(text: str) -> str:
-    """Decode HTML entities, such as the one for ``<``."""
     return html.unescape(text) if "&" in text else text

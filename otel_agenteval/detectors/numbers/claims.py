@@ -256,7 +256,7 @@ _HYPOTHETICAL_BEYOND_LATIN = (
 _SENTENCE_END = re.compile(r"[.!?…][ \n\"”)]|[\n。！？]")
 
 
-def sentence_of(text: str, at: int) -> str:
+def _sentence_of(text: str, at: int) -> str:
     """Return the sentence around a position, at most 600 characters."""
     begin = 0
     for found in _SENTENCE_END.finditer(text, max(0, at - 300), at):
@@ -267,8 +267,8 @@ def sentence_of(text: str, at: int) -> str:
 
 def is_no_claim(claim: Claim, text: str) -> bool:
     """Return True if a number is part of a name, an example or a question."""
-    sentence = sentence_of(text, claim.at)
-    if sentence.rstrip()[-1:] in ("?", "？", "؟") or is_hypothetical(sentence):
+    sentence = _sentence_of(text, claim.at)
+    if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True
     if not claim.readings:
         return False
@@ -287,7 +287,7 @@ _BY = re.compile(r"(?:[×÷/*:^]|per|pro|je|par|por|per|na|на|every|alle|各|�
 
 
 @lru_cache(maxsize=64)
-def is_hypothetical(sentence: str) -> bool:
+def _is_hypothetical(sentence: str) -> bool:
     if _HYPOTHETICAL.search(in_small_letters(sentence)) is not None:
         return True
     return not sentence.isascii() and any(words in sentence for words in _HYPOTHETICAL_BEYOND_LATIN)

@@ -146,7 +146,6 @@ def _table(lines: list[str]) -> list[Any]:
 
 
 def numbers_of(text: str) -> list[float]:
-    """Return the numbers of a line."""
     return [reading[0][0] for found in _CELL.findall(text) for reading in readings_of(_plain(found))[:1]]
 
 

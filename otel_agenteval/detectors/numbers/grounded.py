@@ -169,7 +169,6 @@ class AnswerNumbers:
 
     @cached_property
     def products(self) -> set[float]:
-        """Return the factors, and the products of two of them."""
         return {*self.factors, *(one * other for one, other in combinations_with_replacement(self.factors, 2))}
 
 

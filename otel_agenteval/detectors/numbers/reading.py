@@ -62,7 +62,6 @@ _CLOCK = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
 
 @lru_cache(maxsize=16_384)
 def meanings_of(token: str) -> Meanings:
-    """Return the meanings of a token from :func:`tokens_in`."""
     if token.isdigit():
         return Meanings((float(token[:_MAX_DIGITS]),))
     minutes = tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(token) if int(hour) <= 24)

@@ -34,6 +34,7 @@ _FOLLOWED = re.compile(r"(?:[ \u00a0-]|(?<=[\u4e00-\u9fff]))[^\W\d_]")
 _NO_CLAIM = frozenset(
     ["once", "elf", "seize", "score", "dozen", "dutzend", "sette", "mille", "cent", "cento", "fortnight"]
 )  # words of another language, or idioms
+_LINKS = ("", "and", "et", "y", "e")
 _ALONE = frozenset(word for word, value in _WORDS.items() if value > 10) - _NO_CLAIM
 
 
@@ -54,7 +55,8 @@ def values_of_words(text: str) -> Iterator[tuple[int, int, float]]:
     text = in_small_letters(text)
     for found in _WORD.finditer(text):
         value = _WORDS[found.group()]
-        if parts and _is_link(text, end, found.start()) and _fits(parts, value):
+        gap = text[end : found.start()] if parts else None
+        if gap is not None and len(gap) <= 6 and gap.strip(" \u00a0-").lower() in _LINKS and _fits(parts, value):
             parts.append(value)
         else:
             if parts:
@@ -86,10 +88,6 @@ _POWERS = {"十": 10, "百": 100, "千": 1000}
 _NUMERALS = re.compile(  # in Chinese and Japanese, such as 四十五
     "[二三四五六七八九十百千](?:(?<=[十百千])[一二三四五六七八九]|[百千][一二三四五六七八九]|十)[一二三四五六七八九十百千]*"
 )
-
-
-def _is_link(text: str, end: int, at: int) -> bool:
-    return at - end <= 6 and text[end:at].strip(" \u00a0-").lower() in ("", "and", "et", "y", "e")
 
 
 def _fits(parts: list[float], value: float) -> bool:

@@ -294,15 +294,11 @@ def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Sp
     before = max(0, start - _WINDOW_BEFORE)
     lowered = text[before:start].lower()
     if has_any(lowered, words("phones.txt", "hints")):  # without one, only its own format counts
-        yield from _named_phones(text, before, stop)
-
-
-def _named_phones(text: str, start: int, stop: int) -> Iterator[Span]:
-    for pattern in (_NAMED_PHONE, _CALLED, _EAST_ASIAN, _DIALLED):
-        for found in pattern.finditer(text, start, stop):
-            group = found.lastindex or 1
-            if pattern is _DIALLED or _DATE.match(found.group(group)) is None:
-                yield found.start(group), found.end()
+        for pattern in (_NAMED_PHONE, _CALLED, _EAST_ASIAN, _DIALLED):
+            for each in pattern.finditer(text, before, stop):
+                group = each.lastindex or 1
+                if pattern is _DIALLED or _DATE.match(each.group(group)) is None:
+                    yield each.start(group), each.end()
 
 
 def _before_extension(number: str) -> str:

@@ -30,7 +30,14 @@ _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 
 def secrets(text: str) -> Iterator[Span]:
     """Yield the position of each secret. Positions can overlap."""
-    yield from _keys(text)
+    if "PRIVATE KEY" in text:
+        yield from _pem_keys(text)
+    if "Private-Lines" in text:
+        yield from (found.span() for found in _PUTTY.finditer(text))
+    if "LS0tLS1CRUdJTi" in text:
+        for found in _ENCODED_KEY.finditer(text):
+            if b"PRIVATE KEY" in (_decoded(found.group()[:80]) or b""):
+                yield found.span()
     yield from _tokens(text)
     yield from _jwts(text)
     for form in shaped_tokens():
@@ -57,17 +64,6 @@ _KEY_LINE = lazy(r"[A-Za-z0-9+/=]{4,200}")
 _RUN = lazy(r"[A-Za-z0-9+/=]{8,}")
 _PUTTY = lazy(r"Private-Lines: ?[0-9]{1,3}(?:\s{1,8}[A-Za-z0-9+/=]{4,76}){1,200}(?:\s{1,8}Private-MAC: ?[0-9a-f]{32,64})?")
 _ENCODED_KEY = lazy(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{30,20000}={0,2}")
-
-
-def _keys(text: str) -> Iterator[Span]:
-    if "PRIVATE KEY" in text:
-        yield from _pem_keys(text)
-    if "Private-Lines" in text:
-        yield from (found.span() for found in _PUTTY.finditer(text))
-    if "LS0tLS1CRUdJTi" in text:
-        for found in _ENCODED_KEY.finditer(text):
-            if b"PRIVATE KEY" in (_decoded(found.group()[:80]) or b""):
-                yield found.span()
 
 
 def _pem_keys(text: str) -> Iterator[Span]:

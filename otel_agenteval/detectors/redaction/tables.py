@@ -13,8 +13,6 @@ Splitter = Callable[[str, int, int], list[Span]]
 
 
 class TableCell(NamedTuple):
-    """A table cell, with the heading of its column."""
-
     head: str
     start: int
     end: int

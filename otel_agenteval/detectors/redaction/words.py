@@ -111,17 +111,12 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
             continue
         rest = after.match(text, stem.end())
         done = stem.end() if rest is None else rest.end()
-        start = _start_of_word(text, stem.start())
+        start, floor = stem.start(), max(0, stem.start() - _LONGEST)
+        while start > floor and (text[start - 1] in "_$.-" or (text[start - 1].isalnum() and text[start - 1] < "\u0530")):
+            start -= 1
         name = _named(text, start, done) if _MARKER.match(text, max(0, start - 1)) is None else None
         if name is not None:
             yield name
-
-
-def _start_of_word(text: str, at: int) -> int:
-    floor = max(0, at - _LONGEST)
-    while at > floor and (text[at - 1] in "_$.-" or (text[at - 1].isalnum() and text[at - 1] < "\u0530")):
-        at -= 1
-    return at
 
 
 def _named(text: str, start: int, end: int) -> Name | None:

@@ -19,8 +19,6 @@ LANGUAGES = (
 
 
 class Lexicon(NamedTuple):
-    """The evidence in one language."""
-
     no: tuple[str, ...]
     me: tuple[str, ...]
     """The speaker: pronouns, first-person verbs of helping and telling, the assistant, "here"."""
