@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import_own(Config(imports=args.imports))
-    metric, preset, spellings, note, _ = resolve(args.name)
+    metric, preset, spellings, note, *_ = resolve(args.name)
     print(f"{metric.name}  ({metric.family})\n")
     print(metric.doc.replace("``", "`"))
     if note:

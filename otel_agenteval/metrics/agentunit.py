@@ -103,12 +103,10 @@ def _turn(
 
 
 def _measured(measure: Callable[[Turn], Result]) -> Callable[[Any], float | None]:
-    """Return a method that measures the turn of an analyzer."""
     return lambda self: measure(self._turn).value
 
 
 def _of_graph(measure: Callable[[AgentGraph], T]) -> Callable[[Any], T]:
-    """Return a method that measures the graph of an analyzer."""
     return lambda self: measure(self._graph)
 
 

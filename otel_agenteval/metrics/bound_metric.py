@@ -70,16 +70,13 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1) -> BoundMetric:
     """Return a metric for an entry of the configuration, with its threshold on the given scale.
 
-    A canonical name without parameters uses :attr:`Metric.live`.
+    A metric's own name without parameters uses :attr:`Metric.live`.
 
     Raises:
         ConfigError: As in :func:`get_metric`.
     """
     found = resolve(name)
-    every = found.parameters(params, scale)
-    if name == found.metric.name and every.keys() <= {"threshold", "inverse"}:
-        every = {**found.metric.live, **every}
-    return BoundMetric(found.metric, every, policy, found.view)
+    return BoundMetric(found.metric, found.parameters(params, scale, configured=True), policy, found.view)
 
 
 class ChoosesJudges(ABC):
@@ -142,7 +139,7 @@ class BoundMetric:
         if metric.type == "boolean":  # most boolean scores are a plain pass, whose fields are computed once
             ordinary = self._score_of(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
-        self.inner: Sequence[BoundMetric] = tuple(_inner_in(metric, self.params))
+        self.inner: Sequence[BoundMetric] = tuple(_inner_metrics(metric, self.params))
         """Metrics that a composite combines, in order."""
         self._is_plain = not (self._service or metric.media or self.missing or self.inner or view) and self._truth is None
         self._needs = tuple(
@@ -152,7 +149,6 @@ class BoundMetric:
         )
 
     def _set_parameters(self, metric: Metric, params: Mapping[str, Any]) -> None:
-        """Check the given parameters, and separate those that the function accepts."""
         given = dict(params)
         if self.view is not None and self.view.seed == "pandaprobe" and metric.kind == "llm" and "model" in given:
             if not isinstance(model := given.pop("model"), str) or not model:
@@ -272,64 +268,21 @@ class BoundMetric:
         absent = self._first_absent(turn)
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
+        model = judge if self._service == "llm" else embedder
         if not self.metric.media:
-            return self._evaluate_once(turn, judge, embedder)
+            return self._call_function(turn, model)
         rules = self.rules or current_rules()
-        if self._service is not None and (judge if self._service == "llm" else embedder) is None:
+        if self._service is not None and model is None:
             rules = replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")  # opens nothing
         with opening(rules):
-            return self._evaluate_once(turn, judge, embedder)
+            return self._call_function(turn, model)
 
-    def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
-        changed = {} if self._truth is None else {"ground_truth": self._truth}
-        if self.view is not None and self.view.input is not None and not turn.input:
-            changed["input"] = self.view.input.replace("{output}", turn.output or "")
-        return turn.but(changed) if changed else turn
-
-    def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
-        """Add the details that the score has under the metric's name."""
-        for key, field in view.details.items() if score.status == "ok" else ():
-            of_score, _, name = field.rpartition(".")
-            found = (
-                score.detail.get(name) if of_score == "detail" else getattr(score if of_score else self._with_truth(turn), name)
-            )
-            score.detail.setdefault(key, _plain(found))
-        return score
-
-    def _first_absent(self, turn: Turn) -> str | None:
-        """Return the metric's first need that the turn doesn't meet."""
-        for need, read, present_when_empty in self._needs:
-            known = read(turn)
-            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a valid ground truth
-                return need
-        return None
-
-    def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, otherwise None.
-
-        The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
-        :meth:`evaluate`.
-        """
-        if self.missing is not None:
-            return None
-        turn = self._with_truth(turn)
-        try:
-            absent = self._first_absent(turn)
-            reason = f"missing:{absent}" if absent is not None else None
-            if reason is None and self.applies is not None:
-                reason = self.applies(turn, self.params)
-            return None if reason is None else self._skipped({"reason": reason})
-        except BaseException as error:
-            if is_meant_for_host(error):
-                raise
-            return self.failed(error)
-
-    def _evaluate_once(self, turn: Turn, judge: Any, embedder: Any) -> Score:
+    def _call_function(self, turn: Turn, model: Any) -> Score:
+        """Call the metric's function, with a judge or embedder once for each piece of a turn that is too long."""
         if self._service is None:
             return self._score_of(self._fn(turn, **self._call))
-        given, absent = (judge, _NO_JUDGE) if self._service == "llm" else (embedder, _NO_EMBEDDER)
-        model = absent if given is None else given
+        if model is None:
+            model = _NO_JUDGE if self._service == "llm" else _NO_EMBEDDER
         with evaluating(
             self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits, self.judge_model
         ) as evaluation:
@@ -359,6 +312,51 @@ class BoundMetric:
         if not math.isfinite(value):
             return True, math.inf
         return failed, value if self.metric.direction == "down" else -value
+
+    def _with_truth(self, turn: Turn) -> Turn:
+        """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
+        changed = {} if self._truth is None else {"ground_truth": self._truth}
+        if self.view is not None and self.view.input is not None and not turn.input:
+            changed["input"] = self.view.input.replace("{output}", turn.output or "")
+        return turn.but(changed) if changed else turn
+
+    def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
+        """Add the details that the score has under the metric's name."""
+        for key, field in view.details.items() if score.status == "ok" else ():
+            of_score, _, name = field.rpartition(".")
+            found = (
+                score.detail.get(name) if of_score == "detail" else getattr(score if of_score else self._with_truth(turn), name)
+            )
+            score.detail.setdefault(key, _plain_detail(found))
+        return score
+
+    def _first_absent(self, turn: Turn) -> str | None:
+        """Return the metric's first need that the turn doesn't meet."""
+        for need, read, present_when_empty in self._needs:
+            known = read(turn)
+            if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a valid ground truth
+                return need
+        return None
+
+    def not_applicable(self, turn: Turn) -> Score | None:
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, otherwise None.
+
+        The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
+        :meth:`evaluate`.
+        """
+        if self.missing is not None:
+            return None
+        turn = self._with_truth(turn)
+        try:
+            absent = self._first_absent(turn)
+            reason = f"missing:{absent}" if absent is not None else None
+            if reason is None and self.applies is not None:
+                reason = self.applies(turn, self.params)
+            return None if reason is None else self._skipped({"reason": reason})
+        except BaseException as error:
+            if is_meant_for_host(error):
+                raise
+            return self.failed(error)
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Run :meth:`evaluate` from an event loop. A metric that calls a model runs on a thread."""
@@ -411,7 +409,6 @@ class BoundMetric:
         return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
 
     def _score_of(self, found: Any) -> Score:
-        """Return the score for the return value of the metric's function."""
         if found is None:
             return self._skipped({"reason": "not_applicable"})
         result = found if found.__class__ is Result else Result(found)
@@ -460,9 +457,9 @@ class BoundMetric:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
 
 
-def _plain(value: Any) -> Any:
+def _plain_detail(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(item) for item in value[:100]]
+        return [_plain_detail(item) for item in value[:100]]
     if isinstance(value, ToolCall):
         from .code.tool_trace import failure_of_call
 
@@ -501,12 +498,11 @@ def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
 
 
 def asks_one(metrics: Sequence[BoundMetric], judge: object | None, embedder: object | None) -> bool:
-    """Return True if any of the metrics calls a model that is available."""
     models = {"llm": judge, "embed": embedder}
     return any(models[metric.metric.kind] is not None for metric in asked_in(metrics))
 
 
-def _inner_in(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
+def _inner_metrics(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundMetric]:
     if "companion" in metric.traits:
         severity = resolve(metric.name.removesuffix("_passed")).metric
         yield BoundMetric(severity, {name: value for name, value in params.items() if name in severity.parameters})

@@ -33,7 +33,6 @@ class EvaluationState:
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)
 
     def learn(self, pieces: int, truncated: bool) -> None:
-        """Record the number of pieces of an input, and whether it was truncated."""
         self.pieces = max(self.pieces, pieces)
         self.truncated = self.truncated or truncated
 
@@ -47,7 +46,6 @@ class EvaluationState:
         self._when_accepted.append(do)
 
     def accept(self) -> None:
-        """Call the callbacks of :meth:`when_accepted`."""
         for do in self._when_accepted:
             do()
 
@@ -56,7 +54,6 @@ _CURRENT: ContextVar[EvaluationState | None] = ContextVar("otel_agenteval_evalua
 
 
 def current_evaluation() -> EvaluationState | None:
-    """Return the evaluation of this thread or task, or None."""
     return _CURRENT.get()
 
 

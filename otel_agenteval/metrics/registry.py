@@ -21,20 +21,21 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from ..core import jsonio
 from ..core.errors import ConfigError, likeness, meant, nearest
 from ..core.extras import entry_points, extra_installed
+from ..core.forms import snake_case
 from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
 from ..core.wellformed import written
 from . import names
 from .question import Answers
-from .spellings import Spellings, translated
+from .spellings import Converted, Spelling, Spellings, Unsupported
 
 EPSILON = 1e-9
 """Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""
@@ -51,29 +52,18 @@ class Embeds(Protocol):
         """Return one vector per text, see :class:`otel_agenteval.Embedder`."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Result:
     """Result of a metric function that returns more than a number."""
 
-    __slots__ = ("also", "detail", "explanation", "label", "passed", "skipped", "value")
-
-    def __init__(
-        self,
-        value: float | bool | None,
-        *,
-        passed: bool | None = None,
-        label: str | None = None,
-        explanation: str | None = None,
-        detail: dict[str, Any] | None = None,
-        also: dict[str, Score] | None = None,
-        skipped: str | None = None,
-    ) -> None:
-        self.value = value
-        self.passed = passed
-        self.label = label
-        self.explanation = explanation
-        self.detail = detail
-        self.also = also
-        self.skipped = skipped
+    value: float | bool | None
+    _: KW_ONLY
+    passed: bool | None = None
+    label: str | None = None
+    explanation: str | None = None
+    detail: dict[str, Any] | None = None
+    also: dict[str, Score] | None = None
+    skipped: str | None = None
 
 
 def skip(reason: str, **detail: Any) -> Result:
@@ -111,8 +101,6 @@ _GROUND_TRUTH = Annotated[Any, Param("value", "expected_output", "expcted_output
 
 @dataclass(frozen=True, slots=True)
 class MetricParameter:
-    """Parameter of a metric."""
-
     name: str
     annotation: Any
     default: Any
@@ -337,14 +325,8 @@ def metric(
                 f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\""
             )
         _refuse_second(name, fn, place)
-        _refuse_unknown_facts(place, needs, uses, references)
-        _refuse_unknown_words(place, "groups", groups, _DECLARED)
-        _refuse_unknown_words(place, "traits", traits, TRAITS)
-        try:
-            hints = typing.get_type_hints(fn, include_extras=True)
-        except Exception as error:
-            raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
-        of_first_argument = hints.get(fn.__code__.co_varnames[0])
+        _check_declarations(place, needs, uses, references, groups, traits)
+        hints = _hints(fn, place)
         added = ("inverse", bool, False) if boolean else ("threshold", float | None, None)
         parameters = _parameters(fn, hints, place)
         if "own_verdict" not in traits:
@@ -361,7 +343,7 @@ def metric(
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version,
             needs=tuple(needs), uses=tuple(uses), references=tuple(references), groups=tuple(groups), live=dict(live or {}),
             extra=extra, traits=tuple(dict.fromkeys((*traits, *also_heavy))),
-            combines=any(Score in typing.get_args(choice) for choice in (of_first_argument, *typing.get_args(of_first_argument))),
+            combines=_takes_scores(hints.get(fn.__code__.co_varnames[0])),
             selective=applies is not None, required=tuple(p.name for p in parameters.values() if p.required),
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
@@ -416,7 +398,6 @@ def _refuse_class(given: Any) -> None:
 
 
 def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
-    """Refuse a metric whose name is already in use."""
     ours = indexed(name)
     if ours is not None and ours.source != fn.__module__:
         importlib.import_module(str(ours.source))
@@ -426,21 +407,41 @@ def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
         raise ConfigError(f"{place} is already defined at {other.co_filename}:{other.co_firstlineno}")
 
 
-def _refuse_unknown_facts(place: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str]) -> None:
-    for option, given in (("needs", needs), ("uses", uses), ("references", references)):
+def _check_declarations(
+    place: str,
+    needs: Sequence[str],
+    uses: Sequence[str],
+    references: Sequence[str],
+    groups: Sequence[str],
+    traits: Sequence[str],
+) -> None:
+    facts = {*Turn.__annotations__}
+    for option, given, fields in (
+        ("needs", needs, facts.union(FIELD_OF_NEED)),
+        ("uses", uses, facts),
+        ("references", references, None),
+    ):
         if isinstance(given, str):
             raise ConfigError(f"{place}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
-    for option, given, more in (("needs", needs, FIELD_OF_NEED), ("uses", uses, ())):
-        known = {*Turn.__annotations__, *more}
-        unknown = next((fact for fact in given if fact not in known), None)
-        if unknown is not None:
-            raise ConfigError(f"{place}: {option} {unknown!r} is not a field of a turn{meant(unknown, known)}")
+        missing = [fact for fact in given if fields is not None and fact not in fields]
+        if missing:
+            raise ConfigError(f"{place}: {option} {missing[0]!r} is not a field of a turn{meant(missing[0], fields or ())}")
+    for option, given, known in (("groups", groups, _DECLARED), ("traits", traits, TRAITS)):
+        unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
+        if unknown:
+            raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
 
 
-def _refuse_unknown_words(place: str, option: str, given: Sequence[str], known: Iterable[str]) -> None:
-    unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
-    if unknown:
-        raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
+def _hints(fn: Callable[..., Any], place: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(fn, include_extras=True)
+    except Exception as error:
+        raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
+
+
+def _takes_scores(hint: Any) -> bool:
+    """Return True if an argument with this type can be a sequence of scores."""
+    return any(Score in typing.get_args(choice) for choice in (hint, *typing.get_args(hint)))
 
 
 def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) -> dict[str, MetricParameter]:
@@ -474,7 +475,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 def call_metric(name: str, alias: str) -> None:
     """Let an alias, with and without its prefix, mean a metric, whatever it meant before."""
     for spelled in (alias, alias.rpartition(":")[2]):
-        _import_called(spelled)
+        _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
 
 
@@ -487,11 +488,10 @@ def discover() -> None:
         package = importlib.import_module(f"{__package__}.{room}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
-    _extend()
+    _import_entry_points()
 
 
-def _extend() -> None:
-    """Import the metrics of other packages once."""
+def _import_entry_points() -> None:
     global _extended
     if not _extended:
         _extended = True
@@ -523,7 +523,7 @@ def _find(name: str) -> Metric | None:
     """Return the metric with a canonical name, without importing a built-in metric."""
     found = _METRICS.get(name) or indexed(name)
     if found is None:
-        _extend()
+        _import_entry_points()
         found = _METRICS.get(name)
     return found
 
@@ -539,7 +539,7 @@ def indexed(name: str) -> Metric | None:
     return Metric(name, module, **{"family": module.rsplit(".", 1)[-1], **facts})
 
 
-def _import_called(name: str) -> None:
+def _import_metrics_called(name: str) -> None:
     """Import the built-in metrics with this alias, or with a pattern alias."""
     for row in builtin().values():
         if any("{" in alias or name in (alias, alias.split(":", 1)[-1]) for alias in row["aliases"]):
@@ -554,22 +554,22 @@ def group_of(name: str, *, is_installed: bool = True) -> list[str]:
     """
     if name not in GROUPS:
         raise ConfigError(f"{name}: unknown group of metrics. Allowed: {', '.join(GROUPS)}")
-    _extend()
+    _import_entry_points()
     indexed_members = [member for member, row in builtin().items() if name == "all" or name in row.get("groups", ())]
     known = {**_METRICS, **{member: metric for member in indexed_members if (metric := _find(member)) is not None}}
     return sorted(
-        m.name for m in known.values() if _belongs(m, name) and (m.extra is None or extra_installed(m.extra)) is is_installed
+        m.name for m in known.values() if _is_in_group(m, name) and (m.extra is None or extra_installed(m.extra)) is is_installed
     )
 
 
-def _belongs(metric: Metric, group: str) -> bool:
+def _is_in_group(metric: Metric, group: str) -> bool:
     if group != "all":
         return group in metric.groups
     return metric.kind == "code" and not (metric.combines or metric.references or metric.required)
 
 
 def groups_of(metric: Metric) -> list[str]:
-    return [name for name in GROUPS if _belongs(metric, name)]
+    return [name for name in GROUPS if _is_in_group(metric, name)]
 
 
 def default_pack() -> list[str]:
@@ -584,6 +584,10 @@ def under(system: str | None, name: str) -> str:
     return f"{system}:{name}" if any(one in known for row in builtin().values() for one in row["aliases"]) else name
 
 
+_PASS_MARKS = ("pass_threshold", "passing_threshold")
+"""Names that mean ``threshold`` everywhere."""
+
+
 class ResolvedName(NamedTuple):
     """Metric and parameters behind a name."""
 
@@ -596,18 +600,51 @@ class ResolvedName(NamedTuple):
     """Note for users of the tool that has this name."""
     view: names.SeedView | None = None
     """Details and needs under this name."""
+    live: Mapping[str, Any] = {}
+    """Parameters of an entry of the configuration that sets none: :attr:`Metric.live` under the metric's own name."""
 
-    def parameters(self, given: Mapping[str, Any], scale: int = 1) -> dict[str, Any]:
-        """Return the preset parameters and the given ones, under our names and in our units.
+    def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
+        """Return the preset parameters and the given ones, under our names and in our units. An unknown name is unchanged.
 
-        ``scale`` is the scale on which thresholds of ratios are given (1 or 100).
+        Args:
+            given: parameters as the caller spells them.
+            scale: scale on which thresholds of ratios are given (1 or 100).
+            configured: True for an entry of the configuration.
+
+        Raises:
+            ConfigError: A parameter that is set twice, has no equivalent here, or has an invalid value.
         """
-        spellings = self.spellings
+        metric, found, given_as = self.metric, dict(self.preset), dict[str, str]()
+        spellings = self._all_spellings(scale) if given else {}  # don't import the metric's module for no parameter
+        for key, value in given.items():
+            spelling = next((spellings[name] for name in (key, snake_case(key)) if name in spellings), key)
+            if isinstance(spelling, Unsupported):
+                raise ConfigError(f"{metric.name}.{key}: not supported. {spelling.how}")
+            try:
+                converted = spelling.convert(value) if isinstance(spelling, Converted) else {spelling: value}
+            except (TypeError, ValueError) as error:
+                problem, separator, fix = str(error).partition(". ")
+                raise ConfigError(f"{metric.name}.{key}: {problem}, got {value!r}{separator}{fix}") from None
+            for ours in converted:
+                if ours in given_as:
+                    raise ConfigError(f"{metric.name}.{key}: {ours!r} is set twice, as {given_as[ours]!r} and as {key!r}")
+                given_as[ours] = key
+            found.update(converted)
+        return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
+
+    def _all_spellings(self, scale: int) -> Spellings:
+        """Return the spellings of this name's tool, of the metric, and its own names, the first of which take precedence."""
+        found: dict[str, Spelling] = {
+            **{name: name for name in self.metric.parameters},
+            **self.metric.spellings,
+            **self.spellings,
+        }
         if scale != 1 and self.metric.unit == "1":
             from .names.conversions import percent
 
-            spellings = {**spellings, "threshold": percent("threshold")}
-        return {**self.preset, **translated(self.metric, given, spellings)}
+            found["threshold"] = percent("threshold")
+        marks = dict.fromkeys(_PASS_MARKS, found["threshold"]) if "threshold" in self.metric.parameters else {}
+        return {**marks, **found}
 
 
 def resolve(name: str) -> ResolvedName:
@@ -619,8 +656,8 @@ def resolve(name: str) -> ResolvedName:
     """
     canonical = _find(name) or _find(name.partition(".")[0])  # behind the point is the name of an entry
     if canonical is not None:
-        return ResolvedName(canonical, {}, {})
-    _import_called(name)
+        return ResolvedName(canonical, {}, {}, live=canonical.live if name == canonical.name else {})
+    _import_metrics_called(name)
     entries = _ALIASES.get(name, [])
     if len({entry[0] for entry in entries}) > 1:
         candidates = sorted(alias for alias in _ALIASES if alias.endswith(f":{name}"))
@@ -628,10 +665,10 @@ def resolve(name: str) -> ResolvedName:
     if entries:
         target, preset = entries[0]
         agree = all(entry[1] == preset for entry in entries)
-        return _of_seed(name, target, preset if agree else {})
+        return _resolve_seed_name(name, target, preset if agree else {})
     for pattern, seed, target, parameter in _PATTERN_ALIASES:
         if found := pattern.fullmatch(name):
-            return _of_seed(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
+            return _resolve_seed_name(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
     negated = re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name)
     if negated:
         positive = resolve((negated[1] or "promptfoo:") + negated[2])
@@ -640,10 +677,10 @@ def resolve(name: str) -> ResolvedName:
             how = f"Use code_not with `metric: {{{found_metric}: {{...}}}}`"
             raise ConfigError(f"{name}: {found_metric} is a number and has no negation. {how}")
         return positive._replace(preset={**positive.preset, "inverse": not positive.preset.get("inverse", False)})
-    return _of_other_tool(name)
+    return _resolve_tool_name(name)
 
 
-def _of_seed(name: str, target: str, preset: Mapping[str, Any]) -> ResolvedName:
+def _resolve_seed_name(name: str, target: str, preset: Mapping[str, Any]) -> ResolvedName:
     metric = _METRICS[target]
     seed, _, alias = name.rpartition(":")
     seeds = {seed} if seed else {other.split(":")[0] for other in metric.aliases if other.endswith(f":{alias}")}
@@ -661,7 +698,7 @@ def name_under(seed: str, name: str) -> str:
     return next((alias.partition(":")[2] for alias in aliases if alias.startswith(f"{seed}:")), plain) + sign + number
 
 
-def _of_other_tool(name: str) -> ResolvedName:
+def _resolve_tool_name(name: str) -> ResolvedName:
     found = names.find(name)
     if found is not None:
         ours = _find(found.ours or "")
@@ -671,7 +708,7 @@ def _of_other_tool(name: str) -> ResolvedName:
         return resolve(f"hpd:{name.removeprefix('hpd:')}Evaluator")
     discover()
     if name in _METRICS:  # added after the index was generated
-        return ResolvedName(_METRICS[name], {}, {})
+        return ResolvedName(_METRICS[name], {}, {}, live=_METRICS[name].live)
     close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
     message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
     if likeness(name, close[0]) < 0.75:  # not a misspelled name

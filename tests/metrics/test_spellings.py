@@ -11,8 +11,8 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics import names
-from otel_agenteval.metrics.registry import catalog
-from otel_agenteval.metrics.spellings import Converted, Unsupported, translated
+from otel_agenteval.metrics.registry import ResolvedName, catalog
+from otel_agenteval.metrics.spellings import Converted, Unsupported
 
 METRICS = {metric.name: metric for metric in catalog()}
 
@@ -26,7 +26,7 @@ def test_camel_case_works_for_every_parameter_of_every_metric() -> None:
     assert len(names) > 300
     for metric, name in names:
         for spelled in {camel(name), camel(name)[0].upper() + camel(name)[1:], name.replace("_", "-")}:
-            assert translated(metric, {spelled: 1}) == {name: 1}, (metric.name, spelled)
+            assert ResolvedName(metric, {}, {}).parameters({spelled: 1}) == {name: 1}, (metric.name, spelled)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def _inner_scores(subject: Subject, metrics: Sequence[BoundMetric] | None, param
     return [inner.evaluate(subject) for inner in metrics]
 
 
-def _primary(subject: Subject, inner: BoundMetric | None) -> Score | None:
+def _inner_score(subject: Subject, inner: BoundMetric | None) -> Score | None:
     scores = _inner_scores(subject, None if inner is None else [inner], "metric")
     return scores[0] if scores else None
 
@@ -157,14 +157,7 @@ def code_weighted_score(
         raise MetricError("missing_parameter", "entries: required, unless you set metrics and weights")
     if len(scores) != len(weights):
         raise MetricError("invalid_parameter", f"weights: must have one number per score ({len(scores)}), got {len(weights)}")
-    reasons: list[str | None] = []
-    for score in scores:
-        if score.status == "error":
-            reasons.append("error")
-        elif not _has_value(score):
-            reasons.append(str(score.detail.get("reason") or "null"))
-        else:
-            reasons.append("boolean" if score.type == "boolean" and not include_booleans else None)
+    reasons = [_why_excluded(score, include_booleans) for score in scores]
     used = [(score, weight) for score, weight, reason in zip(scores, weights, reasons, strict=True) if reason is None]
     excluded = [{"name": score.metric, "reason": reason} for score, reason in zip(scores, reasons, strict=True) if reason]
     if not used:
@@ -177,6 +170,14 @@ def code_weighted_score(
         passed=_mean_passed(value, threshold, counted),
         detail={"used": [score.metric for score in counted], "excluded": excluded, **_vacuous(counted)},
     )
+
+
+def _why_excluded(score: Score, include_booleans: bool) -> str | None:
+    if score.status == "error":
+        return "error"
+    if not _has_value(score):
+        return str(score.detail.get("reason") or "null")
+    return "boolean" if score.type == "boolean" and not include_booleans else None
 
 
 @metric(boolean=True, aliases=("hpd:ThresholdGate",))
@@ -197,7 +198,7 @@ def code_threshold_gate(
 
     Source: HPD ThresholdGate, which always requires at least the threshold.
     """
-    inner = _primary(subject, metric)
+    inner = _inner_score(subject, metric)
     if inner is None or not _has_value(inner):
         return skip("inner_null")
     value = inner.value or 0.0
@@ -224,7 +225,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
     Sources: HPD NotEvaluator, Trusys not-….
     """
-    inner = _primary(subject, metric)
+    inner = _inner_score(subject, metric)
     if inner is not None and inner.status == "error":
         raise MetricError(inner.error_type or "inner_error", f"{inner.metric}: the inner metric failed")
     if inner is None or not _has_value(inner):

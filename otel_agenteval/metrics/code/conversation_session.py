@@ -15,10 +15,9 @@ from ...core import jsonio
 from ...core.turn import Message, Turn
 from ..lib import applies
 from ..lib.tools import entry_name, expected_entries
-from ..lib.values import fact
+from ..lib.values import Share, fact
 from ..registry import EPSILON, Result, metric, skip, vacuous
 
-Share = Annotated[float, Ge(0), Le(1)]
 SignalWeight = Annotated[float, Ge(0), Le(1000)]
 Signal = Literal["confidence", "loop_detection", "tool_correctness", "coherence"]
 

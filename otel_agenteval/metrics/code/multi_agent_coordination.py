@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt, Le, Predicate
+from annotated_types import Gt, Predicate
 
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.agents import Roles, interactions_of, known_agents, mean, part_of, participants, read_once, seconds
-from ..lib.values import fact
+from ..lib.values import Share, fact
 from ..registry import Result, metric, skip, vacuous
 from .multi_agent_emergent import (
     code_adaptation_rate,
@@ -36,7 +36,6 @@ from .multi_agent_network import (
 )
 
 FAMILY = "multi_agent"
-Share = Annotated[float, Ge(0), Le(1)]
 FiveWeights = Annotated[tuple[Share, Share, Share, Share, Share], Predicate(any)]
 
 _DEFAULT_AUTHORITY = 5.0

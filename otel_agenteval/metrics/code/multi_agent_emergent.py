@@ -10,16 +10,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated
 
-from annotated_types import Ge, Le, Predicate
+from annotated_types import Ge, Predicate
 
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.agents import Interaction, interactions_of, mean, part_of, read_once
+from ..lib.values import Share
 from ..registry import Param, Result, metric, skip, vacuous
 
 FAMILY = "multi_agent"
 
-Share = Annotated[float, Ge(0), Le(1)]
 FourWeights = Annotated[tuple[Share, Share, Share, Share], Predicate(any)]
 
 _COLLECTIVE = ("collaboration", "negotiation")

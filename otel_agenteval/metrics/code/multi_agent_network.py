@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
-
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.agents import Roles, interactions_of, known_agents, participants, read_once
+from ..lib.values import Share
 from ..registry import EPSILON, Param, Result, metric, skip, vacuous
 
 FAMILY = "multi_agent"
 
-Share = Annotated[float, Ge(0), Le(1)]
 
 _HUB_SHARE = 0.7
 _BOTTLENECK_SHARE = 0.5

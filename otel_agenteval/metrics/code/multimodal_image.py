@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
+from annotated_types import Ge
 
 from ...core import jsonio
 from ...core.turn import Turn
@@ -18,6 +18,7 @@ from ...media.images import Measures, likeness, measured
 from ..lib import applies
 from ..lib.media import attachments_of, contents_of, modalities_of
 from ..lib.tokens import normalized
+from ..lib.values import Share
 from ..registry import Result, metric, skip
 
 _KEYWORDS = {
@@ -97,7 +98,6 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     )
 
 
-Bound = Annotated[float, Ge(0), Le(1)]
 _MOST_IMAGES = 100
 
 
@@ -147,7 +147,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
-def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[Bound, Bound] = (0.08, 0.95)) -> Result:
+def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[Share, Share] = (0.08, 0.95)) -> Result:
     """Share of the turn's images that are neither too dark nor too bright.
 
     An image is well exposed if its mean brightness is in range and few of its pixels are too dark or too bright to show
@@ -172,7 +172,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Bound = 0.4, brightness: tuple[
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
-def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
+def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     """Share of the turn's images that aren't blank. Failed uploads and screenshots are often blank.
 
     An image is blank if the standard deviation of its brightness is too small. By default, no image may be blank. The
@@ -189,7 +189,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Bound = 0.02) -> Result:
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
-def code_image_duplicate(turn: Turn, *, max_likeness: Bound = 0.95) -> Result:
+def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate another image.
 
     A scaled, converted or recompressed image is still a duplicate. Two images are duplicates if more than ``max_likeness`` of

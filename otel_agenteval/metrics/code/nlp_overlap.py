@@ -30,12 +30,11 @@ from ...core.errors import MetricError
 from ...core.fact_forms import a_document, each
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
-from ..lib.values import readable, reference, rendered, truth_of
+from ..lib.values import Share, readable, reference, rendered, truth_of
 from ..registry import Param, Result, metric, skip
 
 Texts = str | list[str]
 Order = Annotated[int, Ge(1), Le(16)]
-Share = Annotated[float, Ge(0), Le(1)]
 Measure = Literal["recall", "precision", "f1"]
 
 TEXT_LIMIT = 100_000
@@ -62,7 +61,7 @@ def _texts(found: Any) -> list[str]:
     return [text for text in texts if text.strip()] or texts
 
 
-def _unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
+def _why_unusable(output: str, references: Sequence[str], *, missing: str = "references", empty: bool = True) -> Result | None:
     if not references or (empty and not references[0].strip()):
         return skip(f"missing:{missing}")
     if empty and not output.strip():
@@ -83,7 +82,7 @@ def _match(common: int, candidate: int, wanted: int) -> _Match:
     return _Match(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
 
 
-def _best(values: Sequence[float]) -> int:
+def _index_of_best(values: Sequence[float]) -> int:
     return max(range(len(values)), key=values.__getitem__)
 
 
@@ -144,7 +143,7 @@ def code_bleu(
     """
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _unusable(output, texts)
+    unusable = _why_unusable(output, texts)
     if unusable is not None:
         return unusable
     candidate = tokens_of(output, tokenizer)
@@ -153,14 +152,14 @@ def code_bleu(
     closest = min((len(tokens) for tokens in wanted), key=lambda length: (abs(length - words), length))
     penalty = 1.0 if words > closest else math.exp(1 - closest / words) if words else 0.0
     if smoothing == "method4":
-        mean, precisions = _method4(candidate, wanted, max_n)
+        mean, precisions = _smoothed_by_method4(candidate, wanted, max_n)
     else:
-        mean, precisions = _epsilon(candidate, wanted, max_n)
+        mean, precisions = _smoothed_by_epsilon(candidate, wanted, max_n)
     detail = {"precisions": precisions, "brevity_penalty": penalty, "output_words": words, "reference_words": closest}
     return Result(penalty * mean, detail=detail)
 
 
-def _method4(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
+def _smoothed_by_method4(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
     precisions: list[float] = []
     zeros = 0
     for n in range(1, max_n + 1):
@@ -179,7 +178,7 @@ def _method4(candidate: Sequence[str], references: Sequence[Sequence[str]], max_
     return math.exp(sum(math.log(precision) for precision in precisions if precision) / max_n), precisions
 
 
-def _epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
+def _smoothed_by_epsilon(candidate: Sequence[str], references: Sequence[Sequence[str]], max_n: int) -> tuple[float, list[float]]:
     precisions: list[float] = []
     for n in range(1, min(max_n, len(candidate)) + 1):
         counts = ngrams(candidate, n)
@@ -220,20 +219,20 @@ def code_gleu(
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _unusable(output, texts)
+    unusable = _why_unusable(output, texts)
     if unusable is not None:
         return unusable
-    candidate = _runs(tokens_of(output, tokenizer), min_n, max_n)
+    candidate = _ngrams_between(tokens_of(output, tokenizer), min_n, max_n)
     total = candidate.total()
-    wanted = [_runs(tokens_of(text, tokenizer), min_n, max_n) for text in texts]
+    wanted = [_ngrams_between(tokens_of(text, tokenizer), min_n, max_n) for text in texts]
     common = [(runs & candidate).total() for runs in wanted]
     values = [matches / max(total, runs.total(), 1) for matches, runs in zip(common, wanted, strict=True)]
-    index = _best(values)
+    index = _index_of_best(values)
     detail = {"matches": common[index], "output_runs": total, "reference_runs": wanted[index].total(), "reference_index": index}
     return Result(values[index], detail=detail)
 
 
-def _runs(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
+def _ngrams_between(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gram]:
     runs: Counter[Gram] = Counter()
     for n in range(min_n, max_n + 1):
         runs.update(ngrams(tokens, n))
@@ -268,7 +267,7 @@ def code_text_f1(
     """
     output = turn.output or ""
     texts = _texts(truth_of(turn) if ground_truth is None else ground_truth)
-    unusable = _unusable(output, texts, missing="ground_truth")
+    unusable = _why_unusable(output, texts, missing="ground_truth")
     if unusable is not None:
         return unusable
     words = Counter(tokens_of(output, tokenizer))
@@ -308,7 +307,7 @@ def _rouge(
     """
     output = turn.output or ""
     texts = _references(turn, reference)
-    unusable = _unusable(output, texts, empty=False)
+    unusable = _why_unusable(output, texts, empty=False)
     if unusable is not None:
         return unusable
     candidate = tokens_of(output, tokenizer)
@@ -328,7 +327,7 @@ def _rouge(
 
     matches = [match(tokens) for tokens in wanted]
     values: list[float] = [getattr(found, measure) for found in matches]
-    index = _best(values)
+    index = _index_of_best(values)
     return Result(values[index], detail={**detail, **matches[index]._asdict(), "reference_index": index})
 
 
@@ -465,7 +464,7 @@ def code_meteor(
     """
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _unusable(output, texts, empty=False)
+    unusable = _why_unusable(output, texts, empty=False)
     if unusable is not None:
         return unusable
 
@@ -474,14 +473,14 @@ def code_meteor(
         return list(map(stem, tokens)) if stemmer == "suffix" else tokens
 
     candidate = words(output)
-    found = [_aligned(candidate, words(text), alpha, beta, gamma) for text in texts]
-    index = _best([alignment.value for alignment in found])
+    found = [_alignment(candidate, words(text), alpha, beta, gamma) for text in texts]
+    index = _index_of_best([alignment.value for alignment in found])
     value, matches, precision, recall, chunks = found[index]
     detail = {"matches": matches, "precision": precision, "recall": recall, "chunks": chunks, "reference_index": index}
     return Result(value, detail=detail)
 
 
-def _aligned(candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float) -> _Alignment:
+def _alignment(candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float) -> _Alignment:
     if not candidate and not wanted:
         return _Alignment(1.0, 0, 1.0, 1.0, 0)
     free: dict[str, list[int]] = {}

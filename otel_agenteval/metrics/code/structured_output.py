@@ -111,7 +111,7 @@ def _violations_of_texts(schema: Schema | str, texts: Sequence[str]) -> list[dic
     return first
 
 
-def _names(given: tuple[str, ...] | str) -> list[str]:
+def _element_names(given: tuple[str, ...] | str) -> list[str]:
     names = given.split(",") if isinstance(given, str) else given
     return [name.strip() for name in names if name.strip()]
 
@@ -136,7 +136,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    document = xml.read(output, _names(required_elements))
+    document = xml.read(output, _element_names(required_elements))
     detail = dict(document.fault or {})
     if document.missing:
         detail["missing_elements"] = document.missing
@@ -160,7 +160,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    required = _names(required_elements)
+    required = _element_names(required_elements)
     found = xml.elements(output)
     detail: dict[str, Any] = {"count": len(found)}
     missing = required
@@ -454,10 +454,10 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     if actual is ABSENT:
         return Result(False)
     shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(as_text(actual), _SHOWN)
-    return Result(_same_field(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
+    return Result(_is_expected(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
 
 
-def _same_field(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
+def _is_expected(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
     one, other = as_text(actual), as_text(expected)
     if one == other or (ignore_case and one.lower() == other.lower()):
         return True

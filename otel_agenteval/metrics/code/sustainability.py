@@ -75,14 +75,14 @@ def _estimated_kwh(turn: Turn) -> float | None:
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
         return None
-    estimate = _library()
+    estimate = _ecologits_estimate()
     if estimate is None:
         return None
-    found = [_of_call(call, estimate) for call in calls]
+    found = [_kwh_of_call(call, estimate) for call in calls]
     return None if None in found else sum(filter(None, found))
 
 
-def _of_call(call: LlmCall, estimate: _Estimate) -> float | None:
+def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
     """Try the provider and model, with and without a gateway's prefix."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
@@ -97,7 +97,7 @@ def _of_call(call: LlmCall, estimate: _Estimate) -> float | None:
 
 
 @lru_cache(maxsize=1)
-def _library() -> _Estimate | None:
+def _ecologits_estimate() -> _Estimate | None:
     loggers = logging.getLoggerClass()
     try:
         tracers = require("ecologits.tracers.utils", feature="an energy estimate", extra="sustainability")
@@ -123,7 +123,7 @@ def _library() -> _Estimate | None:
     return estimate
 
 
-def _within(actual: float, limit: float) -> float:
+def _share_within(actual: float, limit: float) -> float:
     """Return 1 up to the limit, and the limit divided by the actual amount above it."""
     return min(1.0, limit / actual) if actual > 0 else 1.0
 
@@ -162,7 +162,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     detail: dict[str, Any] = {"energy_kwh": energy, "threshold_kwh": threshold_kwh, "under_threshold": energy <= threshold_kwh}
     if estimated:
         detail["estimated"] = True
-    return Result(_within(energy, threshold_kwh), detail=detail)
+    return Result(_share_within(energy, threshold_kwh), detail=detail)
 
 
 @metric(
@@ -204,7 +204,7 @@ def code_carbon_emissions(
         carbon = energy * grid_intensity
         computed = {"energy_kwh": energy, "estimated": True} if estimated else {"energy_kwh": energy}
     return Result(
-        _within(carbon, threshold_kg),
+        _share_within(carbon, threshold_kg),
         detail={
             "carbon_kg": carbon,
             "threshold_kg": threshold_kg,
@@ -215,7 +215,7 @@ def code_carbon_emissions(
     )
 
 
-def _use(actual: float, target: float) -> float:
+def _closeness_to_target(actual: float, target: float) -> float:
     """Return 1 for a use from 0.5 to 1.2 of the target, and less below and above."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
@@ -261,7 +261,7 @@ def code_resource_utilization(
         ("gpu", "percent", _resource(turn, "gpu_percent"), target_gpu_percent),
     ]
     detail = {
-        name: {f"used_{unit}": used, f"target_{unit}": target, "score": _use(used, target)}
+        name: {f"used_{unit}": used, f"target_{unit}": target, "score": _closeness_to_target(used, target)}
         for name, unit, used, target in found
         if used is not None
     }

@@ -85,7 +85,7 @@ def code_equals_ground_truth(turn: Turn) -> Result:
     return _equality(turn.output or "", turn.ground_truth)
 
 
-def _wanted(value: TextOrNumber) -> str:
+def _search_text(value: TextOrNumber) -> str:
     text = rendered(value)
     if not text:
         raise MetricError("invalid_parameter", "value: must not be empty, because every text contains an empty text")
@@ -110,7 +110,7 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
 
     Sources: Trusys contains and (with ``inverse``) not-contains, HPD OutputContainsEvaluator.
     """
-    text = _wanted(value)
+    text = _search_text(value)
     return Result(text in (turn.output or ""), detail={"value": text})
 
 
@@ -127,7 +127,7 @@ def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT
 
     Sources: Trusys icontains, HPD CaseInsensitiveContainsEvaluator.
     """
-    text = _wanted(value)
+    text = _search_text(value)
     return Result(text.lower() in (turn.output or "").lower(), detail={"value": text})
 
 
@@ -136,7 +136,7 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 
 
 @functools.lru_cache(maxsize=256)
-def _fields(text: str) -> tuple[str, ...]:
+def _split_fields(text: str) -> tuple[str, ...]:
     """Split a comma-separated text, in which quotes protect commas and white space.
 
     Raises:
@@ -162,7 +162,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 def _well_quoted(value: TextOrNumber | list[TextOrNumber]) -> bool:
     try:
-        return not isinstance(value, str) or _fields(value) is not None
+        return not isinstance(value, str) or _split_fields(value) is not None
     except ValueError:
         return False
 
@@ -170,12 +170,12 @@ def _well_quoted(value: TextOrNumber | list[TextOrNumber]) -> bool:
 Texts = Annotated[TextOrNumber | list[TextOrNumber], Predicate(_well_quoted)]
 
 
-def _listed(value: TextOrNumber | list[TextOrNumber]) -> tuple[str, ...]:
-    texts = _fields(value) if isinstance(value, str) else map(rendered, value if isinstance(value, list) else [value])
+def _texts_to_find(value: TextOrNumber | list[TextOrNumber]) -> tuple[str, ...]:
+    texts = _split_fields(value) if isinstance(value, str) else map(rendered, value if isinstance(value, list) else [value])
     return tuple(text for text in texts if text.strip())
 
 
-def _case(text: str, ignore_case: bool) -> str:
+def _folded(text: str, ignore_case: bool) -> str:
     return text.lower() if ignore_case else text
 
 
@@ -196,11 +196,11 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
     Sources: Trusys contains-all, HPD ContainsAllEvaluator.
     """
-    wanted = _listed(value)
+    wanted = _texts_to_find(value)
     if not wanted:
         return vacuous(True, missing=[])
-    output = _case(turn.output or "", ignore_case)
-    missing = [text for text in wanted if _case(text, ignore_case) not in output]
+    output = _folded(turn.output or "", ignore_case)
+    missing = [text for text in wanted if _folded(text, ignore_case) not in output]
     return Result(not missing, detail={"missing": missing})
 
 
@@ -218,11 +218,11 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
     Sources: Trusys contains-any, HPD ContainsAnyEvaluator.
     """
-    wanted = _listed(value)
+    wanted = _texts_to_find(value)
     if not wanted:
         return vacuous(True, matched=None)
-    output = _case(turn.output or "", ignore_case)
-    matched = next((text for text in wanted if _case(text, ignore_case) in output), None)
+    output = _folded(turn.output or "", ignore_case)
+    matched = next((text for text in wanted if _folded(text, ignore_case) in output), None)
     return Result(matched is not None, detail={"matched": matched})
 
 
@@ -240,8 +240,8 @@ def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = Fal
 
     Source: HPD StartsWithEvaluator.
     """
-    text = _wanted(value)
-    found = _case(turn.output or "", ignore_case).startswith(_case(text, ignore_case))
+    text = _search_text(value)
+    found = _folded(turn.output or "", ignore_case).startswith(_folded(text, ignore_case))
     return Result(found, detail={"value": text})
 
 
@@ -434,8 +434,8 @@ def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool 
     keywords = [keyword for keyword in keywords if keyword.strip()]
     if not keywords:
         return vacuous(_inverted(1.0, inverse), found=[], missing=[])
-    output = _case(turn.output or "", ignore_case)
-    missing = [keyword for keyword in keywords if _case(keyword, ignore_case) not in output]
+    output = _folded(turn.output or "", ignore_case)
+    missing = [keyword for keyword in keywords if _folded(keyword, ignore_case) not in output]
     found = [keyword for keyword in keywords if keyword not in missing]
     return Result(_inverted(len(found) / len(keywords), inverse), detail={"found": found, "missing": missing})
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError
@@ -34,11 +34,10 @@ from ..lib.tools import (
     why_malformed,
     without_delegation,
 )
-from ..lib.values import canonical, excerpt, json_equal, readable, reference, rendered
+from ..lib.values import Share, canonical, excerpt, json_equal, readable, reference, rendered
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import TextOrNumber, in_range
 
-Share = Annotated[float, Ge(0), Le(1)]
 ToolName = Annotated[str, MinLen(1)]
 Count = Annotated[int, Ge(0)]
 ExpectedTools = list[str | dict[str, Any]]
@@ -156,13 +155,7 @@ def code_tool_arguments(
             unknown = why
             continue
         total += len(names)
-        arguments = call.arguments if isinstance(call.arguments, dict) else {}
-        present = {
-            _lower(key)
-            for key, value in arguments.items()
-            if not non_empty or (value.strip() if isinstance(value, str) else value not in (None, [], {}))
-        }
-        issues += [f"{call.name}: missing '{name}'" for name in names if _lower(name) not in present]
+        issues += _missing_arguments(call, names, non_empty)
         if name in definitions:
             total += 1
             found = violations(definitions[name], call.arguments, feature="code_tool_arguments with schemas")
@@ -173,6 +166,16 @@ def code_tool_arguments(
     passed = total - len(issues)
     detail = {"total_checks": total, "passed_checks": passed, "issues": issues[:_SHOWN_ISSUES]}
     return Result(passed / total, explanation=why_malformed(turn, turn.tool_calls or ()) if issues else None, detail=detail)
+
+
+def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) -> list[str]:
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    present = {
+        _lower(key)
+        for key, value in arguments.items()
+        if not non_empty or (value.strip() if isinstance(value, str) else value not in (None, [], {}))
+    }
+    return [f"{call.name}: missing '{name}'" for name in names if _lower(name) not in present]
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
@@ -407,7 +410,7 @@ def code_tool_correctness(
     return Result(value, explanation=malformed or expected_and_called(entries, turn, value), detail=detail)
 
 
-def _called(turn: Turn) -> dict[str, Any]:
+def _called_names(turn: Turn) -> dict[str, Any]:
     return {"called": list(dict.fromkeys(call.name for call in turn.tool_calls or ()))[:_SHOWN_NAMES]}
 
 
@@ -428,7 +431,7 @@ def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
 
     Source: HPD ToolWasCalledEvaluator.
     """
-    return Result(any(call.name == tool for call in turn.tool_calls or ()), detail=_called(turn))
+    return Result(any(call.name == tool for call in turn.tool_calls or ()), detail=_called_names(turn))
 
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolCallCountEvaluator",))
@@ -483,7 +486,7 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     """
     calls = _calls_of(turn, tool)
     passed = any(
-        argument in call.arguments and _is_value(call.arguments[argument], expected)
+        argument in call.arguments and _equals_expected(call.arguments[argument], expected)
         for call in calls
         if isinstance(call.arguments, dict)
     )
@@ -493,7 +496,7 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     return Result(passed, explanation=None if passed else why_malformed(turn, calls), detail={"calls": len(calls)})
 
 
-def _is_value(actual: Any, expected: Any) -> bool:
+def _equals_expected(actual: Any, expected: Any) -> bool:
     if not isinstance(expected, str) or isinstance(actual, str):
         return json_equal(actual, expected)
     if isinstance(actual, bool):
@@ -537,7 +540,7 @@ def code_no_tools_called(turn: Turn) -> Result:
 
     Source: HPD NoToolsCalledEvaluator.
     """
-    return Result(not turn.tool_calls, detail=_called(turn))
+    return Result(not turn.tool_calls, detail=_called_names(turn))
 
 
 @metric(needs=("tool_calls",), references=("expected", "expected_tools"), boolean=True, aliases=("hpd:ToolCallOrderEvaluator",))

@@ -108,7 +108,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 # --- configured text
 
 
-def _likeness(
+def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
     """Return the value, and True if it is near enough (or, if inverse, far enough)."""
@@ -161,7 +161,7 @@ def embed_similar(
         return skip("empty_output")
     wanted = [value] if isinstance(value, str) else value
     answer, *others = embedder.embed([output, *wanted])
-    found = [_likeness(answer, other, metric, threshold, inverse=inverse) for other in others]
+    found = [_value_and_verdict(answer, other, metric, threshold, inverse=inverse) for other in others]
     values, passes = [value for value, _ in found], [passed for _, passed in found]
     if inverse:
         index, passed = values.index(min(values)), all(passes)

@@ -11,10 +11,9 @@ from ...core.turn import Turn
 from ..lib import applies
 from ..lib.media import images_for_model, media_of
 from ..lib.tokens import tokens_of
+from ..lib.values import Share
 from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
-
-Weight = Annotated[float, Ge(0), Le(1)]
 
 
 @metric(
@@ -69,7 +68,7 @@ def embed_cross_modal_grounding(
     aliases=("agentunit:image_caption_accuracy", "agentunit:ImageCaptionAccuracyMetric"),
 )
 def embed_image_caption_accuracy(
-    turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Weight, Weight] = (0.7, 0.3)
+    turn: Turn, embedder: Embeds, *, use_semantic: bool = True, weights: tuple[Share, Share] = (0.7, 0.3)
 ) -> Result:
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 

@@ -66,10 +66,7 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
             counts[key] = counts.get(key, 1) + 1
             if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
-    wanted: set[float] = set()  # numbers in the request
-    if found:
-        wanted = {float(number) for number in _DIGITS.findall(asked[:10_000]) if len(number) < 4}
-        wanted |= {value for _, _, value in values_of_words(asked[:10_000])}
+    wanted = _numbers_in(asked[:10_000]) if found else ()
     circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
     return sorted(circles, key=lambda circle: -circle.calls)
 
@@ -85,3 +82,8 @@ def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bo
     return outcome != latest or (
         finished and call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     )
+
+
+def _numbers_in(text: str) -> set[float]:
+    digits = {float(number) for number in _DIGITS.findall(text) if len(number) < 4}
+    return digits | {value for _, _, value in values_of_words(text)}

@@ -52,13 +52,13 @@ def code_blocks(text: str) -> list[Block]:
     A fence is a line that starts with three or more backticks or tildes, also inside a list. A fence that isn't closed ends with
     the text. In a text without fences, the whole text is one block if it is code.
     """
-    fenced = _fenced(text)
+    fenced = _fenced_blocks(text)
     if fenced is not None:
         return fenced
     return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
 
 
-def _fenced(text: str) -> list[Block] | None:
+def _fenced_blocks(text: str) -> list[Block] | None:
     if "```" not in text and "~~~" not in text:
         return None
     found: list[Block] = []
@@ -115,7 +115,7 @@ def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
             return "json", True
     if parse and _SQL_START.match(text) and _sql_metric().evaluate(Turn(output=text)).passed:
         return "sql", True
-    language, lines = _by_keywords(text)
+    language, lines = _language_by_keywords(text)
     if language is not None:
         return language, lines >= 2
     if tree is None or not tree.body:
@@ -180,7 +180,7 @@ _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "
 """Languages whose lines mostly also match another language. One line of their own is enough to choose them."""
 
 
-def _by_keywords(text: str) -> tuple[str | None, int]:
+def _language_by_keywords(text: str) -> tuple[str | None, int]:
     lines = [line.strip()[:_KEYWORD_COLUMNS] for line in text[:PARSED_CHARS].split("\n", _KEYWORD_LINES)[:_KEYWORD_LINES]]
     counts = {language: sum(1 for line in lines if pattern.match(line)) for language, pattern in _KEYWORDS.items()}
     for language, base in _BUILDS_ON.items():

@@ -68,7 +68,6 @@ class GivenInTurn(GivenTexts):
 
 
 def material_of(turn: Turn) -> Iterator[str]:
-    """Yield the texts of tool results and documents."""
     yield from (jsonio.text_of(call.result)[:SCAN_LIMIT] for call in turn.tool_calls or () if call.result is not None)
     yield from turn.context
     yield from (document.content for retrieval in turn.retrievals for document in retrieval.documents if document.content)

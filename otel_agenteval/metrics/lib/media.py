@@ -109,7 +109,6 @@ def numbered_names(media: Iterable[Medium]) -> str:
 
 
 def images_for_model(media: Iterable[Medium]) -> list[str]:
-    """Return the images in the form that a model receives."""
     return [image_for_model(medium.reference) for medium in media if medium.reference]
 
 
@@ -146,10 +145,10 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     if the text leaves the process: new transcripts are then redacted, as the rest of the turn already is.
     """
     clean = current_rules().clean if for_judge else None
-    return "\n".join(text for medium in media if (text := medium.transcript or _transcribed(medium, clean)))
+    return "\n".join(text for medium in media if (text := medium.transcript or _transcript_by_service(medium, clean)))
 
 
-def _transcribed(medium: Medium, clean: Callable[[str], str] | None) -> str | None:
+def _transcript_by_service(medium: Medium, clean: Callable[[str], str] | None) -> str | None:
     wanted = current_rules().transcription
     if wanted is None or medium.reference is None or not may_open(medium.reference):
         return None

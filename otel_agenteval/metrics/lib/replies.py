@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...core.errors import MetricError
@@ -148,6 +148,6 @@ def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **k
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
 
-def numbered(items: Sequence[str]) -> str:
+def numbered(items: Iterable[str], first: int = 1) -> str:
     """Return the items as a numbered list for a judge, whose verdicts follow the same order."""
-    return "\n".join(f"{index}. {item}" for index, item in enumerate(items, 1))
+    return "\n".join(f"{index}. {item}" for index, item in enumerate(items, first))

@@ -92,7 +92,6 @@ def run(sandbox: Name, program: str, stdin: str, timeout_s: float) -> ProgramRes
 
 
 def require_package(sandbox: Name) -> None:
-    """Raise MissingExtra if the sandbox's package isn't installed."""
     if sandbox == "monty":
         _monty()
 

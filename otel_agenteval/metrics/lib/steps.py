@@ -350,11 +350,6 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def numbered_list(items: Iterable[str] | str) -> str:
-    """Return a text unchanged, or several texts as a numbered list."""
-    return items if isinstance(items, str) else numbered(list(items))
-
-
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
     """Return the known material of a whole turn. Request, reasoning and answer aren't shortened.
 
@@ -388,10 +383,6 @@ def findings_of(turn: Turn) -> str:
 
 def line_of(role: str, text: str | None) -> str:
     return one_line(f"{role}: {text or '(empty)'}")
-
-
-def numbered_from(lines: Iterable[str], first: int) -> str:
-    return "\n".join(f"{place}. {line}" for place, line in enumerate(lines, first))
 
 
 def history_of(turn: Turn) -> list[tuple[str, str]]:
@@ -428,4 +419,4 @@ def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = 
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""
-    return mark + numbered_from(lines, left_out + 1)
+    return mark + numbered(lines, left_out + 1)

@@ -164,7 +164,6 @@ def why_malformed(turn: Turn, calls: Iterable[ToolCall]) -> str | None:
 
 
 def entry_name(entry: Any) -> str:
-    """Return the tool name of an entry of :func:`expected_entries`."""
     return entry if isinstance(entry, str) else str(entry["name"])
 
 
@@ -197,7 +196,6 @@ class Expectation:
     compares_output: bool
 
     def by_name(self) -> Expectation:
-        """Return the expectation without arguments and output."""
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:

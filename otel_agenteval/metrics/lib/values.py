@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import MinLen
+from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
 from ...core.errors import ConfigError, MetricError
@@ -30,6 +30,7 @@ class _Stripped:
 
 
 Words = Annotated[str, _Stripped, MinLen(1)]
+Share = Annotated[float, Ge(0), Le(1)]
 
 
 def json_equal(left: Any, right: Any) -> bool:

@@ -13,7 +13,7 @@ _FIRST_CHUNK = 256
 _LARGEST_CHUNK = 65_536
 
 
-class _Refused(Exception):
+class _RefusedMarkup(Exception):
     """Markup that the parser accepts and we don't. The argument is the position at which parsing resumes."""
 
 
@@ -36,7 +36,7 @@ def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
 
     def start_document_type(name: str, system_id: str | None, public_id: str | None, has_internal_subset: bool) -> None:
         if has_internal_subset:
-            raise _Refused
+            raise _RefusedMarkup
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = start_document_type
@@ -47,7 +47,7 @@ def read(text: str, required: Sequence[str] = ()) -> XmlDocument:
         parser.Parse(text.strip(" \t\r\n"), True)
     except expat.ExpatError as error:
         return XmlDocument({"error": expat.ErrorString(error.code), "line": error.lineno, "column": error.offset}, list(required))
-    except _Refused:
+    except _RefusedMarkup:
         return XmlDocument({"error": "declarations are not supported"}, list(required))
     except UnicodeEncodeError:
         return XmlDocument({"error": "not well-formed (invalid token)"}, list(required))
@@ -101,7 +101,7 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
         nonlocal only_start
         end = origin + parser.CurrentByteIndex
         if not opened:
-            raise _Refused(end + 1)
+            raise _RefusedMarkup(end + 1)
         # The parser reports an empty-element tag at its end, and an end tag at its start.
         if not (only_start and data[end - 2 : end] == b"/>"):
             end = data.index(b">", end) + 1
@@ -117,7 +117,7 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
 
     def start_cdata_section() -> None:
         if not opened:
-            raise _Refused(origin + parser.CurrentByteIndex + 1)
+            raise _RefusedMarkup(origin + parser.CurrentByteIndex + 1)
 
     parser.StartElementHandler = start_element
     parser.EndElementHandler = end_element
@@ -131,5 +131,5 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
             size = min(2 * size, _LARGEST_CHUNK)
     except expat.ExpatError:
         return origin + parser.ErrorByteIndex  # at the latest, the artificial element lacks its end
-    except _Refused as refused:
+    except _RefusedMarkup as refused:
         return int(refused.args[0])

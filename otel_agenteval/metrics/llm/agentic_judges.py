@@ -413,7 +413,7 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_adherence.
     """
-    return _planned(turn, judge, _PROMPTS["adhered"])
+    return _judge_plan(turn, judge, _PROMPTS["adhered"])
 
 
 @metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_quality",))
@@ -428,10 +428,10 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
 
     Source: PandaProbe plan_quality.
     """
-    return _planned(turn, judge, _PROMPTS["planned_well"])
+    return _judge_plan(turn, judge, _PROMPTS["planned_well"])
 
 
-def _planned(turn: Turn, judge: Asks, question: str) -> Result:
+def _judge_plan(turn: Turn, judge: Asks, question: str) -> Result:
     task = _task_of(turn, judge)
     extracted = judge.ask("plan", _PROMPTS["plan"], {"task": task, **trace_of(turn, findings=False)}, '{"plan": ["<step>"]}')
     plan = texts(extracted, "plan")

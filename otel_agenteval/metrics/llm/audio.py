@@ -50,7 +50,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"They speak at the same time for {measured['talk_over_s']} s in all."])
 
 
-class _Heard(NamedTuple):
+class _Recordings(NamedTuple):
     material: dict[str, Any]
     """Text for the judge about the recordings."""
     media: list[str]
@@ -69,7 +69,7 @@ def _transcript(given: Any) -> str:
     return "\n".join(filter(None, readable(each(segment), segments, "transcript")))
 
 
-def _heard(turn: Turn) -> _Heard | None:
+def _recordings_of(turn: Turn) -> _Recordings | None:
     """Return the turn's recordings and transcripts, or None without both."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
@@ -77,7 +77,7 @@ def _heard(turn: Turn) -> _Heard | None:
     if not recordings and not transcript:
         return None
     material = {"recordings": numbered_names(recordings), "transcript": transcript}
-    return _Heard({name: text for name, text in material.items() if text}, recordings_for_model(recordings))
+    return _Recordings({name: text for name, text in material.items() if text}, recordings_for_model(recordings))
 
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
@@ -105,11 +105,13 @@ def _free_label(label: Any) -> str:
     return " ".join(words[:5]).lower()
 
 
-def _labelled(turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None) -> Result:
+def _label_recordings(
+    turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
+) -> Result:
     """Return the judge's label for the recording, one of the labels or any, and True if the label is expected."""
     free = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     wanted = free if labels is None else _expected_labels(expected, labels)
-    sound = _heard(turn)
+    sound = _recordings_of(turn)
     if sound is None:
         return skip("missing:audio")
     reply = judge.ask(
@@ -153,7 +155,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 
     Source: Trusys audio-sentiment.
     """
-    return _labelled(turn, judge, _PROMPTS["sentiment"], labels, expected)
+    return _label_recordings(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
 
 @metric(
@@ -179,14 +181,16 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
 
     Source: Trusys audio-call-category.
     """
-    return _labelled(turn, judge, _PROMPTS["category" if categories is not None else "free_category"], categories, expected)
+    return _label_recordings(
+        turn, judge, _PROMPTS["category" if categories is not None else "free_category"], categories, expected
+    )
 
 
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
-def _tag(text: str, match: Literal["primary", "exact"]) -> str:
+def _compared_tag(text: str, match: Literal["primary", "exact"]) -> str:
     whole = text.lower().replace("_", "-")
     return whole if match == "exact" else whole.partition("-")[0]
 
@@ -216,7 +220,7 @@ def llm_audio_language(
 
     Source: Trusys audio-language.
     """
-    sound = _heard(turn)
+    sound = _recordings_of(turn)
     if sound is None:
         return skip("missing:audio")
     reply = judge.ask(
@@ -232,7 +236,7 @@ def llm_audio_language(
     reason = reason_of(reply)
     detail = {"language": given.strip(), "confidence": optional_number(reply, "confidence"), "reason": reason}
     wanted = [expected] if isinstance(expected, str) else expected
-    found = _tag(given.strip(), match) in {_tag(one, match) for one in wanted}
+    found = _compared_tag(given.strip(), match) in {_compared_tag(one, match) for one in wanted}
     return Result(found, detail=detail, explanation=reason)
 
 
@@ -260,7 +264,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 
     Source: Trusys audio-interruption-handling.
     """
-    sound = _heard(turn)
+    sound = _recordings_of(turn)
     if sound is None:
         return skip("missing:audio")
     measured = [found for content in contents_of(turn, "audio") if (found := _speech_times(content))]
@@ -305,7 +309,7 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
 
     Source: Trusys audio-false-intent-identification.
     """
-    sound = _heard(turn)
+    sound = _recordings_of(turn)
     if sound is None:
         return skip("missing:audio")
     reply = judge.ask(

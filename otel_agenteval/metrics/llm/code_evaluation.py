@@ -101,7 +101,6 @@ _PARSED = 100_000
 
 
 def measured(blocks: Sequence[Block]) -> dict[str, Any]:
-    """Measure all blocks together and return the results by name."""
     lines = [line.expandtabs(_TAB).rstrip() for block in blocks for line in block.text.splitlines() if line.strip()]
     if not lines:
         return {"lines": 0, **_complexity(blocks)}

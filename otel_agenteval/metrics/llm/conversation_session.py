@@ -17,8 +17,8 @@ from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
 from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import boolean, entries, number, number_within, reason_of, reply_details, scored
-from ..lib.steps import history_of, last_as_text, line_of, numbered_from, one_line, whole_conversation
+from ..lib.replies import boolean, entries, number, number_within, numbered, reason_of, reply_details, scored
+from ..lib.steps import history_of, last_as_text, line_of, one_line, whole_conversation
 from ..lib.values import Words
 from ..prompts import SCORE, VERDICT, Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
@@ -38,7 +38,7 @@ def _with_text(messages: Iterable[Message]) -> list[Message]:
 
 
 def _lines(messages: Iterable[Message], first: int = 1) -> str:
-    return numbered_from((line_of(message.role, message.content) for message in messages), first)
+    return numbered((line_of(message.role, message.content) for message in messages), first)
 
 
 # --- before the answer
@@ -172,7 +172,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         "score",
         _PROMPTS["new"],
         {
-            "earlier_answers": numbered_from(map(one_line, answers[-last_n:]), 1),
+            "earlier_answers": numbered(map(one_line, answers[-last_n:])),
             "user_input": turn.input or "(unknown)",
             "answer": turn.output or "(empty)",
         },

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-from annotated_types import Ge, Le
+from typing import Any
 
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.replies import entries, invalid, number_within
+from ..lib.values import Share
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, vacuous
 
@@ -21,9 +20,7 @@ _NAMED = 5  # codes in an explanation
 @metric(
     needs=("output",), boolean=True, applies=applies.an_answer, version="2", aliases=("trusys:moderation",), traits=("reads_all",)
 )
-def llm_moderation(
-    turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Annotated[float, Ge(0), Le(1)] = 0
-) -> Result:
+def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Share = 0) -> Result:
     """Check that moderation doesn't flag content in the response.
 
     A single judge call reads the user's message and the response, and flags content as a moderation service does. If the

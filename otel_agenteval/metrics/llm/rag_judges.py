@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
-
-from annotated_types import Ge, Le
+from typing import Any, Literal
 
 from ...core import jsonio
 from ...core.turn import Turn
@@ -24,7 +22,7 @@ from ..lib.replies import (
     word_of,
     yes_no,
 )
-from ..lib.values import reference, truth_of
+from ..lib.values import Share, reference, truth_of
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Result, metric, skip, vacuous
 
@@ -37,7 +35,7 @@ def _listing(task: str, items: Sequence[str], what: str) -> str:
     return f"{task}\nThere are {len(items)} {what}: give one entry for each, in their order."
 
 
-def _joined(context: Sequence[str]) -> str:
+def _joined_context(context: Sequence[str]) -> str:
     return "\n---\n".join(context)
 
 
@@ -80,7 +78,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     Sources: AgentEval FaithfulnessMetric (holistic), Trusys context-faithfulness and AgentUnit FaithfulnessMetric
     (statements).
     """
-    question, answer, context = turn.input or "", turn.output or "", _joined(turn.context)
+    question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
         reply = judge.ask(
             "faithfulness",
@@ -183,7 +181,7 @@ def llm_context_precision(
         reply = judge.ask(
             "context_precision",
             _PROMPTS["chunks_useful"],
-            {"question": question, "context": _joined(turn.context)},
+            {"question": question, "context": _joined_context(turn.context)},
             '{"reasoning": "<why, in one to three sentences>", "relevantParts": [<the first words of each useful passage>], '
             '"irrelevantParts": [<the first words of each that is of no use>], "score": <0 to 100>}',
         )
@@ -243,7 +241,7 @@ def llm_context_recall(
     describes its metric as the share of the context that the answer uses. But the metric requires the same data as recall: the
     expected answer and the context.
     """
-    truth, context = jsonio.text_of(truth_of(turn)), _joined(turn.context)
+    truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
         reply = judge.ask(
             "context_recall",
@@ -303,7 +301,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
-        material = {"question": question, "context": _joined(context)}
+        material = {"question": question, "context": _joined_context(context)}
         reply = judge.ask("context_relevance", _PROMPTS["context_relevant"], material, SCORE)
         return scored(reply)
     reply = judge.ask(
@@ -427,7 +425,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
 
     Sources: HPD HallucinationEvaluator, AgentUnit HallucinationRateMetric, which compares texts only.
     """
-    answer, context = turn.output or "", _joined(turn.context)
+    answer, context = turn.output or "", _joined_context(turn.context)
     if not answer.strip():
         return skip("empty_output")
     reply = judge.ask(
@@ -476,7 +474,7 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     version="2",
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
-def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[float, Ge(0), Le(1)] = 0.3) -> Result:
+def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
     """Support of the answer by the context, without invented sources, figures or facts.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. Guesses presented as facts lower the score.
@@ -494,7 +492,7 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Annotated[floa
     reply = judge.ask(
         "groundedness",
         _PROMPTS["grounded"],
-        {"question": turn.input or "", "answer": turn.output or "", "context": _joined(turn.context)},
+        {"question": turn.input or "", "answer": turn.output or "", "context": _joined_context(turn.context)},
         '{"reasoning": "<why, in one to three sentences>", "groundedClaims": [<claims with support>], "ungroundedClaims": [<claims without>], '
         '"fabricatedElements": [<what is made up; empty if nothing is>], "uncertaintyAcknowledged": <true or false>, "score": <0 to 100>}',
     )
@@ -520,7 +518,7 @@ def llm_factuality(
     turn: Turn,
     judge: Asks,
     *,
-    scores: dict[Category, Annotated[float, Ge(0), Le(1)]] | None = None,
+    scores: dict[Category, Share] | None = None,
     threshold: float | None = None,
 ) -> Result:
     """Agreement of the answer's facts with the ground truth, in five categories.

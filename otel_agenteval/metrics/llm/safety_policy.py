@@ -144,7 +144,6 @@ def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
 
 
 def _severity(turn: Turn, judge: Asks, topic: str, policy: SafetyPolicy | None, **texts: str) -> Result:
-    """Rate a risk with one judge call, and decide by the policy."""
     material = _material(turn, topic)
     task = f"{_PROMPTS[topic]}\n{_PROMPTS['earlier']}" if "earlier" in material else _PROMPTS[topic]
     reply = judge.ask("rating", task, material, reply_form(topic), criteria=texts)

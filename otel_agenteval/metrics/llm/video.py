@@ -40,7 +40,7 @@ class _Sample(NamedTuple):
     measured: dict[str, Any] | None = None
 
 
-def _sampled(video: Medium, num_frames: int, sampling: Sampling) -> _Sample:
+def _sample_frames(video: Medium, num_frames: int, sampling: Sampling) -> _Sample:
     total = len(video.frames)
     if total:
         places = evenly_spaced(total, num_frames)
@@ -62,7 +62,6 @@ def _sampled(video: Medium, num_frames: int, sampling: Sampling) -> _Sample:
 
 
 def _measurements_as_text(measured: Mapping[str, Any]) -> list[str]:
-    """Return the measurements as text for the judge."""
     facts = {name: measured[name] for name in ("width", "height", "fps", "duration_s", "codec", "bitrate_kbps")}
     lines = [
         "Measured by program in every frame, also between those that you see:",
@@ -101,7 +100,7 @@ def _by_dimensions(
     video = newest_video(turn)
     if video is None:
         return skip("missing:video")
-    sample = _sampled(video, num_frames, sampling)
+    sample = _sample_frames(video, num_frames, sampling)
     reply = judge.ask(
         "score",
         task,
@@ -230,7 +229,7 @@ def llm_video_g_eval(
     video = newest_video(turn)
     if video is None:
         return skip("missing:video")
-    sample = _sampled(video, num_frames, sampling)
+    sample = _sample_frames(video, num_frames, sampling)
     asked = {"prompt": turn.input} if turn.input else {}
     found = g_eval(judge, criteria, steps, "a video", {**asked, "video": sample.text}, sample.media)
     if sample.measured is not None and found.detail is not None:

@@ -47,10 +47,9 @@ class Tool(NamedTuple):
 
 @functools.cache
 def load_tool(prefix: str) -> Tool:
-    """Return a tool of :data:`TOOLS`."""
     content = load_yaml(_FOLDER / f"{prefix}.yaml")
     metrics: dict[str, ToolMetric] = {}
-    for name, value in _each(content["metrics"]):
+    for name, value in _entries_by_name(content["metrics"]):
         if isinstance(value, str):
             metrics[name] = ToolMetric(name, None, {}, {}, value)
         else:
@@ -64,8 +63,7 @@ def load_tool(prefix: str) -> Tool:
     return Tool(prefix, content["title"], content["version"], _spellings(content.get("parameters", {})), metrics)
 
 
-def _each(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each name of the entries with its value."""
+def _entries_by_name(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for names, value in entries.items():
         for name in names.split(", "):
             yield name, value
@@ -73,7 +71,7 @@ def _each(entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _spellings(entries: Mapping[str, Any]) -> Spellings:
     found: dict[str, Spelling] = {}
-    for name, value in _each(entries):
+    for name, value in _entries_by_name(entries):
         if isinstance(value, str):
             found[name] = value
         else:
@@ -114,17 +112,17 @@ def find(name: str) -> ToolMetric | None:
         if metric is None:
             close = ", ".join(nearest(name, all_names()))
             raise ConfigError(f"{name}: unknown metric of {load_tool(prefix).title}. Did you mean {close}?")
-        return _usable(load_tool(prefix), metric)
+        return _with_tool_parameters(load_tool(prefix), metric)
     having = [(tool, metric) for tool, metric in tool_metrics() if metric.name == name]
     if not having:
         return None
     if len({(metric.ours, repr(metric.preset)) if metric.ours else metric.note for _, metric in having}) > 1:
         candidates = ", ".join(f"{tool.prefix}:{name}" for tool, _ in having)
         raise ConfigError(f"{name}: ambiguous name. Use one of {candidates}")
-    return _usable(*having[0])
+    return _with_tool_parameters(*having[0])
 
 
-def _usable(tool: Tool, metric: ToolMetric) -> ToolMetric:
+def _with_tool_parameters(tool: Tool, metric: ToolMetric) -> ToolMetric:
     if metric.ours is None:
         raise ConfigError(f"{tool.prefix}:{metric.name}: {metric.note}")
     return metric._replace(parameters={**tool.parameters, **metric.parameters})
@@ -163,7 +161,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
     return {
         seed: (
             _spellings(content.get("parameters", {})),
-            {metric: _spellings(entries) for metric, entries in _each(content["metrics"])},
+            {metric: _spellings(entries) for metric, entries in _entries_by_name(content["metrics"])},
         )
         for seed, content in load_yaml(_FOLDER / "seeds.yaml").items()
     }
@@ -180,7 +178,7 @@ class SeedView(NamedTuple):
 @functools.cache
 def view_of(seed: str, metric: str) -> SeedView | None:
     content = load_yaml(_FOLDER / "seeds.yaml").get(seed, {})
-    details, inputs = content.get("details", {}), dict(_each(content.get("inputs", {})))
+    details, inputs = content.get("details", {}), dict(_entries_by_name(content.get("inputs", {})))
     known = {"all", metric} & details.keys()
     return SeedView(seed, details.get(metric, details.get("all", {})), inputs.get(metric)) if known or metric in inputs else None
 

@@ -24,27 +24,23 @@ def _warn_once(text: str) -> None:
     logging.getLogger("otel_agenteval").warning("%s", text)
 
 
+# --- kinds: the value of one of our parameters ------------------------------------------------------------------------
+
+
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError("must be a number")
     return value
 
 
-def percent(ours: str) -> Converted:
-    """Accept a threshold from 0 to 100.
-
-    A number below 1 is a share, and 1 is refused as ambiguous.
-    """
-
-    def convert(value: Any) -> dict[str, Any]:
-        if value is None:
-            return {ours: None}
-        number = _number(value)
-        if number == 1 or not 0 <= number <= 100:
-            raise ValueError("must be above 1 and at most 100, or a share below 1. Example: 70 for 0.70")
-        return {ours: number if number < 1 else number / 100}
-
-    return Converted(f"{ours} (70 is 0.70)", convert)
+def _share(value: Any) -> float | None:
+    """Convert a threshold from 0 to 100. A number below 1 is a share, and 1 is refused as ambiguous."""
+    if value is None:
+        return None
+    number = _number(value)
+    if number == 1 or not 0 <= number <= 100:
+        raise ValueError("must be above 1 and at most 100, or a share below 1. Example: 70 for 0.70")
+    return number if number < 1 else number / 100
 
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|min|h)")
@@ -53,6 +49,7 @@ _SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def _seconds(value: Any) -> float:
+    """Convert a duration: seconds, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     if isinstance(value, str):
@@ -65,9 +62,38 @@ def _seconds(value: Any) -> float:
     return _number(value)
 
 
-def seconds(ours: str) -> Converted:
-    """Accept a duration: seconds, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
-    return Converted(f"{ours} (seconds, or `00:00:30`)", lambda value: {ours: None if value is None else _seconds(value)})
+_KEPT = frozenset(("has_attributes", "has_attribute_keys"))
+"""Query conditions whose values contain the spans' own names."""
+
+
+def _query(query: Any) -> Any:
+    """Convert a span query with camel-case keys, ``not_``, or durations as in :func:`_seconds`."""
+    if isinstance(query, list):
+        return [_query(one) for one in query]
+    if not isinstance(query, Mapping):
+        return query
+    found: dict[str, Any] = {}
+    for key, value in query.items():
+        name = snake_case(str(key)).rstrip("_")
+        if name in ("min_duration", "max_duration"):
+            found[f"{name}_s"] = _seconds(value)
+        else:
+            found[name] = value if name in _KEPT else _query(value)
+    return found
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("must be true or false")
+    return value
+
+
+def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
+    """Return a kind of spelling for a parameter of ours, whose name comes before ``shown`` in the documentation."""
+    return lambda ours: Converted(f"{ours}{shown}", lambda value: {ours: convert(value)})
+
+
+percent = _of_one(" (70 is 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
@@ -83,46 +109,18 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
     return Converted(f"{ours}, with keys in camel case too", lambda value: {ours: rename(value)})
 
 
-_KEPT = frozenset(("has_attributes", "has_attribute_keys"))
-"""Query conditions whose values contain the spans' own names."""
+def keyed_by(ours: str, keys: list[str]) -> Converted:
+    """Accept a mapping. Warn once of keys that have no effect."""
+
+    def convert(value: Any) -> Mapping[str, Any]:
+        for key in value.keys() - keys if isinstance(value, Mapping) else ():
+            _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
+        return {ours: value}
+
+    return Converted(f"{ours}, of {', '.join(keys)}", convert)
 
 
-def _query(query: Any) -> Any:
-    if isinstance(query, list):
-        return [_query(one) for one in query]
-    if not isinstance(query, Mapping):
-        return query
-    found: dict[str, Any] = {}
-    for key, value in query.items():
-        name = snake_case(str(key)).rstrip("_")
-        if name in ("min_duration", "max_duration"):
-            found[f"{name}_s"] = _seconds(value)
-        else:
-            found[name] = value if name in _KEPT else _query(value)
-    return found
-
-
-def span_query(ours: str) -> Converted:
-    """Accept a span query with camel-case keys, ``not_``, or durations as in :func:`seconds`."""
-    return Converted(f"{ours}, with `min_duration`, `not_` and keys in camel case too", lambda value: {ours: _query(value)})
-
-
-def lowered(ours: str) -> Converted:
-    """Accept a constant with an upper-case first letter (``RougeL``)."""
-    return Converted(
-        f"{ours} (`RougeL` is `rougeL`)", lambda value: {ours: value[:1].lower() + value[1:] if isinstance(value, str) else value}
-    )
-
-
-def negated(ours: str) -> Converted:
-    """Accept a flag with the opposite meaning."""
-
-    def convert(value: Any) -> dict[str, Any]:
-        if not isinstance(value, bool):
-            raise TypeError("must be true or false")
-        return {ours: not value}
-
-    return Converted(f"{ours}, inverted", convert)
+# --- kinds: any number of parameters ----------------------------------------------------------------------------------
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
@@ -142,13 +140,8 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
     """Accept a flag that sets other parameters if it is true."""
-
-    def convert(value: Any) -> Mapping[str, Any]:
-        if not isinstance(value, bool):
-            raise TypeError("must be true or false")
-        return sets if value else {}
-
-    return Converted(shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true", convert)
+    shown = shown or ", ".join(f"`{name}={given!r}`" for name, given in sets.items()) + " if true"
+    return Converted(shown, lambda value: sets if _flag(value) else {})
 
 
 def ignored(why: str) -> Converted:
@@ -173,27 +166,7 @@ def spread(shown: str) -> Converted:
     return Converted(shown, convert)
 
 
-def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Accept a mapping. Warn once of keys that have no effect."""
-
-    def convert(value: Any) -> Mapping[str, Any]:
-        for key in value.keys() - keys if isinstance(value, Mapping) else ():
-            _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
-        return {ours: value}
-
-    return Converted(f"{ours}, of {', '.join(keys)}", convert)
-
-
-def joined(ours: str) -> Converted:
-    """Return a parameter that accepts one text, or a list of texts that must all hold."""
-
-    def convert(value: Any) -> Mapping[str, Any]:
-        return {ours: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value}
-
-    return Converted(f"{ours}; all entries of a list must hold", convert)
-
-
-# --- conversions for one parameter ------------------------------------------------------------------------------------
+# --- the kind "convert": one parameter of one tool --------------------------------------------------------------------
 
 
 def _parts_shown(value: Any) -> Mapping[str, Any]:
@@ -305,8 +278,24 @@ _OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
 
 
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
-    "convert": lambda name, shown: Converted(shown, _OF_ONE[name]), "flag": flag, "ignored": ignored, "joined": joined, "keyed_by": keyed_by,
-    "lowered": lowered, "negated": negated, "only": only, "percent": percent, "unsupported": Unsupported,
-    "renamed": renamed, "seconds": seconds, "span_query": span_query, "spread": spread,
-}  # fmt: skip
+    "convert": lambda name, shown: Converted(shown, _OF_ONE[name]),
+    "flag": flag,
+    "ignored": ignored,
+    "joined": _of_one(
+        "; all entries of a list must hold",
+        lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
+    ),
+    "keyed_by": keyed_by,
+    "lowered": _of_one(
+        " (`RougeL` is `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
+    ),
+    "negated": _of_one(", inverted", lambda value: not _flag(value)),
+    "only": only,
+    "percent": percent,
+    "renamed": renamed,
+    "seconds": _of_one(" (seconds, or `00:00:30`)", lambda value: None if value is None else _seconds(value)),
+    "span_query": _of_one(", with `min_duration`, `not_` and keys in camel case too", _query),
+    "spread": spread,
+    "unsupported": Unsupported,
+}
 """Kinds of spellings."""

@@ -43,7 +43,6 @@ class Prompts:
 
     @functools.cached_property
     def content(self) -> Mapping[str, Any]:
-        """Content of the file."""
         found: dict[str, Any] = load_yaml(self._path)
         return found
 
