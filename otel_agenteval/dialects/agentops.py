@@ -16,7 +16,7 @@ from typing import Any
 from ..core import jsonio
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
-from .attributes import as_text
+from .attributes import as_text, text_under
 from .openinference import unflatten
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, TOOL, WORKFLOW, Step
 
@@ -54,7 +54,7 @@ def read(record: SpanRecord, step: Step) -> None:
     get = attributes.get
     role = step.role
     if get("agentops.span.kind") == "session" and step.conversation_id is None:
-        step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
+        step.conversation_id = text_under(attributes, _SESSION_KEYS)
     if role == WORKFLOW and step.conversation_id is None:
         step.conversation_id = as_text(get("group.id"))
     if role == TOOL:
@@ -89,12 +89,8 @@ def _entity(get: Any) -> tuple[Any, Any]:
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
-    step.tool_name = (
-        as_text(get("langchain.tool.name"))
-        or as_text(get("tool.name"))
-        or as_text(get("operation.name"))
-        or record.name.removesuffix(".tool")
-    )
+    step.tool_name = text_under(record.attributes, ("langchain.tool.name", "tool.name", "operation.name"))
+    step.tool_name = step.tool_name or record.name.removesuffix(".tool")
     step.tool_call_id = as_text(get("tool.call.id"))
     for field, keys in (
         ("tool_arguments", ("agentops.tool.input", "langchain.tool.input", "tool.parameters", "agentops.entity.input")),

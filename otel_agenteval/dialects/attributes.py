@@ -76,6 +76,15 @@ def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
     return next((count for name in names if (count := as_int(values.get(name))) is not None), None)
 
 
+def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """Return the first nonempty text under one of these names, or None."""
+    for name in names:
+        value = values.get(name)
+        if value.__class__ is str and value:
+            return str(value)
+    return None
+
+
 def first_text(value: Any) -> str | None:
     """Return the text, or the first nonempty text of a list or of a JSON list."""
     if value.__class__ is str:

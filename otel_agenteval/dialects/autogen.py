@@ -77,9 +77,9 @@ def _read_model_call(step: Step, text: str) -> None:
     step.secondhand = True
     message = object_in(object_in(text).get("message"))
     usage = object_in(message.get("models_usage"))
-    raw_input, answered = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
-    if raw_input or answered:  # 0 for streamed answers
-        step.input_tokens, step.output_tokens = raw_input, answered
+    input_tokens, output_tokens = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
+    if input_tokens or output_tokens:  # 0 for streamed answers
+        step.input_tokens, step.output_tokens = input_tokens, output_tokens
     step.output_messages = Later(_spoken_message, text)
     step.agent = step.agent or as_text(message.get("source"))
 

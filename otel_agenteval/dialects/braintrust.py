@@ -44,24 +44,24 @@ def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
     raw_input = get("braintrust.input_json", get("braintrust.input"))
-    answered = get("braintrust.output_json", get("braintrust.output"))
+    raw_output = get("braintrust.output_json", get("braintrust.output"))
     metadata = object_in(get("braintrust.metadata"))
     if role == LLM:
-        _read_model(record, step, raw_input, answered, metadata)
+        _read_model(record, step, raw_input, raw_output, metadata)
     elif role == TOOL:
         if step.tool_name is None:
             step.tool_name = record.name or None
         if step.tool_arguments is None:
             step.tool_arguments = raw_input
         if step.tool_result is None:
-            step.tool_result = unquoted(answered)
+            step.tool_result = unquoted(raw_output)
     else:
         if step.input_value is None:
             step.input_value = (
                 {"kwargs": raw_input} if raw_input.__class__ is str and raw_input[:1] == "{" else unquoted(raw_input)
             )
         if step.output_value is None:
-            step.output_value = unquoted(answered)
+            step.output_value = unquoted(raw_output)
     if step.conversation_id is None:
         step.conversation_id = next((text for key in CONVERSATION_NAMES if (text := _text_under(get, metadata, key))), None)
     if step.user_id is None:
@@ -72,12 +72,12 @@ def _text_under(get: Any, metadata: Mapping[str, Any], key: str) -> str | None:
     return as_text(metadata.get(key)) or as_text(get(f"braintrust.metadata.{key}"))
 
 
-def _read_model(record: SpanRecord, step: Step, raw_input: Any, answered: Any, metadata: Mapping[str, Any]) -> None:
+def _read_model(record: SpanRecord, step: Step, raw_input: Any, raw_output: Any, metadata: Mapping[str, Any]) -> None:
     get = record.attributes.get
     if step.input_messages is None:
         step.input_messages = raw_input
     if step.output_messages is None:
-        step.output_messages = answered
+        step.output_messages = raw_output
     if step.model is None:
         step.model = _text_under(get, metadata, "model")
     if step.provider is None:
@@ -90,7 +90,7 @@ def _read_model(record: SpanRecord, step: Step, raw_input: Any, answered: Any, m
             setattr(step, field, as_int(metrics.get(key, get(f"braintrust.metrics.{key}"))))
     if step.time_to_first_token_s is None and metrics.get("prompt_tokens") is not None:
         step.time_to_first_token_s = as_float(metrics.get("time_to_first_token"))
-    if record.status != ERROR and answered is None and metrics and "prompt_tokens" not in metrics:
+    if record.status != ERROR and raw_output is None and metrics and "prompt_tokens" not in metrics:
         step.tool_failed = True  # the wrapped HTTP client accepts any response, but this one has no answer
 
 

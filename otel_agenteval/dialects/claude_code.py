@@ -74,10 +74,10 @@ def _read_interaction(record: SpanRecord, step: Step) -> None:
 
 def _read_request(get: Any, step: Step) -> None:
     step.model = as_text(get("gen_ai.response.model")) or as_text(get("model")) or step.model
-    raw_input = as_int(get("input_tokens"))
-    if raw_input is not None:
+    uncached = as_int(get("input_tokens"))
+    if uncached is not None:
         step.cached_tokens = as_int(get("cache_read_tokens"))
-        step.input_tokens = raw_input + (step.cached_tokens or 0) + (as_int(get("cache_creation_tokens")) or 0)
+        step.input_tokens = uncached + (step.cached_tokens or 0) + (as_int(get("cache_creation_tokens")) or 0)
     step.output_tokens = as_int(get("output_tokens"))
     first = as_int(get("ttft_ms"))
     step.time_to_first_token_s = first / 1000 if first is not None else None

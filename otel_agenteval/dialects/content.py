@@ -60,14 +60,14 @@ _MAX_NESTING = 6
 class Decoded:
     """Messages from one attribute, with flags for truncated and hidden content."""
 
-    __slots__ = ("hidden", "messages", "open_list", "truncated")
+    __slots__ = ("append_items", "hidden", "messages", "truncated")
 
     def __init__(self, messages: list[Message], hidden: bool = False) -> None:
         self.messages = messages
         self.truncated = False
         self.hidden = hidden
         """True if the instrumentation omitted some text because content capture is off."""
-        self.open_list: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
+        self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
         """Adds more messages to a list of messages, or None if they could change the messages so far."""
 
 
@@ -91,7 +91,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
     others are the same objects as in ``known``, the messages of the shorter history.
     """
     end = len(shorter) - 1
-    if known.open_list is None or known.truncated or not goes_on(raw, shorter):
+    if known.append_items is None or known.truncated or not goes_on(raw, shorter):
         return None
     try:
         items = jsonio.loads(f"[{raw[end + 1 :]}")
@@ -100,8 +100,8 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
     if not items:
         return None
     out = Decoded([*known.messages], hidden=known.hidden)
-    out.open_list = known.open_list
-    out.open_list(items, "user", out, 0)
+    out.append_items = known.append_items
+    out.append_items(items, "user", out, 0)
     return out
 
 
@@ -142,11 +142,11 @@ _CONTINUES = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if raw.__class__ is str:
-        is_json = raw[:1] in '[{"' and raw not in REDACTED and not raw.startswith(_PYTHON)
+        is_json = raw[:1] in '[{"' and raw not in REDACTED and not raw.startswith(_REPR_STARTS)
         value, cut = jsonio.loads_or_text(raw) if is_json else (raw, False)
         out.truncated |= cut
         if value.__class__ is str and (value[-1:] in '}])"' or value[:2] == "{'"):
-            value = _shown_object(value)
+            value = _parse_shown_text(value)
         if value.__class__ is str:
             if value or not raw:
                 _add_text(value, role, out)
@@ -164,7 +164,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
         out.messages.append(Message(role, jsonio.text_of(raw)))
 
 
-_PYTHON = ("[{'", "{'")
+_REPR_STARTS = ("[{'", "{'")
 _MOST_ENCODINGS = 3
 _SPOKEN = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
 _HANDLE = re.compile(
@@ -179,7 +179,7 @@ def is_handle(text: str) -> bool:
     return text[:1] in "<[\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
-def _shown_object(text: str) -> Any:
+def _parse_shown_text(text: str) -> Any:
     """Return the value of Java's ``toString``, a ``repr`` or repeated encoding with messages. Other texts are unchanged."""
     shown = java_text.parsed(text)
     if shown is not None:
@@ -188,7 +188,7 @@ def _shown_object(text: str) -> Any:
         return opened(text)
     value: Any = text
     for _ in range(_MOST_ENCODINGS if "role" in text else 0):
-        value = literal(value) if value.startswith(_PYTHON) else jsonio.loads_or_text(value)[0]
+        value = literal(value) if value.startswith(_REPR_STARTS) else jsonio.loads_or_text(value)[0]
         if value.__class__ is not str:
             one = value[0] if value.__class__ is list and value else value
             return value if isinstance(one, dict) and one.get("role") in _SPOKEN else text
@@ -212,7 +212,7 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
         raw = java_text.message_of(raw)
     if _is_message(raw):
         content = raw.get("content")
-        if content.__class__ is str and content[:2] == "[{" and (held := _of_convention(content)):
+        if content.__class__ is str and content[:2] == "[{" and (held := _parse_convention(content)):
             _add_list(held if "parts" in held[0] else [{"role": raw.get("role", role), "parts": held}], role, out, depth)
             return
         if raw.get("role") != "tool" or content.__class__ is not dict or raw.get("tool_call_id"):
@@ -242,8 +242,11 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
     if role == "system" and "messages" in raw:  # a whole request: take only its instructions
         _add(raw.get("system"), role, out, depth + 1)
         return
-    if isinstance(raw.get("contents"), list):
-        _add_google_request(raw, role, out, depth)
+    if isinstance(raw.get("contents"), list):  # a request of Google's SDK: {config: {system_instruction}, contents: [...]}
+        config = raw.get("config")
+        if isinstance(config, Mapping) and config.get("system_instruction"):
+            _add(config["system_instruction"], "system", out, depth + 1)
+        _add(raw["contents"], role, out, depth + 1)
         return
     for key in _HOLDERS_OF_ANSWERS if role == "assistant" else _HOLDERS:
         if raw.get(key) not in (None, ""):
@@ -251,7 +254,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
             return
 
 
-def _of_convention(text: str) -> list[Any] | None:
+def _parse_convention(text: str) -> list[Any] | None:
     """Return the messages or parts in the convention's form that a message contains as text, or None."""
     value, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if isinstance(value, list) and all(
@@ -277,13 +280,13 @@ def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     """Add the messages of a list, or one message if the list contains its parts."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
-        out.open_list = None if depth else _add_of_convention
+        out.append_items = None if depth else _add_of_convention
         _add_of_convention(raw, role, out, depth)
         return
     if "event.name" in first:
-        raw = _side(raw, role)
+        raw = _events_of_role(raw, role)
     elif "role" in first:
-        out.open_list = None if depth else _add_each
+        out.append_items = None if depth else _add_each
     if raw and all(isinstance(item, Mapping) and _is_part(item) for item in raw):
         out.messages.append(_message({"content": raw}, role, out))
         return
@@ -305,19 +308,19 @@ def _add_of_convention(raw: Sequence[Any], role: str, out: Decoded, depth: int) 
             if unfinished and message.role == out.messages[-1].role:
                 pieces.append(message)
             else:
-                _complete(out.messages, pieces)
+                _append_pieces(out.messages, pieces)
                 out.messages.append(message)
             unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a separate message
             if unfinished:
-                out.open_list = None
+                out.append_items = None
         else:
-            _complete(out.messages, pieces)
+            _append_pieces(out.messages, pieces)
             _add(item, role, out, depth + 1)
             unfinished = False
-    _complete(out.messages, pieces)
+    _append_pieces(out.messages, pieces)
 
 
-def _side(events: Sequence[Any], role: str) -> list[Any]:
+def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
     """Return the output events for the role ``assistant``: choices or its last messages. Otherwise, return the events before."""
     start = len(events)
     choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
@@ -358,21 +361,13 @@ def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> N
         _add(chosen, role, out, depth + 1)
 
 
-def _add_google_request(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages of a request of Google's SDK. The request is ``{config: {system_instruction}, contents: [...]}``."""
-    config = raw.get("config")
-    if isinstance(config, Mapping) and config.get("system_instruction"):
-        _add(config["system_instruction"], "system", out, depth + 1)
-    _add(raw["contents"], role, out, depth + 1)
-
-
-def _complete(messages: list[Message], pieces: list[Message]) -> None:
+def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
     """Append the pieces of a streamed message to the last message, and clear them. The last piece may repeat the whole."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
-    message.content = _streamed([one.content for one in (message, *pieces)], last.finish_reason)
-    message.reasoning = _streamed([one.reasoning for one in (message, *pieces)], last.finish_reason)
+    message.content = _join_stream([one.content for one in (message, *pieces)], last.finish_reason)
+    message.reasoning = _join_stream([one.reasoning for one in (message, *pieces)], last.finish_reason)
     calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
     for call in (call for piece in pieces for call in piece.tool_calls):
         calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
@@ -385,7 +380,7 @@ def _complete(messages: list[Message], pieces: list[Message]) -> None:
     pieces.clear()
 
 
-def _streamed(texts: list[str | None], finished: str | None) -> str | None:
+def _join_stream(texts: list[str | None], finished: str | None) -> str | None:
     pieces = [text for text in texts if text]
     if not pieces:
         return texts[0]
@@ -638,7 +633,7 @@ def _google_part(part: Mapping[str, Any], message: Message) -> bool:
 _T = TypeVar("_T")
 
 
-def _and(items: Sequence[_T], one: _T) -> list[_T]:
+def _appended(items: Sequence[_T], one: _T) -> list[_T]:
     """Return the items with one more, in place in a list: messages start with an empty tuple, but some have thousands."""
     if isinstance(items, list):
         items.append(one)
@@ -664,7 +659,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
             if arguments is None:
                 arguments = part.get("tool_kwargs")
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
-    message.tool_calls = _and(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
+    message.tool_calls = _appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
 
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
@@ -683,7 +678,7 @@ def _tool_response(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _add_result(message: Message, call_id: Any, name: Any, result: Any) -> None:
-    message.tool_results = _and(message.tool_results, ToolResponse(_text_or_none(call_id), _text_or_none(name), result))
+    message.tool_results = _appended(message.tool_results, ToolResponse(_text_or_none(call_id), _text_or_none(name), result))
 
 
 def _media_in(result: Any, message: Message) -> None:
@@ -705,10 +700,10 @@ def _media_in(result: Any, message: Message) -> None:
             _google_part({name: part[name] for name in _UNTYPED_MEDIA if name in part}, seen)
     for found in seen.attachments:
         if found.get("modality") in _MODALITIES:  # documents of a search are its result, not media
-            message.attachments = _and(message.attachments, found)
+            message.attachments = _appended(message.attachments, found)
 
 
-def _typed_result(part: Mapping[str, Any], message: Message) -> None:
+def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
     """Add a tool result with a type or an error flag. Its output is ``{type: "text" | "json" | "error-text" | ..., value}``."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
@@ -724,7 +719,7 @@ def _typed_result(part: Mapping[str, Any], message: Message) -> None:
     _media_in(result, message)
 
 
-def _result_with_origin(part: Mapping[str, Any], message: Message) -> None:
+def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> None:
     """Add a tool result that contains its request and an error flag."""
     origin = part.get("origin")
     request = origin if isinstance(origin, Mapping) else {}
@@ -736,7 +731,7 @@ def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
     inner = part.get("server_tool_call")
     call = dict(inner) if isinstance(inner, Mapping) else {"name": part.get("name")}
     known = message.extra or {}
-    message.extra = {**known, "server_tool_calls": _and(known.get("server_tool_calls", ()), call)}
+    message.extra = {**known, "server_tool_calls": _appended(known.get("server_tool_calls", ()), call)}
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
@@ -795,7 +790,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     plain = {
         key: str.__str__(item) for key, item in known.items() if isinstance(item, str) and item
     }  # str.__str__ also converts enum members
-    message.attachments = _and(message.attachments, plain)
+    message.attachments = _appended(message.attachments, plain)
 
 
 def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
@@ -826,13 +821,13 @@ _PART_READERS = {
     "tool_call": _tool_request, "tool_use": _tool_request, "function_call": _tool_request, "toolUse": _tool_request,
     "function": _tool_request, "tool_call_response": _tool_response, "tool_result": _tool_response,
     "function_call_output": _tool_response, "toolResult": _tool_response, "server_tool_call": _server_tool_call,
-    "tool-call": _tool_request, "tool-result": _typed_result,
+    "tool-call": _tool_request, "tool-result": _typed_tool_response,
 }  # fmt: skip
 _GOOGLE_READERS: dict[str, Callable[[Mapping[str, Any], Message], None]] = {
     "function_call": _tool_request, "functionCall": _tool_request,
     "function_response": _tool_response, "functionResponse": _tool_response,
     "toolRequest": _tool_request, "toolResponse": _tool_response, "toolUse": _tool_request, "toolResult": _tool_response,
-    "tool_call": _tool_request, "tool_call_result": _result_with_origin, "reasoning": _reasoning,
+    "tool_call": _tool_request, "tool_call_result": _tool_response_with_origin, "reasoning": _reasoning,
     **dict.fromkeys(
         ("inline_data", "inlineData", "file_data", "fileData"), lambda part, message: _attachment(part, message, None)
     ),

@@ -121,27 +121,27 @@ def _loaded(raw: Any) -> Any:
 def _user_words(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
     """Return the user's words: a known input, the only input, or the first task's text."""
     index, template = _task_of(tasks)
-    raw_input = _loaded(inputs)
-    if not isinstance(raw_input, Mapping):
+    values = _loaded(inputs)
+    if not isinstance(values, Mapping):
         if inputs is None and template is not None and not PLACE.search(template):  # a second run keeps old inputs
             return _task_text(outputs, index) or (template if finished else None)
-        raw_input = {}
+        values = {}
         if template is not None and places(template) and len(template) <= _LONGEST_TEMPLATE:
             # OpenLLMetry doesn't write inputs: they are the difference between a task's template and its filled-in text.
             text = _task_text(outputs, index)
-            raw_input = (filled_in(template, text) if text is not None else None) or {}
+            values = (filled_in(template, text) if text is not None else None) or {}
     for name in _QUESTIONS:
-        text = as_text(raw_input.get(name))
+        text = as_text(values.get(name))
         if text is not None:
             return text
-    if len(raw_input) == 1:
-        text = as_text(next(iter(raw_input.values())))
+    if len(values) == 1:
+        text = as_text(next(iter(values.values())))
         if text is not None:
             return text
     if template is None:
         return None
-    filled = PLACE.sub(lambda field: str(raw_input.get(field[1], field[0])), template)
-    return filled if raw_input or not PLACE.search(template) else None
+    filled = PLACE.sub(lambda field: str(values.get(field[1], field[0])), template)
+    return filled if values or not PLACE.search(template) else None
 
 
 def _task_of(tasks: Any) -> tuple[int, str | None]:

@@ -15,7 +15,7 @@ from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
-from .attributes import as_int, as_text
+from .attributes import as_int, as_text, text_under
 from .otel_genai import documents
 from .payloads import first_argument
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step
@@ -58,9 +58,9 @@ def read(record: SpanRecord, step: Step) -> None:
     get = attributes.get
     step.framework = step.framework or "langsmith"
     if step.conversation_id is None:
-        step.conversation_id = next((text for key in _SESSION_KEYS if (text := as_text(get(key)))), None)
+        step.conversation_id = text_under(attributes, _SESSION_KEYS)
     if step.user_id is None:
-        step.user_id = next((text for key in _USER_KEYS if (text := as_text(get(key)))), None)
+        step.user_id = text_under(attributes, _USER_KEYS)
     raw_input, raw_output = get("gen_ai.prompt"), get("gen_ai.completion")
     if raw_output.__class__ is str and raw_output in _NOTHING:
         raw_output = None

@@ -15,7 +15,7 @@ from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
 from .otel_genai import documents
-from .payloads import first_argument
+from .payloads import first_argument, parsed
 from .step import CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, SETUP, TOOL, Step
 
 MARKS = frozenset(
@@ -89,9 +89,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
     if raw_input is not None:
         step.input_messages = raw_input
     if raw_output.__class__ is str:
-        if (
-            '"content"' in raw_output or '"text"' in raw_output or '"tool_calls"' in raw_output
-        ):  # otherwise another layer's span has it
+        if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise another layer's span has it
             step.output_messages = Later(_answer, raw_output)
         reason, model = _FINISH.search(raw_output), _MODEL.search(raw_output)
         if reason is not None:
@@ -110,7 +108,7 @@ def _answer(raw: str) -> Any:
 
 def _tools(raw: Any) -> Any:
     """Return a list from JSON text, which some versions wrap in a list of one text."""
-    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    value = parsed(raw)
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
         return jsonio.loads_or_text(value[0])[0]
     return value

@@ -13,12 +13,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_int
 from .openinference import unflatten
-from .payloads import literal
+from .payloads import literal, parsed
 from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step
 
 MARKS = frozenset(("litellm.call_id", "litellm.api_key.hash", "hidden_params", "litellm.provider.model"))
@@ -100,8 +99,7 @@ def _session(raw: Any) -> str | None:
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the answer's messages with its tool requests. Tool requests are written apart from the messages, without ids."""
-    raw = attributes.get("gen_ai.output.messages")
-    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    value = parsed(attributes.get("gen_ai.output.messages"))
     flat = unflatten(attributes, "gen_ai.completion.")
     flat = [item for item in flat if isinstance(item, dict)] if isinstance(flat, list) else []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -10,6 +10,7 @@ from ..core import jsonio
 from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
 from .attributes import as_text
+from .payloads import parsed
 from .step import AGENT, GUARDRAIL, HANDOFF, INNER, LLM, TOOL, WORKFLOW, Step
 
 MARKS: frozenset[str] = frozenset()
@@ -60,7 +61,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 def _error(raw: Any) -> ErrorInfo:
     """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or its message."""
-    value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+    value = parsed(raw)
     if not isinstance(value, Mapping):
         return ErrorInfo("error", jsonio.text_of(value))
     data = value.get("data")

@@ -137,8 +137,8 @@ def _answer(raw: Any) -> Any:
         if isinstance(call, Mapping):
             payload = call.get("payload")
             inner = payload if isinstance(payload, Mapping) else call
-            raw_input = inner.get("args", inner.get("input"))
+            arguments = inner.get("args", inner.get("input"))
             parts.append(
-                {"type": "tool_call", "id": inner.get("toolCallId"), "name": inner.get("toolName"), "arguments": raw_input}
+                {"type": "tool_call", "id": inner.get("toolCallId"), "name": inner.get("toolName"), "arguments": arguments}
             )
     return {"role": "assistant", "parts": parts}

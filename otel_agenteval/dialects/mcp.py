@@ -45,8 +45,8 @@ def read(record: SpanRecord, step: Step) -> None:
     if get("mcp.tool.result.is_error") is True:  # Sentry's attributes, also those of the arguments
         step.tool_failed = True
     if step.tool_arguments is None:
-        raw_input = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
-        step.tool_arguments = {name: parsed(value) for name, value in raw_input if name} or None
+        arguments = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
+        step.tool_arguments = {name: parsed(value) for name, value in arguments if name} or None
     if SCOPES.match(record.scope):
         request = get("request") if "request" in record.attributes else get("traceloop.entity.input")
         if request.__class__ is str:

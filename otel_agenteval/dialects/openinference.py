@@ -11,7 +11,7 @@ from ..core import jsonio
 from ..core.turn import Document
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
-from .attributes import as_float, as_int, as_text
+from .attributes import as_float, as_int, as_text, text_under
 from .content import REDACTED
 from .otel_genai import document, documents
 from .payloads import literal, object_in
@@ -108,14 +108,7 @@ def _langgraph_agent(get: Any) -> str | None:
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     get = attributes.get
     if step.model is None:
-        step.model = next(
-            (
-                text
-                for key in ("llm.response.model_name", "llm.model_name", "llm.request.model_name")
-                if (text := as_text(get(key)))
-            ),
-            None,
-        )
+        step.model = text_under(attributes, ("llm.response.model_name", "llm.model_name", "llm.request.model_name"))
         parameters = get("llm.invocation_parameters")
         if step.model is None and parameters.__class__ is str and '"model"' in parameters:
             step.model = as_text(object_in(parameters).get("model"))
@@ -173,15 +166,15 @@ def _read_request(attributes: dict[str, Any], step: Step) -> None:
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
     if '"tool_result"' in request or '"toolResult"' in request:
-        step.input_messages = request if request[0] == "{" else Later(_sent, attributes)
+        step.input_messages = request if request[0] == "{" else Later(_whole_messages, attributes)
     if step.system is None and '"system":' in request:
         step.system = request
 
 
-def _sent(attributes: dict[str, Any]) -> list[Any]:
-    raw_input = messages_of(attributes, "llm.input_messages.")
+def _whole_messages(attributes: dict[str, Any]) -> list[Any]:
+    flattened = messages_of(attributes, "llm.input_messages.")
     sent, cut = jsonio.loads_or_text(attributes["input.value"])
-    return raw_input if cut or not isinstance(sent, list) else [*(one for one in raw_input if one.get("role") == "system"), *sent]
+    return flattened if cut or not isinstance(sent, list) else [*(one for one in flattened if one.get("role") == "system"), *sent]
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:

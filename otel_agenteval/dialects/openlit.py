@@ -69,8 +69,8 @@ def read(record: SpanRecord, step: Step) -> None:
         step.agent = ""  # a node, although the convention's attributes name an agent
 
 
-def _call(raw_input: tuple[Any, Any]) -> Any:
-    args, kwargs = (python_value(value) if isinstance(value, str) else value for value in raw_input)
+def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
+    args, kwargs = (python_value(value) if isinstance(value, str) else value for value in args_and_kwargs)
     return {"args": args if isinstance(args, list) else [], "kwargs": kwargs if isinstance(kwargs, Mapping) else {}}
 
 
@@ -113,8 +113,8 @@ def _prompt(raw: Any) -> Any:
     return [{"role": role, "content": text.removesuffix("\n")} for role, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _answer(raw_input: tuple[Any, Any]) -> Any:
-    text, calls = raw_input
+def _answer(text_and_calls: tuple[Any, Any]) -> Any:
+    text, calls = text_and_calls
     found = opened(calls) if isinstance(calls, str) and calls != "None" else calls
     found = [found] if isinstance(found, Mapping) else found
     content = None if text in ("", "None", None) and found else text

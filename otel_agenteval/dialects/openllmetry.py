@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import jsonio
 from ..spans.record import SpanRecord
-from .attributes import as_int, as_text
+from .attributes import as_int, as_text, text_under
 from .openinference import unflatten
 from .otel_genai import OPERATIONS, documents
 from .payloads import first_argument, literal, object_in, parsed
@@ -78,28 +78,21 @@ def read(record: SpanRecord, step: Step) -> None:
     elif step.role in (LLM, TOOL):
         step.agent = as_text(get(_AGENT_NAME)) or step.agent
     if step.conversation_id is None:
-        for key in _CONVERSATIONS:
-            step.conversation_id = as_text(get(key))
-            if step.conversation_id:
-                break
-        else:
-            if step.role in (WORKFLOW, AGENT):
-                step.conversation_id = _conversation(get("traceloop.entity.input"))
+        step.conversation_id = text_under(attributes, _CONVERSATIONS)
+        if step.conversation_id is None and step.role in (WORKFLOW, AGENT):
+            step.conversation_id = _conversation(get("traceloop.entity.input"))
     if step.user_id is None:
-        step.user_id = as_text(get("traceloop.association.properties.user_id")) or as_text(
-            get("respan.customer_params.customer_identifier")
-        )
+        step.user_id = text_under(attributes, _USERS)
     if step.agent is None and step.role == AGENT:
-        step.agent = _named(get("traceloop.entity.name"))
+        name = as_text(get("traceloop.entity.name"))
+        step.agent = None if name is not None and name.endswith(".workflow") else name  # a class and its method
     if step.input_value is None:
         step.input_value = _entity(get("traceloop.entity.input"))
     if step.output_value is None:
         step.output_value = _entity(get("traceloop.entity.output"))
     if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno: only the agent's span counts the whole run's tokens
-        step.input_tokens, step.output_tokens = (
-            as_int(get("gen_ai.usage.input_tokens")),
-            as_int(get("gen_ai.usage.output_tokens")),
-        )
+        step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
+        step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
     if step.role == LLM:
         _read_llm(attributes, step)
     elif step.role == TOOL:
@@ -113,21 +106,15 @@ _CONVERSATIONS = (
     *(f"traceloop.association.properties.{key}" for key in ("session_id", "thread_id", "conversation_id")),
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
-"""Keys of conversation ids. Respan writes OpenLLMetry's attributes, with its own for ids."""
-
-
-def _named(entity: Any) -> str | None:
-    """Return an entity's name, or None for the name of a class and its method."""
-    name = as_text(entity)
-    return None if name is not None and name.endswith(".workflow") else name
+_USERS = ("traceloop.association.properties.user_id", "respan.customer_params.customer_identifier")
+"""Keys of conversation and user ids. Respan writes OpenLLMetry's attributes, with its own for ids."""
 
 
 def _conversation(raw: Any) -> str | None:
     """Return the conversation id in LangChain's metadata, next to a run's inputs."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
-    metadata = object_in(object_in(raw).get("metadata"))
-    return next((text for key in ("session_id", "thread_id", "conversation_id") if (text := as_text(metadata.get(key)))), None)
+    return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))
 
 
 def _read_llm(attributes: dict[str, Any], step: Step) -> None:

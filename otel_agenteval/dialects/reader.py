@@ -49,7 +49,7 @@ from . import (
     vercel,
     voltagent,
 )
-from .attributes import as_int, as_text, refusals
+from .attributes import as_int, as_text, refusals, text_under
 from .generic import keys, reading, traces
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in, role_of_kind
@@ -85,14 +85,14 @@ ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
 """Marks of all dialects. A span of an application without them isn't GenAI. ``isdisjoint`` checks that in one C call."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
-_EVERYBODYS = otel_genai.MARKS | {
+_SHARED_MARKS = otel_genai.MARKS | {
     "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role", "gen_ai.prompt.0.content", "gen_ai.completion.0.role",
     "gen_ai.completion.0.content",
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
 """Marks that several instrumentations write, so they don't identify the writer."""
-_SIGNS = ROLE_KEYS - _EVERYBODYS
+_OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_KNOWN = 4_096
 _otel_only: dict[str, bool] = {}
 _known_scopes: dict[str, bool] = {}
@@ -139,7 +139,7 @@ class Shape:
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
         self.dialects = _dialects_of(names, scope)
-        self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _SIGNS.isdisjoint(names))
+        self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _OWN_MARKS.isdisjoint(names))
         """False if only the convention's attributes can match, in an unknown scope."""
         self.has_identities = not _IDENTITIES.isdisjoint(names)
 
@@ -398,7 +398,7 @@ def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
 
 def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
     if step.conversation_id is None:
-        conversation = next((text for key in _CONVERSATIONS if (text := as_text(attributes.get(key)))), None)
+        conversation = text_under(attributes, _CONVERSATIONS)
         if conversation is not None and not conversation.startswith("[Scrubbed due to "):
             step.conversation_id = conversation
     if step.user_id is None:

@@ -74,8 +74,8 @@ def _read_call(get: Any, step: Step) -> None:
     step.model = as_text(get("gen_ai.request.model")) if model is None or model == _NONE else model
     reason = first_text(get("gen_ai.response.finish_reasons"))
     step.finish_reason = reason.lower() if reason else None
-    raw_input, raw_output = as_int(get("gen_ai.usage.input_tokens")), as_int(get("gen_ai.usage.output_tokens"))
-    step.totals = (raw_input, raw_output) if raw_input is not None and raw_output is not None else None
+    input_tokens, output_tokens = as_int(get("gen_ai.usage.input_tokens")), as_int(get("gen_ai.usage.output_tokens"))
+    step.totals = (input_tokens, output_tokens) if input_tokens is not None and output_tokens is not None else None
     asked, answered = get("gen_ai.prompt"), get("gen_ai.completion")
     if asked.__class__ is str:
         step.input_messages = Later(_prompt, asked)

@@ -14,8 +14,9 @@ from typing import Any
 from ..core import jsonio
 from ..core.turn import Document
 from ..spans.record import ERROR, SpanRecord
-from .attributes import as_float, as_int, as_text, first_int, first_text
+from .attributes import as_float, as_int, as_text, first_int, first_text, text_under
 from .otel_genai import document
+from .payloads import parsed
 from .step import AGENT, EMBEDDING, INNER, LLM, RERANK, TOOL, Step
 
 MARKS = frozenset(("ai.operationId",))
@@ -60,9 +61,9 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.agent is None:
             step.agent = as_text(get("ai.telemetry.functionId"))
         if step.conversation_id is None:
-            step.conversation_id = _first_of(_CONVERSATION, get)
+            step.conversation_id = text_under(record.attributes, _CONVERSATION)
         if step.user_id is None:
-            step.user_id = _first_of(_USER, get)
+            step.user_id = text_under(record.attributes, _USER)
         if step.output_messages is None:
             step.output_messages = _answer(get)
         _read_end(record, step)
@@ -86,14 +87,6 @@ def _read_end(record: SpanRecord, step: Step) -> None:
         step.model = as_text(get("ai.model.id"))
     if step.finish_reason is None:
         step.finish_reason = reason or first_text(get("gen_ai.response.finish_reasons"))
-
-
-def _first_of(keys: tuple[str, ...], get: Any) -> str | None:
-    for key in keys:
-        value = get(key)
-        if value is not None and (text := as_text(value)) is not None:
-            return text
-    return None
 
 
 def _answer(get: Any) -> Any:
@@ -127,16 +120,12 @@ def _read_call(get: Any, step: Step) -> None:
     if step.response_id is None:
         step.response_id = as_text(get("ai.response.id"))
     if step.time_to_first_token_s is None:
-        _read_first_chunk(get, step)
+        milliseconds = as_float(get("ai.response.msToFirstChunk", get("ai.stream.msToFirstChunk")))
+        if milliseconds is None:
+            step.time_to_first_token_s = as_float(get("gen_ai.client.operation.time_to_first_chunk"))
+        else:
+            step.time_to_first_token_s = milliseconds / 1000
     _read_usage(get, step)
-
-
-def _read_first_chunk(get: Any, step: Step) -> None:
-    milliseconds = as_float(get("ai.response.msToFirstChunk", get("ai.stream.msToFirstChunk")))
-    if milliseconds is not None:
-        step.time_to_first_token_s = milliseconds / 1000
-    else:
-        step.time_to_first_token_s = as_float(get("gen_ai.client.operation.time_to_first_chunk"))
 
 
 def _read_usage(get: Any, step: Step) -> None:
@@ -207,4 +196,4 @@ def _read_ranking(get: Any, step: Step) -> None:
 
 def _values(raw: Any) -> list[Any]:
     items = raw if isinstance(raw, (list, tuple)) else ()
-    return [jsonio.loads_or_text(item)[0] if isinstance(item, str) else item for item in items]
+    return [*map(parsed, items)]

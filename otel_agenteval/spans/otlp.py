@@ -78,20 +78,18 @@ def _from_group(group: Mapping[str, Any], *, spans: bool) -> Iterator[SpanRecord
             continue
         items = scope_group.get("spans") if spans else scope_group.get("logRecords", scope_group.get("log_records"))
         for item in _objects(items):
+            if not spans:
+                log = _log_from_json(item, scope)
+                if not is_ours("", log.part.attributes, log.part.name):
+                    yield log
+                continue
             try:
-                found = _span_from_json(item, scope, resource) if spans else _log_from_json(item, scope)
+                span = _span_from_json(item, scope, resource)
             except NotASpan as problem:
                 yield problem
                 continue
-            if not _came_back(found):
-                yield found
-
-
-def _came_back(item: SpanRecord | OtlpLog) -> bool:
-    if item.__class__ is SpanRecord:
-        return is_ours(item.scope, item.attributes)
-    assert isinstance(item, OtlpLog)
-    return is_ours("", item.part.attributes, item.part.name)
+            if not is_ours(scope, span.attributes):
+                yield span
 
 
 def _span_from_json(item: Mapping[str, Any], scope: str, resource: dict[str, Any]) -> SpanRecord:

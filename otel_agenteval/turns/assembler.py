@@ -42,15 +42,6 @@ _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
-def _first_of_each(spans: Iterable[WireSpan], known: set[bytes]) -> list[WireSpan]:
-    found = []
-    for span in spans:
-        if span.id not in known:
-            known.add(span.id)
-            found.append(span)
-    return found
-
-
 class Assembler:
     """All open turns. Not thread-safe: callers hold :attr:`lock`, except for :meth:`start_below` and :meth:`ending`. ``role``
     returns the current role of a span that is open or has ended.
@@ -231,7 +222,8 @@ class Assembler:
             if (
                 role in CANDIDATE_ROLES
                 and candidate.role not in CANDIDATE_ROLES
-                and not (in_tool and self._has_called(candidate))
+                # If a call of the application's own loop has ended, an agent that a tool runs isn't a turn.
+                and not (in_tool and any(self._role(ended) == LLM for ended in candidate.spans))
             ):
                 candidate = self._new_candidate(trace, span, role, span_id, candidate)
                 candidate.parent_id, candidate.beside = parent_id, beside
@@ -240,10 +232,6 @@ class Assembler:
         if candidate.span_ids is not None:
             candidate.span_ids.add(span_id)
         return candidate
-
-    def _has_called(self, candidate: Candidate) -> bool:
-        """Return True if a model call of the application's own loop has ended: an agent that a tool runs isn't a turn then."""
-        return any(self._role(span) == LLM for span in candidate.spans)
 
     def _new_candidate(self, trace: OpenTrace, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> Candidate:
         candidate = Candidate(span, role, span_id, parent)
@@ -372,9 +360,10 @@ class Assembler:
         else:
             if known is None:
                 known = trace.received_ids = set()
-            received = len(spans)
-            spans = _first_of_each(spans, known)
-            self.duplicates += received - len(spans)
+            first = {span.id: span for span in reversed(spans) if span.id not in known}
+            self.duplicates += len(spans) - len(first)
+            spans = [span for span in spans if first.get(span.id) is span]
+            known.update(first)
             size = sum(span.size for span in spans)
         return self._added(trace, spans, size, local_root)
 

@@ -29,9 +29,10 @@ EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
 """Seconds without another signal after which late signals are evaluated."""
 _HISTORY = 20
+"""Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
 """Maximum number of turns whose signals are kept before the turn itself arrives."""
-_KEPT = (
+_FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
     "interactions", "conflicts", "usage", "cost_usd", "attachments", "references", "ground_truth", "relevant_ids",
@@ -118,7 +119,7 @@ class Conversations:
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
         replaced = {turn_id, turn.supersedes or "", *replaces}
-        lean = Turn(**{name: getattr(turn, name) for name in _KEPT}) if key else None
+        lean = Turn(**{name: getattr(turn, name) for name in _FIELDS}) if key else None
         with self._lock:
             for other in {held for one in replaced if (held := self._conversation_of.get(one)) is not None}:
                 self._drop_turns(other, replaced)
@@ -204,7 +205,7 @@ class Conversations:
                 if found.active_at > oldest:
                     break
                 silent.append(key)
-            late = self._again(now - min(_SIGNAL_PAUSE, self._idle_timeout))
+            late = self._end_again(now - min(_SIGNAL_PAUSE, self._idle_timeout))
             while self._ended and next(iter(self._ended.values())).active_at <= oldest - self._idle_timeout:
                 self._forget_oldest()
             return [*self._end(silent, "idle"), *late]
@@ -212,7 +213,7 @@ class Conversations:
     def end_late(self) -> list[Ended]:
         """Return the conversations whose signals arrived after their end, without waiting for further signals."""
         with self._lock:
-            return self._again(self._now())
+            return self._end_again(self._now())
 
     def end_all(self) -> list[Ended]:
         with self._lock:
@@ -234,7 +235,7 @@ class Conversations:
             ended.append(_ended_as(found, reason))
         return ended
 
-    def _again(self, before: float) -> list[Ended]:
+    def _end_again(self, before: float) -> list[Ended]:
         late = [found for found in self._ended.values() if found.stale_at is not None and found.stale_at <= before]
         for found in late:
             found.stale_at = None
@@ -272,7 +273,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     known: dict[str, Any] = {
         "turn_id": qualified(last.tenant, f"conversation-{last.conversation_id}"), "tenant": last.tenant, "trace_id": last.trace_id, "conversation_id": last.conversation_id,
         "user_id": last.user_id, "service": last.service, "agent": last.agent, "framework": last.framework, "start": first.start,
-        "duration_s": _span_of(turns), "revision": revision, "input": last.input, "output": last.output,
+        "duration_s": _duration_s(turns), "revision": revision, "input": last.input, "output": last.output,
         "error": next((turn.error for turn in reversed(turns) if turn.error is not None), None),
         "usage": _usage(turns), "cost_usd": sum(costs) if costs else None,
         "tool_definitions": last.tool_definitions, "references": last.references, "ground_truth": last.ground_truth,
@@ -281,10 +282,12 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     if any(turn.cost_estimated for turn in turns):
         known["cost_estimated"] = True
     for name in _JOINED:
-        known[name] = _joined([getattr(turn, name) for turn in turns])
+        lists = [items for turn in turns if (items := getattr(turn, name)) is not None]
+        known[name] = [item for items in lists for item in items] if lists else None
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
         known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
-    known["messages"] = [message for turn in turns for message in _exchange(turn)]
+    texts = [(role, text) for turn in turns for role, text in (("user", turn.input), ("assistant", turn.output))]
+    known["messages"] = [Message(role, text) for role, text in texts if text is not None]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
     if signals:
         known["session"] = {
@@ -293,17 +296,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     return Turn(**{name: value for name, value in known.items() if value is not None})
 
 
-def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
-    known = [items for items in lists if items is not None]
-    return [item for items in known for item in items] if known else None
-
-
-def _exchange(turn: Turn) -> list[Message]:
-    messages = [Message("user", turn.input)] if turn.input is not None else []
-    return [*messages, Message("assistant", turn.output)] if turn.output is not None else messages
-
-
-def _span_of(turns: list[Turn]) -> float | None:
+def _duration_s(turns: list[Turn]) -> float | None:
     first, last = turns[0], turns[-1]
     if first.start is None or last.start is None or last.duration_s is None:
         return None
@@ -333,9 +326,10 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations of recorded turns, with the same content as live ones. Turns arrive by start time (:func:`~.recordings.load_turns`),
-    so the history of each is known. Conversations end after the last turn, without limits on time and memory. ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole``
-    if whole conversations are evaluated.
+    """Conversations of recorded turns, with the same content as live ones. Turns arrive by start time
+    (:func:`~.recordings.load_turns`), so the history of each is known. Conversations end after the last turn, without limits on time
+    and memory. ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole`` if whole conversations are
+    evaluated.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:

@@ -432,8 +432,13 @@ class Duplicates:
                 known = self._answered.get((tenant, call.response_id))
                 others = (known,) if known is not None else ()
             elif call.error is not None:
+                # One of the two is alone in its trace and lies within the other.
                 failed = reversed(self._failed.get((tenant, call.model), ()))
-                others = islice((one for one, record in failed if _may_be_one_failure(recording, call.record, one, record)), 1)
+                nested = (
+                    other for other, record in failed
+                    if (recording.alone and _is_within(recording, record)) or (other.alone and _is_within(other, call.record))
+                )  # fmt: skip
+                others = islice(nested, 1)
             for other in others:
                 whole = other.group()
                 if whole is not None and _are_duplicates(recording, group, other, whole):
@@ -500,11 +505,6 @@ class Duplicates:
             for recording in whole.recordings:
                 recording.group = weakref.ref(whole)
         return wholes
-
-
-def _may_be_one_failure(recording: _Recording, record: SpanRecord, other: _Recording, failed: SpanRecord) -> bool:
-    """Return True if one of two failed calls is alone in its trace and lies within the other."""
-    return (recording.alone and _is_within(recording, failed)) or (other.alone and _is_within(other, record))
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:

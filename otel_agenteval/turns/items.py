@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from ..core import jsonio
 from ..core.turn import Message
 from ..dialects.content import decode
+from ..dialects.payloads import parsed
 from ..dialects.reader import read
 from ..dialects.step import Step
 from ..spans.record import SpanRecord
@@ -53,7 +53,7 @@ def _holds_one_text(root: Step, items: int) -> bool:
     """Return True if a span has its own input or output that isn't a list with an entry for each item."""
     for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
         if raw is not None:
-            value: Any = jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
+            value = parsed(raw)
             if not isinstance(value, (list, tuple)) or len(value) != items or any(isinstance(one, dict) for one in value):
                 return True
     return False

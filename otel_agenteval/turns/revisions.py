@@ -164,15 +164,13 @@ class _RevisableTrace:
                 orphan_starts.append(record.start_ns)
                 found += self._headless.get(record.parent_id, {}).values()
         if orphan_starts:
-            found += self._running_between(min(orphan_starts), max(orphan_starts))
+            first, last = min(orphan_starts), max(orphan_starts)
+            ended_later = bisect.bisect_left(self._by_end, (first, 0)) if self.turns > 1 else 0
+            for part in (self._parts[key] for _, key in self._by_end[ended_later:]):
+                # the only turn, or a turn that was running then
+                if self.turns == 1 or (part.group is not None and part.records and part.group.root.start_ns <= last):
+                    found.append(part)
         return self._connected(found)
-
-    def _running_between(self, first_ns: int, last_ns: int) -> list[_TracePart]:
-        """Return the turns that were running in a period, or the only turn."""
-        if self.turns == 1:
-            return [self._parts[key] for _, key in self._by_end]
-        ended_later = self._by_end[bisect.bisect_left(self._by_end, (first_ns, 0)) :]
-        return [part for _, key in ended_later if (part := self._parts[key]).records and _start_ns(part) <= last_ns]
 
     def _connected(self, to_do: list[_TracePart]) -> list[_TracePart]:
         """Return the parts with all parts above them, and those below spans without a turn."""
@@ -221,10 +219,6 @@ def _traces_of(group: SpanGroup) -> list[int]:
     if group.until_ns is None:
         return [first]
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
-
-
-def _start_ns(part: _TracePart) -> int:
-    return part.group.root.start_ns if part.group is not None else 0
 
 
 def stands_alone(group: SpanGroup) -> bool:
@@ -356,7 +350,9 @@ class Revisions:
                 self._traces.move_to_end(trace_id)
                 parts, turns = trace.affected(late, affected, bool(loose)), trace.turns
         if parts is None:  # a late root isn't a new turn if its turn was counted and forgotten
-            return [group for group in split(late) if stands_alone(group) and not self._was_counted(group)]
+            alone = [group for group in split(late) if stands_alone(group)]
+            with self._lock:
+                return [group for group in alone if not any((trace_id, one.span_id) in self._headless for one in group.members)]
         known = [record for part in parts for record in part.records]
         groups = [part.group for part in parts if part.group is not None]
         roots = {group.root.span_id: group.ancestor for group in groups if group.root_seen}
@@ -368,10 +364,6 @@ class Revisions:
         if len(found) > 1:
             changed |= _lost_spans(found, groups)
         return [group for group in found if loose or any(record.span_id in changed for record in group.members)]
-
-    def _was_counted(self, group: SpanGroup) -> bool:
-        with self._lock:
-            return any((group.root.trace_id, record.span_id) in self._headless for record in group.members)
 
     def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
         """Return the remembered turn that contains a span, and its evaluation."""

@@ -71,10 +71,10 @@ def separate(group: SpanGroup) -> list[SpanGroup]:
         if turn.is_nested(step):
             continue
         if previous is not None:
-            known = _answered_before_question(turn, previous, step)
-            if known or (named and _asks_anew(turn, previous, step)):
+            answered = _answered_before_question(turn, previous, step)
+            if answered or (named and _has_new_question(turn, previous, step)):
                 branch = _branch(turn, previous, step)
-                if branch is not None and (known or is_turn(branch.record.name)):
+                if branch is not None and (answered or is_turn(branch.record.name)):
                     starts.append(branch)
         previous = step
     return _cut(group, turn, starts) if starts else [group]
@@ -93,7 +93,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
     return text is not None and text.content is not None and answer.content in text.content
 
 
-def _asks_anew(turn: TurnCalls, previous: Step, step: Step) -> bool:
+def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
     """Return True if a call answers another user message than the previous call, which requested no tool."""
     answer = _last(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)

@@ -214,7 +214,7 @@ class Facts:
         for log in record.logs:
             if not _is_about_span(log.name):
                 self._read_event(log.name, log.attributes, log.body)
-        self._derive_output_tokens()
+        self._complete_tokens()
 
     def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
         self._nodes += 1
@@ -231,7 +231,10 @@ class Facts:
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
         if attribute:
-            self._add_whole(path, raw, meaning, direction)
+            self._in_input = meaning.direction == IN and meaning.content
+            no_content = raw.__class__ is Branch or (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw)))
+            if direction is not None and meaning.content and not no_content:
+                self.wholes.append(Content(raw, path, direction))
         if value.__class__ in _SCALARS:
             if meaning.tells or (depth == 0 and meaning.content):
                 self._read_scalar(path, value, meaning, direction, depth)
@@ -242,12 +245,6 @@ class Facts:
         else:
             self._read_scalar(path, value, meaning, direction, depth)
 
-    def _add_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
-        self._in_input = meaning.direction == IN and meaning.content
-        of_content = direction is not None and meaning.content and raw.__class__ is not Branch
-        if of_content and not (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw))):
-            self.wholes.append(Content(raw, path, direction))
-
     def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None) -> None:
         if is_message(value):
             self._add_messages([value], path, direction)
@@ -257,19 +254,16 @@ class Facts:
         if path.endswith("cost_details") and "total" not in value and {*map(type, value.values())} <= {int, float}:
             self._read_field("cost_usd", sum(value.values()), 2, depth)
         branch = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
-        if branch:
-            self._add_spread((words_of(path) or ("",))[-1], value)
+        if branch:  # a function's arguments, or the fields of its result, may each be an attribute
+            last = (words_of(path) or ("",))[-1]
+            if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
+                self.spread = plain(value)
+            elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
+                self.spread_result = plain(value)
         depth = depth if branch else depth + 1
         for key, inner in value.items():
             if inner is not None and inner != "":
                 self._walk(path if key == "" else f"{path}.{key}", inner, depth, direction, attribute=branch)
-
-    def _add_spread(self, last: str, value: Mapping[str, Any]) -> None:
-        """Keep a function's arguments, or the fields of its result, if each is an attribute."""
-        if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
-            self.spread = plain(value)
-        elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
-            self.spread_result = plain(value)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
         if not value:
@@ -278,7 +272,10 @@ class Facts:
         if direction == OUT:
             self._add_up_usage(items)
         if all(item.__class__ is str for item in items):
-            self._add_texts(path, items, depth, meaning, direction)
+            streamed = any(text[:1].isspace() or text[-1:].isspace() for text in items)
+            self._read_scalar(path, "".join(items) if streamed else items[0], meaning, direction, depth)
+            if meaning.text and len(items) > 1 and direction is not None:
+                self.texts.append(Content(items, path, direction))
             return
         unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
@@ -308,12 +305,6 @@ class Facts:
         for field in ("input_tokens", "output_tokens") if len(found) > 1 else ():
             self._set(field, sum(_count(usage.get(field)) or 0 for usage in found), 4)
 
-    def _add_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
-        streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
-        self._read_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
-        if meaning.text and len(texts) > 1 and direction is not None:
-            self.texts.append(Content(texts, path, direction))
-
     # --- found values
 
     def _add_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
@@ -322,7 +313,11 @@ class Facts:
         self.evidence |= MESSAGES
         if any(is_telling(message) for message in messages if isinstance(message, dict)):
             self.evidence |= TELLING
-        self.definitions = self.definitions or _definitions_among(messages)
+        if self.definitions is None:  # definitions may be messages with the role "tool"
+            tools = [
+                message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == "tool"
+            ]
+            self.definitions = [tool for tool in tools if isinstance(tool, dict) and is_definition(tool)] or None
         self.content.append(Content(messages, path, direction))
         last = messages[-1]
         if direction != IN and isinstance(last, dict):
@@ -378,7 +373,11 @@ class Facts:
                     self.evidence |= USAGE
         elif field == "model":
             if value.__class__ is str and _is_model_like(value):
-                self._set_model(value, strength, depth)
+                known = _MODEL_NAME.fullmatch(value) is not None
+                self.evidence |= MODEL if known else 0
+                self.near |= depth == 0 and known
+                self._set("provider", provider_in(value), 0)
+                self._set("model", without_provider(value), strength + known)
         elif field in ("outcome", "failure"):
             if depth == 0 and _is_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
@@ -393,13 +392,6 @@ class Facts:
         elif field in _NAMES:
             self._set_name(field, value, strength)
 
-    def _set_model(self, value: str, strength: float, depth: int) -> None:
-        self._set("provider", provider_in(value), 0)
-        known = _MODEL_NAME.fullmatch(value) is not None
-        self.evidence |= MODEL if known else 0
-        self._set("model", without_provider(value), strength + known)
-        self.near |= depth == 0 and known
-
     def _set_name(self, field: str, value: Any, strength: float) -> None:
         if field == "finish_reason" and str(value).lower() in FAILED:
             self._set("failed", value, 1)
@@ -408,18 +400,15 @@ class Facts:
         elif field == "conversation_id" and value.__class__ is int:
             self._set(field, str(value), strength)
 
-    def _derive_output_tokens(self) -> None:
-        """Derive the output tokens from the total and the input tokens."""
+    def _complete_tokens(self) -> None:
+        """Derive missing output tokens from the total. Add cached and reasoning tokens to counts that exclude them, as the total
+        shows.
+        """
         fields = self.fields
-        self._add_uncounted_tokens()
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
-
-    def _add_uncounted_tokens(self) -> None:
-        """Add cached and reasoning tokens to counts that exclude them, as the total shows."""
-        fields = self.fields
-        if {"input_tokens", "output_tokens", "total_tokens"} <= fields.keys():
+        elif {"input_tokens", "output_tokens", "total_tokens"} <= fields.keys():
             more = fields["total_tokens"] - fields["input_tokens"] - fields["output_tokens"]
             reasoning = fields.get("reasoning_tokens") or 0
             if 0 < reasoning <= more:
@@ -498,13 +487,6 @@ def _states_fact(key: str) -> bool:
 
 
 _OF_CALLS = _COUNTS | {"tool_name", "tool_call_id", "model"}
-
-
-def _definitions_among(messages: list[Any]) -> list[Any] | None:
-    """Return the tool definitions that are written as messages with the role ``tool``."""
-    held = [message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == "tool"]
-    found = [content for content in held if isinstance(content, dict) and is_definition(content)]
-    return found or None
 
 
 def _is_about_span(event: str) -> bool:

@@ -463,13 +463,9 @@ def _first_text(value: Any) -> str | None:
     value = opened(value)
     if isinstance(value, dict):
         value = [*value.values()]
-    return (
-        next(filter(None, map(_first_text, value)), None)
-        if isinstance(value, list)
-        else value
-        if isinstance(value, str)
-        else None
-    )
+    if isinstance(value, list):
+        return next(filter(None, map(_first_text, value)), None)
+    return value if isinstance(value, str) else None
 
 
 def _read_run(step: Step, facts: Facts) -> None:
@@ -498,13 +494,10 @@ def _split_run(step: Step) -> None:
     """Split a run's whole conversation after the last user message into its input and output."""
     raw = step.input_messages
     messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
-    start = next((place for place in range(len(messages), 0, -1) if _is_users(messages[place - 1])), 0)
+    users = [isinstance(one, dict) and (_role_in(one) or one.get("type")) in ("user", "human") for one in messages]
+    start = len(users) - users[::-1].index(True) if True in users else 0
     if 0 < start < len(messages):
         step.input_messages, step.output_messages = messages[:start], messages[start:]
-
-
-def _is_users(message: Any) -> bool:
-    return isinstance(message, dict) and (_role_in(message) or message.get("type")) in ("user", "human")
 
 
 def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:

@@ -62,7 +62,14 @@ def is_message(node: Mapping[str, Any]) -> bool:
         if kind.endswith("Message") and "source" in node and "content" in node:
             return True
     inner = node.get("message")
-    return is_message(inner) if isinstance(inner, dict) else _has_google_parts(node.get("parts"))
+    if isinstance(inner, dict):
+        return is_message(inner)
+    parts = node.get("parts")  # Google's
+    return (
+        isinstance(parts, list)
+        and all(isinstance(part, dict) for part in parts)
+        and any(not _OF_PARTS.isdisjoint(part) for part in parts)
+    )
 
 
 def may_be_message(names: Collection[str]) -> bool:
@@ -76,14 +83,6 @@ _SURE_KEYS = frozenset(("role", "message", "parts"))
 _OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
 _BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
 _OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
-
-
-def _has_google_parts(parts: Any) -> bool:
-    return (
-        isinstance(parts, list)
-        and all(isinstance(part, dict) for part in parts)
-        and any(not _OF_PARTS.isdisjoint(part) for part in parts)
-    )
 
 
 def _is_list_of_words(content: Any) -> bool:
@@ -198,7 +197,7 @@ def plain(node: Any, depth: int = 0) -> Any:
         for key, inner in node.items()
     }
     if not _ALIASES.keys().isdisjoint(changed):
-        changed = {_alias(key, node): inner for key, inner in changed.items()}
+        changed = {alias if (alias := _ALIASES.get(key, key)) not in node else key: inner for key, inner in changed.items()}
     if (role := _role_in(changed)) is not None:
         changed["role"] = role
     calls = changed.get("tool_calls")
@@ -242,8 +241,3 @@ _REQUEST = {
     "tool_function": "name", "tool_name": "name", "tool_id": "id", "tool_call_id": "id", "tool_arguments": "arguments", "args": "arguments",
     "tool_args": "arguments", "tool_input": "arguments",
 }  # fmt: skip
-
-
-def _alias(key: str, node: Mapping[str, Any]) -> str:
-    alias = _ALIASES.get(key, key)
-    return alias if alias not in node else key

@@ -58,11 +58,9 @@ def _with_messages(value: Any) -> Any:
         return [*map(_with_messages, value)]
     if value.__class__ is not dict:
         return value
-    return (
-        dict(java_text.message_of(value))
-        if java_text.CLASS in value
-        else {key: _with_messages(inner) for key, inner in value.items()}
-    )
+    if java_text.CLASS in value:
+        return dict(java_text.message_of(value))
+    return {key: _with_messages(inner) for key, inner in value.items()}
 
 
 _SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additional_kwargs|name|tool_call_id|id)=")
@@ -78,11 +76,9 @@ def _shown_message(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     call = re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])
-    return (
-        {"role": "tool", "content": content, "tool_call_id": call[1]}
-        if call is not None
-        else {"role": "assistant", "content": content}
-    )
+    if call is not None:
+        return {"role": "tool", "content": content, "tool_call_id": call[1]}
+    return {"role": "assistant", "content": content}
 
 
 _SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): ?", re.IGNORECASE | re.MULTILINE)
@@ -102,15 +98,12 @@ def python_value(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        tree = python_text.parse(_SHOWN_OBJECT.sub(_literal, text))
+        # Texts stay, enums become their values, and objects without a value become None.
+        shown = _SHOWN_OBJECT.sub(lambda found: found[0] if found[0][0] != "<" else found["value"] or "None", text)
+        tree = python_text.parse(shown)
         return plain(_value_of(tree.body, 0))
     except (ValueError, RecursionError):
         return None
-
-
-def _literal(found: re.Match[str]) -> str:
-    """Return a text unchanged, an enum's value, or ``None`` for an object without a value."""
-    return found[0] if found[0][0] != "<" else found["value"] or "None"
 
 
 def _value_of(node: ast.expr, depth: int) -> Any:

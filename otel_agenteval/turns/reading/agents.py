@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 from ...core.turn import AgentRun
 from ...dialects.generic.kinds import is_agent
@@ -11,6 +10,7 @@ from ...dialects.step import AGENT, INNER, TOOL, Step
 from .llm_calls import TurnCalls
 from .messages import last_user_text
 from .runs import RequestedRuns
+from .steps import computed_once
 from .tool_calls import ToolCalls
 from .tool_spans import TOOL_OR_CALLER
 
@@ -113,7 +113,7 @@ class _Names:
         """Return the tool name that an agent's caller requested in its last model call before the run."""
         return self._requested.name_of(step, caller) if caller.role == AGENT else None
 
-    @cached_property
+    @computed_once
     def _requested(self) -> RequestedRuns:
         turn = self._turn
         calls: dict[int, list[Step]] = {}

@@ -7,15 +7,15 @@ an output.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED, is_tagged
-from ...dialects.payloads import logprobs_in
+from ...dialects.payloads import logprobs_in, parsed
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
+from .instructions import instructions_lost_at
 from .llm_calls import TurnCalls, asks_for_tools, ends_by_itself
 from .rag_prompt import answer_in, question_in
 from .steps import END
@@ -24,8 +24,6 @@ from .tool_definitions import is_output_tool
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
-_RUNS = (AGENT, TOOL)
-_SPEAKERS = ("system", "developer", "user")
 _QUOTED = 8
 """Minimum length of a message by which another text contains it."""
 _AROUND_AN_ERROR = 40
@@ -180,7 +178,7 @@ class MessageReader:
 
     def _answer_among(self, raw: Any) -> str | None:
         """Return the answer in a function's result, which is JSON text or an object."""
-        value = jsonio.loads_or_text(raw)[0] if isinstance(raw, str) else raw
+        value = parsed(raw)
         if isinstance(value, str):
             return value
         if not isinstance(value, dict):
@@ -221,30 +219,11 @@ class MessageReader:
                 texts = [message.content for message in self.calls.decode(step, "system", "system").messages if message.content]
                 if texts:
                     return "\n".join(texts)
-        for step in self.calls.main_llm[:1]:
-            texts = [message.content for message in self.calls.inputs(step) if message.role == "system" and message.content]
-            if texts:
-                return "\n".join(texts)
-        return None
+        prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
+        return "\n".join(message.content for message in prompt if message.role == "system" and message.content) or None
 
     def instructions_lost_at(self) -> int | None:
-        """Return the place of the first model call whose prompt lost the instructions or the user's message. Only calls count
-        that go on from an answer of the same agent and model, because helper calls have other prompts.
-        """
-        begun: dict[tuple[int, str | None], _KnownMessages] = {}
-        for step in self.calls.main_llm if len(self.calls.main_llm) > 1 else ():
-            if self.calls.own_llm is not self.calls.llm and step not in self.calls.own_llm:
-                continue
-            run = self.calls.nearest(step, _RUNS)
-            before = begun.setdefault(
-                (run.record.span_id if run is not None else 0, step.request_model or step.model), _KnownMessages()
-            )
-            prompt = self.calls.decode(step, "input_messages", "user")
-            texts = self.calls.decode(step, "system", "system").messages if step.system is not None else []
-            if before.lost_in(prompt.messages, texts) and not prompt.truncated and not prompt.hidden:
-                return [call.span_id for call in self.calls.llm_calls()].index(f"{step.record.shown_id:016x}")
-            before.add(prompt.messages, texts, self.calls.outputs(step))
-        return None
+        return instructions_lost_at(self.calls)
 
     def messages(self) -> list[Message]:
         step = self.calls.answering_call
@@ -308,10 +287,10 @@ class MessageReader:
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None
-        made = self.calls.outputs(call)
-        if not made and ends_by_itself(call.finish_reason):
+        answers = self.calls.outputs(call)
+        if not answers and ends_by_itself(call.finish_reason):
             return call
-        return call if (self._output_of_root() or last_assistant_text(made)) is not None else None
+        return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
         """Return True if an error only repeats a tool's, and a model answered afterwards."""
@@ -320,52 +299,6 @@ class MessageReader:
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
             for tool in self.calls.of_role.get(TOOL, ())
         )
-
-
-class _KnownMessages:
-    """Messages in the prompts and answers of an agent's calls so far."""
-
-    def __init__(self) -> None:
-        self._speakers: set[str] = set()
-        self._known: set[str] = set()
-
-    def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
-        if not self._known:  # later prompts repeat the first one and the answers
-            self._known.update(_repeatable_texts(prompt))
-        self._known.update(_repeatable_texts(answers))
-        if len(self._speakers) < 2:
-            self._speakers.update(_speakers(prompt, system))
-
-    def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
-        """Return True if a prompt continues an earlier one without its instructions or user message."""
-        if self._known.isdisjoint(_repeatable_texts(prompt)) or all(
-            one.role == "user" and not one.tool_results for one in prompt
-        ):
-            return False
-        missing = set(self._speakers)
-        for speaker in _speakers(prompt, system):
-            missing.discard(speaker)
-            if not missing:
-                return False
-        return bool(missing)
-
-
-def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
-    """Yield ``system`` and ``user`` for the instructions and the user's messages in a prompt."""
-    if any(one.content for one in system):
-        yield "system"
-    for one in prompt:
-        if one.role in _SPEAKERS and one.content and not one.tool_results:
-            yield "user" if one.role == "user" else "system"
-
-
-def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
-    for one in messages:
-        if one.role in ("user", "assistant"):
-            if one.content:
-                yield one.content
-            yield from (call.call_id for call in one.tool_calls if call.call_id)
 
 
 def _is_error_message(error: ErrorInfo | None, text: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import Decoded, decode, decode_longer, goes_on
@@ -29,13 +29,27 @@ LONGEST_CONSTANT = 32_768
 """Maximum length of instructions, tool definitions and other texts of every turn whose parsed form is cached."""
 
 
+if TYPE_CHECKING:
+    computed_once = cached_property
+else:
+
+    class computed_once(cached_property):  # noqa: N801 - a decorator
+        """A cached property without the lock, which Python takes until version 3.11."""
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
+
+
 class TurnSteps:
     """The spans of one turn. Has no reference to the turn, to avoid a cycle."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
-        self._take(root, [read(record) for record in members])
+        self._set_steps(root, [read(record) for record in members])
 
-    def _take(self, root: SpanRecord, steps: list[Step]) -> None:
+    def _set_steps(self, root: SpanRecord, steps: list[Step]) -> None:
         steps.sort(key=START)
         _join_events(steps)
         if len(set(map(START, steps))) < len(steps):
@@ -96,6 +110,9 @@ class TurnSteps:
         if self._tree is None:
             self._tree = SpanTree(self.steps, self.by_id)
         return self._tree
+
+    def drop_tree(self) -> None:
+        self._tree = None
 
     def parent(self, step: Step) -> Step | None:
         parent = self.by_id.get(step.record.parent_id)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 from ...core.turn import Message, ToolCall, ToolRequest, ToolState
@@ -23,6 +22,7 @@ from .llm_calls import TurnCalls, asks_for_tools, rules_out_tools
 from .requests import Requested, RequestMatcher, requests_read_back, tool_requests, without_copies
 from .results import OrderedResults, add_results_by_id, answered, since_user
 from .runs import word
+from .steps import computed_once
 from .tool_definitions import OUTPUT_TOOLS, parameters_of, tool_definitions
 from .tool_errors import error_by_flag, error_in, error_of_last_tool, state_of
 from .tool_spans import ToolSpan, is_no_tool, join_layers
@@ -38,8 +38,9 @@ class ToolCalls:
 
     def __init__(self, turn: TurnCalls) -> None:
         self._turn = turn
+        self._tool_steps = turn.of_role.get(TOOL, [])
 
-    @cached_property
+    @computed_once
     def calls(self) -> list[ToolCall] | None:
         """One entry per execution, by start time. None if a call could have been made unseen."""
         calls = self._with_lost_spans(self._calls_with_spans()) if self.spans else self._calls_in_messages()
@@ -49,7 +50,7 @@ class ToolCalls:
             return max(self._calls_of_runs(), calls, key=len)
         return calls
 
-    @cached_property
+    @computed_once
     def spans(self) -> list[ToolSpan]:
         """The spans of the calls, one per call, by start time."""
         functions = self._functions()
@@ -58,7 +59,7 @@ class ToolCalls:
             return join_layers(self._turn, sorted(tools, key=lambda tool: tool.step.record.start_ns))
         return join_layers(self._turn, [*map(ToolSpan.of_tool, self._tool_steps)])
 
-    @cached_property
+    @computed_once
     def definitions(self) -> list[dict[str, Any]]:
         return tool_definitions(self._turn)
 
@@ -66,7 +67,7 @@ class ToolCalls:
         """Return the name of the tool that a span runs. Some spans have only a class's name, but their requests have the tool's."""
         return self._names.get(step.record.span_id, step.tool_name)
 
-    @cached_property
+    @computed_once
     def _names(self) -> dict[int, str | None]:
         if any(span.step.tool_unnamed for span in self.spans):
             return {span.step.record.span_id: _name_of(span, request) for span, _, request in self._matched}
@@ -84,7 +85,7 @@ class ToolCalls:
                 calls.append(call)
         return calls
 
-    @cached_property
+    @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
         """Each span with its arguments and, if it lacks arguments, call id or name, its request."""
         matcher: RequestMatcher | None = None
@@ -160,11 +161,7 @@ class ToolCalls:
             and (step.record.name not in read_back or step.input_messages is not None or step.input_value is not None)
         ]  # fmt: skip
 
-    @property
-    def _tool_steps(self) -> list[Step]:
-        return self._turn.of_role.get(TOOL, [])
-
-    @cached_property
+    @computed_once
     def _arguments_elsewhere(self) -> dict[str, Any]:
         """Arguments that other spans than the tool's have, by call id."""
         found: dict[str, Any] = {}
@@ -175,11 +172,11 @@ class ToolCalls:
 
     # --- calls in messages
 
-    @cached_property
+    @computed_once
     def _requested(self) -> list[Requested]:
         return tool_requests(self._turn)
 
-    @cached_property
+    @computed_once
     def _read_back(self) -> list[Requested]:
         return requests_read_back(self._turn, self._requested)
 
@@ -227,7 +224,7 @@ class ToolCalls:
             state=state,
         )
 
-    @cached_property
+    @computed_once
     def _repeated_arguments(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for step in self._turn.llm[1:]:
@@ -264,7 +261,7 @@ class ToolCalls:
 
     # --- results in messages
 
-    @cached_property
+    @computed_once
     def _results(self) -> dict[str, Any]:
         """Results in the prompts and conversations of the turn, by call id."""
         turn, results = self._turn, dict[str, Any]()
@@ -279,8 +276,8 @@ class ToolCalls:
                 continue
             # No prompt has the last results of a run that stopped at its limit, and only the root has the prompt of some
             # failed calls.
-            messages = turn.outputs(step)
-            if step is turn.root:
+            messages = [] if step.output_messages is None else turn.outputs(step)
+            if step is turn.root and step.input_messages is not None:
                 messages = messages + turn.inputs(step)
             for response in (response for message in messages for response in message.tool_results):
                 if response.call_id:
@@ -301,7 +298,7 @@ class ToolCalls:
         results = self._ordered_results.get(self._turn.loop_of(step))
         return results.take(name, arguments) if results is not None else None
 
-    @cached_property
+    @computed_once
     def _ordered_results(self) -> dict[int, OrderedResults]:
         """The results in each agent run's prompts, by the run's span id."""
         known = {request.call_id for request, _ in self._requested} | {step.tool_call_id for step in self._tool_steps}
@@ -354,7 +351,7 @@ class ToolCalls:
     def _is_no_tool(self, name: str | None) -> bool:
         return is_no_tool(name) or name in self._named_after_answers
 
-    @cached_property
+    @computed_once
     def _named_after_answers(self) -> set[str | None]:
         """A framework's output tools that are named after an answer's type. Their spans or results identify them."""
         by_span = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.wellformed import Later
+from ...dialects.payloads import parsed
 from ...dialects.step import AGENT
 from .llm_calls import TurnCalls
 from .steps import LONGEST_CONSTANT
@@ -62,7 +63,7 @@ def _definitions_in(raw: Any) -> list[dict[str, Any]]:
         config = raw.get("config")
         raw = raw.get("tools") or raw.get("function_tools") or (config.get("tools") if isinstance(config, dict) else None)
     for item in raw if isinstance(raw, (list, tuple)) else ():
-        tool = jsonio.loads_or_text(item)[0] if isinstance(item, str) else item
+        tool = parsed(item)
         if isinstance(tool, dict) and "role" in tool:  # messages, with the definitions among them
             tool = tool.get("content") if tool["role"] == "tool" and not tool.get("tool_call_id") else None
         if not isinstance(tool, dict):

@@ -1,0 +1,320 @@
+"""Find one span for each model call of a turn.
+
+One request to a model is one call, however many spans describe it. A model span is a duplicate if it is inside
+another one, such as an SDK's span inside a framework's, if it runs next to another one within its time, or if it has
+the same response id. Its facts fill the gaps of the outer span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
+from .steps import END, START, TurnSteps
+
+_MERGED = (
+    "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
+    "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
+)  # fmt: skip
+_SDK_SCOPES = ("com.anthropic.",)
+"""Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
+_COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+_LLM = (LLM,)
+_LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
+_CLOCK_STEP_NS = 2_000_000
+"""Tolerance: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span after its caller."""
+_LAYERS = 8
+"""Maximum number of instrumentations whose spans are compared."""
+_MOST_COMPARED = 64
+"""Maximum number of neighboring spans that are compared to find the outer span, which began shortly before."""
+
+
+def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
+    """Return one span for each model call, by start time, and the spans around loops whose token counts their calls lack."""
+    loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
+    if LLM not in turn.of_role:
+        return [turn.root] if turn.root.calls_model else [], loops
+    steps = turn.of_role[LLM]
+    parents = {step.record.parent_id for step in turn.steps}
+    nested = any(step.record.span_id in parents for step in steps)
+    if nested and (len(steps) > 2 or any(step.loop for step in steps)):
+        loops += _open_loops(turn)
+    return _without_duplicates(turn, nested), loops
+
+
+def _open_loops(turn: TurnSteps) -> list[Step]:
+    """Stop treating spans around whole loops as model calls, also spans whose tokens equal the sum of the calls below them.
+    Returns the loops whose token counts their calls lack.
+    """
+    totals = []
+    calls_in, below = _calls_below(turn)
+    for span_id, held in below.items():
+        loop = turn.by_id[span_id]
+        calls = calls_in.get(span_id, []) if loop.loop else held if _sums_up(loop, held) else []
+        if not calls:
+            continue
+        _move_facts(loop, calls)
+        layers = (layer for call in calls for layer in (call, *calls_in.get(call.record.span_id, ())))
+        if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
+            totals.append(loop)
+    opened = [step for step in turn.of_role[LLM] if step.role != LLM]
+    if opened:
+        turn.of_role[LLM] = [step for step in turn.of_role[LLM] if step.role == LLM]
+        turn.of_role[INNER] = sorted((*turn.of_role.get(INNER, ()), *opened), key=START)
+        turn.drop_tree()  # its cached lookups depend on roles
+    return totals
+
+
+def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
+    """Return the model spans in each model span: those without an agent, tool or workflow between, and all."""
+    calls_in: dict[int, list[Step]] = {}
+    below: dict[int, list[Step]] = {}
+    for step in turn.of_role[LLM]:
+        around = None if step.loop else turn.nearest(step, _LLM_OR_LOOP)
+        if around is not None and around.role == LLM:
+            calls_in.setdefault(around.record.span_id, []).append(step)
+        summary = around if around is None or around.role == LLM else turn.nearest(around, _LLM)
+        if summary is not None:
+            below.setdefault(summary.record.span_id, []).append(step)
+    return calls_in, below
+
+
+def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
+    """Return the spans of the calls, completed with the facts of their duplicates. ``nested`` is True if spans may be inside others."""
+    leaves: list[Step] = []
+    by_response: dict[str, Step] = {}
+    steps = turn.of_role[LLM]
+    if any(step.secondhand for step in steps):
+        steps = [step for step in steps if not step.secondhand] or steps
+    outermost: dict[int, Step | None] = {}
+    if any(step.totals is not None for step in steps):
+        _share_totals(turn, steps)
+    any_separate = any(step.answer_only for step in steps)
+    senders: dict[tuple[str, int], Step] = {}
+    duplicates = _duplicates(turn, steps) if any(step.record.scope != steps[0].record.scope for step in steps) else {}
+    for step in steps:
+        call = (
+            (_outer_llm(turn, step, outermost) if nested else None)
+            or _of_response(turn, step, by_response)
+            or duplicates.get(step.record.span_id)
+            # the call below the span that sent the request, if the SDK writes its own spans
+            or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
+        )
+        if call is not None:
+            _fill_call(call, step)
+            continue
+        leaves.append(step)
+        if step.response_id:
+            by_response[step.response_id] = step
+        if any_separate:
+            _add_sender(turn, step, senders)
+    for step in leaves:
+        if step.error is None and step.output_tokens is None:
+            consumer = turn.parent(step)  # the span ended without error before its consumer failed to read the stream
+            if consumer is not None and consumer.error is not None and _failed_with(turn, consumer, step, step is leaves[-1]):
+                step.error = consumer.error
+    return leaves
+
+
+def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:
+    """Return True if a call of a failed run or step returned nothing."""
+    if consumer.role == INNER:
+        return step.deferred and step.output_messages is None
+    if not is_last or consumer.role != AGENT or step.response_id is not None or step.finish_reason is not None:
+        return False
+    return not any(message.content or message.tool_calls for message in turn.outputs(step))
+
+
+def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
+    """Return the earlier span of the same response. Some servers give all responses one id, so both have to overlap."""
+    call = by_response.get(step.response_id) if step.response_id else None
+    if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
+        return None
+    return call if _is_alike(turn, call, step) or None in (call.output_tokens, step.output_tokens) else None
+
+
+def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
+    """Return the outer span of each model span that another instrumentation also recorded without making it the parent. Their
+    facts don't contradict. Both have the same parent and one runs within the other's time, or both belong to one agent's run,
+    have the same tokens or answer, and overlap: a callback ends before its stream.
+    """
+    found: dict[int, Step] = {}
+    running: dict[tuple[bool, int, str], _OuterSpans] = {}
+    scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
+    taken: set[int] = set()
+    for step in steps:
+        record = step.record
+        places = _places(turn, step)
+        for alike, place in places:
+            spans = running.get((alike, place, record.scope))
+            outer = spans.duplicate_of(step, taken, partial(_is_alike, turn) if alike else None) if spans is not None else None
+            if outer is not None:
+                found[record.span_id] = outer
+                taken.add(outer.record.span_id)
+                break
+        else:
+            for alike, place in places:
+                for scope in scopes:
+                    if scope != record.scope:  # this span may be the outer span of another scope's span
+                        running.setdefault((alike, place, scope), _OuterSpans()).steps.append(step)
+    return found
+
+
+def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
+    """Return the ids of the spans below which an outer span may be, each after True if both calls have to be alike."""
+    parent = (False, step.record.parent_id)
+    run = turn.nearest(step, _LLM_OR_LOOP)
+    if run is None:
+        return [parent, (True, 0)]
+    return [parent] if run.role == LLM else [parent, (True, run.record.span_id)]
+
+
+def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
+    """Return True if two calls have the same token counts or, if unknown, the same answer."""
+    counts = (one.input_tokens, one.output_tokens)
+    if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
+        return True
+    if one.output_tokens is not None and other.output_tokens is not None:
+        return False
+    answers = [message.content for message in turn.outputs(one)]
+    return any(answers) and answers == [message.content for message in turn.outputs(other)]
+
+
+def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step]) -> None:
+    """Index a call by the parents of its span and, if the response comes later, of the span that sent the request."""
+    if step.deferred:
+        senders[step.record.scope, step.record.parent_id] = step
+    sender = turn.parent(step)
+    if sender is not None:
+        senders[sender.record.scope, sender.record.parent_id] = step
+
+
+def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
+    """Replace running totals of a loop by the tokens of each call, because some instrumentations count on from call to call.
+    A streamed call that requested tools contains the calls after it, and repeats the last one's facts.
+    """
+    latest: dict[int, Step] = {}
+    for step in steps:
+        if step.totals is None:
+            continue
+        ancestor = turn.nearest(step, _LLM_OR_LOOP)
+        if ancestor is not None and ancestor.totals is not None:
+            ancestor.input_tokens = ancestor.output_tokens = ancestor.response_id = ancestor.output_messages = None
+            ancestor.finish_reason = "tool_calls"
+        before = latest.get(step.record.parent_id)
+        latest[step.record.parent_id] = step
+        if before is not None and before.totals is not None and before.finish_reason == "tool_calls":
+            input_tokens, output_tokens = step.totals[0] - before.totals[0], step.totals[1] - before.totals[1]
+            if input_tokens >= 0 and output_tokens >= 0:
+                step.input_tokens, step.output_tokens = input_tokens, output_tokens
+
+
+def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
+    """Return the topmost of the nested model spans around a span. ``outermost`` caches the results."""
+    path: list[Step] = []
+    at = step
+    while id(at) not in outermost:
+        outermost[id(at)] = None
+        path.append(at)
+        ancestor = turn.nearest(at, _LLM_OR_LOOP)
+        if ancestor is None or ancestor.role != LLM or (ancestor.totals is not None and at.totals is not None):
+            break
+        at = ancestor
+    top = outermost[id(at)] or at
+    for passed in path:
+        if passed is not top:
+            outermost[id(passed)] = top
+    return outermost[id(step)]
+
+
+def _move_facts(loop: Step, calls: list[Step]) -> None:
+    """Move a loop's facts to the calls inside."""
+    loop.role = INNER
+    for call in calls:
+        fill(call, loop, ("model", "provider"))
+    fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
+    last = max(calls, key=END)
+    fill(last, loop, ("finish_reason",))
+    last.error = last.error or loop.error
+
+
+def fill(target: Step, source: Step, names: Iterable[str]) -> None:
+    for name in names:
+        if getattr(target, name) is None:
+            value = getattr(source, name)
+            if value is not None:
+                setattr(target, name, value)
+
+
+def _fill_call(target: Step, source: Step) -> None:
+    """Complete a model call with the facts of its duplicate. Token counts of a provider's own SDK take precedence."""
+    if source.verbatim or (target.texts_only and not source.texts_only):
+        for name in ("input_messages", "output_messages"):
+            if getattr(source, name) is not None:
+                setattr(target, name, getattr(source, name))
+    if _counts_more(source, target):
+        for name in _COUNTS:
+            setattr(target, name, getattr(source, name))
+    fill(target, source, _MERGED)
+    if source.answer_only and source.record.parent_id == target.record.parent_id and target.duration_s is None:
+        target.duration_s = (source.record.end_ns - target.record.start_ns) / 1e9
+    if target.finish_reason == "error" and target.error is None:
+        target.error = source.error
+    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span also lasts while the tools run
+        target.duration_s = source.record.duration_s
+
+
+def _counts_more(source: Step, target: Step) -> bool:
+    """Return True if a duplicate's token counts replace a call's. All counts come from one span."""
+    if source.input_tokens is None or source.output_tokens is None:
+        return False
+    if target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES):
+        return True
+    return bool(source.cached_tokens or source.cache_write_tokens) and not (target.cached_tokens or target.cache_write_tokens)
+
+
+class _OuterSpans:
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def duplicate_of(self, step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None) -> Step | None:
+        """Return the latest match that isn't ``taken``. With ``is_alike``, both have to be alike instead of nested in time."""
+        record, steps = step.record, self.steps
+        found: Step | None = None
+        ended = compared = 0
+        for index in range(len(steps) - 1, -1, -1):
+            outer = steps[index]
+            if not outer.deferred and outer.record.end_ns < record.start_ns:
+                ended += 1
+                continue
+            if outer.record.span_id in taken:
+                steps.pop(index)
+                continue
+            fits = outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns if is_alike is None else True
+            if fits and _same_call(outer, step) and (is_alike is None or is_alike(outer, step)):
+                found = steps.pop(index)
+                break
+            compared += 1
+            if compared == _MOST_COMPARED:
+                break
+        if ended > _MOST_COMPARED:  # don't pass over ended spans again
+            self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
+        return found
+
+
+def _sums_up(step: Step, calls: list[Step]) -> bool:
+    """Return True if a span's tokens are the sum of several calls' tokens."""
+    given, made = ([count for call in calls if (count := getattr(call, name))] for name in ("input_tokens", "output_tokens"))
+    return len(made) > 1 and (step.input_tokens, step.output_tokens) == (sum(given), sum(made))
+
+
+def _same_call(one: Step, other: Step) -> bool:
+    if one.response_id and other.response_id:
+        return one.response_id == other.response_id
+    if one.output_tokens is not None and other.output_tokens is not None and one.output_tokens != other.output_tokens:
+        return False
+    first, second = one.model or "", other.model or ""  # the requested name is often a prefix of the response's
+    return bool(first and second) and (first.startswith(second) or second.startswith(first))
