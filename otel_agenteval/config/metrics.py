@@ -35,7 +35,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """A section that is file_form without its defaults, because they can change."""
+    """A section that is written without its defaults, because they can change."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}

@@ -203,7 +203,7 @@ _LEVELS = tuple(float(level) for level in range(11))
 _OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
 _OF_A_TURN = ("agent", "model", "service_name")
 _OF_A_BOUND = ("metric", "window")
-"""Labels of a budget limit: its metric, or empty for all metrics, and ``minute``, ``hour`` or ``day``."""
+"""Labels of a budget limit: its metric, or empty for all metrics, and ``hour`` or ``day``."""
 _OF_PASSES = ("metric", "agent", "window", "method")
 _OF_AN_ESTIMATE = ("metric", "agent", "window")
 

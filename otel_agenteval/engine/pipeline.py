@@ -111,9 +111,14 @@ class Pipeline:
                             continue
                         try:
                             self._watchdog.begin(item.trace_key)
-                            found = self._score(item, batch)
-                            self._watchdog.end()
-                            done += found
+                            if isinstance(item, ClosedSpans):
+                                groups = self.composer.compose(item.closed)
+                                self._watchdog.end()  # before its turns are added, which count as dropped with it
+                                batch[:0] = map(GroupedSpans, groups)
+                            else:
+                                found = self._score(item)
+                                self._watchdog.end()
+                                done += found
                         except OutOfTime:
                             if not self._is_ending:  # at the end, it is counted as left behind
                                 self._drop_overdue(item)
@@ -129,12 +134,9 @@ class Pipeline:
                     self._deliver(done)
         return not_begun
 
-    def _score(self, item: WorkItem, batch: list[WorkItem]) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns, or insert its turns into the batch. Called again if the thread was interrupted."""
+    def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
+        """Return an item's scored turns. Called again if the thread was interrupted."""
         match item:
-            case ClosedSpans(closed):
-                batch[:0] = [GroupedSpans(group) for group in self.composer.compose(closed)]
-                return ()
             case DeferredTurns():
                 item.evaluate()
                 return item.release(self._finish)

@@ -234,7 +234,7 @@ class Worker:
             self.wake()
         if not self._runs():
             return self._flush_here(items, outlets, deadline)
-        request = _Flush(items, outlets, self.queue.accepted if items else 0, deadline)
+        request = _Flush(outlets, self.queue.accepted if items else 0, deadline)
         (self._requests if items else self._urgent).append(request)
         self.wake()
         while not request.done.wait(min(POLL, max(0.0, deadline - time.monotonic()))):
@@ -370,10 +370,9 @@ class Worker:
 class _Flush:
     """Request to the worker's thread, see :meth:`Worker.flush`. ``upto`` marks the last item that it waits for."""
 
-    __slots__ = ("deadline", "done", "items", "ok", "outlets", "upto")
+    __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
-    def __init__(self, items: bool, outlets: bool, upto: int, deadline: float) -> None:
-        self.items = items
+    def __init__(self, outlets: bool, upto: int, deadline: float) -> None:
         self.outlets = outlets
         self.upto = upto
         self.deadline = deadline

@@ -279,7 +279,7 @@ class Api:
         budgets = status.get("budgets", [])
         return {
             "budget_usd": min((one["remaining"] for one in budgets if one["unit"] == "usd"), default=None),
-            "low_budgets": [one for one in budgets if one["remaining"] < _LOW * one["limit"] and one["window"] != "minute"],
+            "low_budgets": [one for one in budgets if one["remaining"] < _LOW * one["limit"]],
             "unread_traces": sum(one["traces"] for one in status.get("unread_traces", [])),
         }
 

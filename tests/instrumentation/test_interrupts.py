@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.core.threads import is_meant_for_host, mark_as_ours
+from otel_agenteval.core.threads import OutOfTime, is_meant_for_host, mark_as_ours
 from otel_agenteval.engine.worker import Worker
 from otel_agenteval.outlets.base import Outlet
 from tests.support.rig import Rig
@@ -170,6 +170,22 @@ def test_a_batch_that_fails_before_anything_is_begun_costs_one_item_at_a_time() 
     assert worker.flush(60, outlets=False)
     assert (worker.queue.bytes, len(worker.queue)) == (0, 0)
     assert worker.stop(60)
+
+
+def test_a_turn_that_is_out_of_time_once_it_is_composed_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with rig_of() as rig:
+        watchdog = rig.engine.pipeline._watchdog
+        end, late = watchdog.end, [OutOfTime]
+
+        def ends_late() -> None:
+            end()
+            if late:
+                raise late.pop()
+
+        monkeypatch.setattr(watchdog, "end", ends_late)
+        rig.run("long", user="x " * 700_000)
+        assert rig.scored() == []
+        assert rig.count("agenteval.results") == {("code_empty_answer", "long", "dropped"): 1}
 
 
 # --- a flush keeps its time

@@ -87,7 +87,7 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
         elif model is not None:
             if not model.priced and any(getattr(config.judge.budget, name) is not None for name in _IN_DOLLARS):
                 text = f"{section}.model: the price of {model.model} is unknown, so a budget in USD stops every call"
-                yield bad(text, f"set {section}.prices, or limit calls or tokens")
+                yield bad(text, f"set {section}.prices, or limit calls")
             model.close()
     for metric in (*metrics.of_turns, *metrics.of_conversations):
         if metric.missing is not None:
