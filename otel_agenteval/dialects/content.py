@@ -195,13 +195,16 @@ def _parse_shown_text(text: str) -> Any:
     return text
 
 
+_SHOWN_MESSAGES = ("content='", 'content="', "content=[")
+
+
 def _add_text(text: str, role: str, out: Decoded) -> None:
     if text in REDACTED or is_handle(text):
         out.hidden = True
     elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
         out.hidden = out.truncated = True
-    elif not (text[:8] == "content=" and " tool_call_id=" in text):  # a tool's message of LangChain as str()
-        message = Message(role, repr_text(text) if text[:8] == "content=" else text)
+    elif not (text.startswith(_SHOWN_MESSAGES) and " tool_call_id=" in text):  # a tool's message of LangChain as str()
+        message = Message(role, repr_text(text) if text.startswith(_SHOWN_MESSAGES) else text)
         if role == "assistant" and "Tool calls: [" in text:
             react.read_assistant(message)
         out.messages.append(message)

@@ -125,6 +125,19 @@ def test_values_are_opened_and_nothing_is_run(raw, value):
     assert opened(raw) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("content='18' name='weather' tool_call_id='c1'", None),
+        ("content=[{'text': '18'}] tool_call_id='c1'", None),
+        ("content=null and tool_call_id=null: what is that?", "content=null and tool_call_id=null: what is that?"),
+    ],
+)
+def test_only_a_shown_message_of_a_tool_is_no_text(text, shown):
+    attributes = {"openinference.span.kind": "LLM", "llm.model_name": "m", "input.value": text}
+    assert turn_of(span(1, 0, "chat m", attributes)).input == shown
+
+
 def test_a_transcript_is_messages():
     assert transcript("system: Be brief.\nuser: Hi\nthere\nassistant: Hello.") == [
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi\nthere"}, {"role": "assistant", "content": "Hello."},

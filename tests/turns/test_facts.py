@@ -88,6 +88,21 @@ def test_tool_without_span_is_an_agent_if_models_read_its_argument(prompt, agent
     assert [run.name for run in turn.agent_runs] == agents
 
 
+def test_agent_in_a_tool_failed_with_an_inner_layer_of_the_tool():
+    call = {"gen_ai.tool.call.id": "c1"}
+    turn = turn_of(
+        agent(1),
+        chat(2, 1, user="Bill?", calls=[{"id": "c1", "name": "billing", "arguments": {}}], at=1),
+        tool(3, 1, "billing", attributes=call, at=20, ms=40),
+        tool(4, 3, "billing", attributes=call, at=21, ms=38, error="HTTP 504"),
+        chat(5, 3, user="Look it up.", says="I can't.", at=22),
+        chat(6, 1, user="Bill?", says="Sorry.", at=80),
+    )
+    (failure,) = [call.error for call in turn.tool_calls]
+    assert failure.message == "HTTP 504"
+    assert [(run.name, run.error) for run in turn.agent_runs] == [("bot", None), ("billing", failure)]
+
+
 def test_spans_say_when_they_began(tmp_path):
     turn = recorded("strands-native/s2.jsonl", tmp_path)
     starts = {one.id: one.start_s for one in turn.spans}

@@ -28,12 +28,14 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
     runs = []
     names = _Names(turn, tools)
     in_tools = _agents_in_tools(turn, tools)
+    errors = {tool.step.record.span_id: tool.error for tool in tools.spans} if in_tools else {}  # also those of inner layers
     of_spans = {None, *(step.agent for step in turn.of_role.get(AGENT, ()))}
     in_loops: dict[int, str | None] = {}
     for step in turn.steps:
         if step.record.span_id in in_tools:
             parent_agent, own = turn.agent_of(step) or main_agent(turn), in_tools[step.record.span_id]
             name = tools.name_at(step) if own == parent_agent or own in of_spans else own
+            error = errors[step.record.span_id]
         elif step.role == AGENT or (step.role == INNER and step.agent):
             if step.role == INNER:  # a loop step of an agent without a span of its own
                 if in_loops.get(step.record.parent_id) == step.agent:
@@ -42,10 +44,10 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
             parent = turn.nearest(step, _AGENTS)
             if parent is not None and names.is_same_run(parent, step):
                 continue
-            name, parent_agent = names.name_of(step), turn.agent_of(step) if parent else None
+            name, parent_agent, error = names.name_of(step), turn.agent_of(step) if parent else None, step.error
         else:
             continue
-        runs.append(AgentRun(name, f"{step.record.span_id:016x}", parent_agent, step.record.duration_s, step.error))
+        runs.append(AgentRun(name, f"{step.record.span_id:016x}", parent_agent, step.record.duration_s, error))
     return [*runs, *_agents_in_messages(turn, tools)]
 
 
