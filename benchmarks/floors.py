@@ -174,7 +174,7 @@ def tables(found: Runs) -> dict[str, str]:
 
     f = us("agent", "without")
     own = [
-        ("floor of the agent's thread", "µs per turn", "of F"),
+        ("lower bound on the agent's thread", "µs per turn", "of F"),
         *((what, f"{value:.1f}", f"{value / f:.3f}") for what, value in (
             ("a span processor that does nothing: the SDK's calls of `on_start`, `_on_ending` and `on_end`", us("agent", "noop") - f),
             ("one that tracks the end and size of turns", us("agent", "least") - f),
@@ -185,7 +185,7 @@ def tables(found: Runs) -> dict[str, str]:
     ]  # fmt: skip
     whole = us("span", "whole")
     spans = [
-        ("floor of a span in the sidecar", "µs per span", "share of current"),
+        ("lower bound for a span in the sidecar", "µs per span", "share of current"),
         *((what, f"{us('span', key):.2f}", f"{us('span', key) / whole:.3f}") for what, key in (
             ("its bytes copied once", "copy"),
             ("parsed by upb, without access", "parse"),
@@ -199,7 +199,7 @@ def tables(found: Runs) -> dict[str, str]:
         )),
     ]  # fmt: skip
     scores = [
-        ("floor of exporting a score", "µs per score"),
+        ("lower bound for exporting a score", "µs per score"),
         (f"a log record of {us('score', 'bytes'):.0f} bytes from protobuf's classes", f"{us('score', 'classes'):.2f}"),
         ("a finished record, serialized", f"{us('score', 'serialize'):.2f}"),
         ("joined from four byte strings", f"{us('score', 'join'):.2f}"),

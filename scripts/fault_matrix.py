@@ -543,7 +543,7 @@ FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
     "JSON lines: disk full for a while": json_lines_disk_full,
     "store: disk full for a while": store_disk_full,
     "store: database read-only for a while": database_read_only,
-    "store: rows that it cannot hold": poisoned_rows,
+    "store: rows that it can't hold": poisoned_rows,
     "syncs of the disk hang for a while": disk_hangs,
     "OTLP receiver down for a while": receiver_down,
     "OTLP receiver silent for a while": receiver_slow,
@@ -553,7 +553,7 @@ FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
     "clock jumps forward an hour": lambda bench: clock_jumps(bench, 3600),
     "clock jumps back an hour": lambda bench: clock_jumps(bench, -3600),
     "Collector in front restarted": collector_restarted,
-    "more than it can evaluate": overload,
+    "more turns than it can evaluate": overload,
 }
 NEED_MOUNTS = {"journal: disk full for a while", "JSON lines: disk full for a while", "store: disk full for a while"}
 

@@ -211,9 +211,9 @@ def _generic(metric: Metric, option: str) -> str:
         end = "Highest" if metric.direction == "down" else "Lowest"
         return f"{end} passing value. Null means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
-        return "Expected answer, which replaces the turn's ground truth. You can also write `value`, `expected_output` or `expcted_output`."
+        return "Expected answer, which replaces the turn's ground truth. Also accepted: `value`, `expected_output` and Trusys's spelling `expcted_output`."
     if option == "inverse" and metric.direction == "neutral":
-        return "Set this option to get a verdict. With `false`, 1 passes. With `true`, the value is reversed first."
+        return "By default, there is no verdict. With `false`, 1 passes. With `true`, the value is reversed first."
     return "If true, reverse the verdict." if option == "inverse" else "–"
 
 

@@ -101,7 +101,7 @@ def _more(turn: dict[str, Any]) -> dict[str, Any]:
     usage = turn.get("usage") or {}
     return {
         "agent": turn.get("agent"),
-        "agents of tools": [call.get("agent") for call in turn.get("tool_calls") or ()],
+        "tools' agents": [call.get("agent") for call in turn.get("tool_calls") or ()],
         "cached tokens": usage.get("cached_tokens"),
         "cost": turn.get("cost_usd"),
         "first token": [call["time_to_first_token_s"] for call in turn.get("llm_calls") or () if "time_to_first_token_s" in call],

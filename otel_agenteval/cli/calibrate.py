@@ -18,7 +18,7 @@ from .options import add_store, write_report
 
 EXIT_CODES = {
     OK: "the report was written",
-    UNUSABLE: "an argument is invalid, a file can't be read, or no label belongs to a turn with a score",
+    UNUSABLE: "an argument is invalid, a file can't be read, or no labeled turn has a score",
 }
 
 

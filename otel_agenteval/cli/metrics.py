@@ -18,7 +18,7 @@ from ..outlets.turn_text import columns
 from . import OK, UNUSABLE
 from .options import add_imports
 
-EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or no metric can match a filter"}
+EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or a filter matches no metric"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

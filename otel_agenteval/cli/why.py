@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "turn_id",
         metavar="TURN_ID",
-        help="turn id (agenteval.turn.id), or the id of any span in the turn; the first 4 characters are enough",
+        help="turn id (agenteval.turn.id) or the id of any span in the turn, or at least the first 4 characters of either id",
     )
     parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
     parser.add_argument(

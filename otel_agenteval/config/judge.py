@@ -89,7 +89,7 @@ class CacheOptions(Section):
     ttl: Duration = 7 * 86400.0
     """Seconds for which a reply is kept."""
     max_bytes: Size = 256 * 2**20
-    """Maximum bytes of all replies. If they need more, the oldest replies are deleted."""
+    """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
     """Share of judged turns whose judge calls are sent even if a reply is cached. The new replies replace the cached
     replies."""
@@ -171,7 +171,7 @@ class JobQueueOptions(Section):
     work: Switch = True
     """Run jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of waiting jobs. If they need more, the least important jobs are dropped and counted."""
+    """Maximum bytes of waiting jobs. Above the limit, the least important jobs are dropped and counted."""
     lease: Duration = 600.0
     """Seconds after which another process takes over the jobs of a process that died. Running jobs extend their lease."""
     max_age: Duration = 86_400.0

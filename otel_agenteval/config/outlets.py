@@ -170,7 +170,7 @@ class StoreOptions(Section):
     max_bytes: Size = 2**30
     """Maximum size of the file. If it is reached, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
-    """Maximum memory for turns that wait because the store can't be written. If they need more, the oldest turns are dropped
+    """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped
     and counted. With a journal, senders wait instead."""
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""

@@ -146,7 +146,7 @@ class ServeOptions(Section):
     max_body: Size = 64 * 2**20
     """Maximum bytes of one request, compressed and decompressed."""
     max_inflight: Size | None = None
-    """Maximum memory of all requests in progress. If they need more, senders must retry. Null means four times ``max_body``,
+    """Maximum memory of all requests in progress. Above the limit, senders must retry. Null means four times ``max_body``,
     and at least 256 MiB."""
     max_requests: Count = 32
     """Maximum number of concurrent requests. If there are more, senders must retry."""

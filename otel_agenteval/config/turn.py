@@ -28,7 +28,7 @@ class TurnOptions(Section):
     max_bytes: Size = 4 * 2**20
     """Maximum bytes of one turn. At the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
-    """Maximum bytes of all open turns. If they need more, the oldest turns close and are evaluated."""
+    """Maximum bytes of all open turns. Above the limit, the oldest turns close and are evaluated."""
     max_work: Duration = 10.0
     """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. A turn that takes longer is dropped and
     counted. A custom metric that takes 1.5 times this limit in real time returns an error."""

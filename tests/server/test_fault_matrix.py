@@ -25,7 +25,7 @@ from tests.support.process import ROOT, environment
         ("parent of 2 processes killed during a burst", False),
         ("journal: disk full for a while", True),
         ("store: database read-only for a while", False),
-        ("store: rows that it cannot hold", False),
+        ("store: rows that it can't hold", False),
         ("judge queue's file locked for 25 seconds, judged scores", False),
         ("Collector in front restarted", False),
     ],

@@ -95,7 +95,7 @@ def idle() -> Iterator[bytes]:
 ATTACKS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
     "gRPC, headers within the limit": ("grpc", lambda: bomb(1)),
     "gRPC, headers beyond it": ("grpc", lambda: bomb(1_000)),
-    "gRPC, headers without end": ("grpc", endless_headers),
+    "gRPC, endless headers": ("grpc", endless_headers),
     "gRPC, unread responses": ("grpc", pings),
     "gRPC, idle": ("grpc", idle),
     **{
@@ -104,7 +104,7 @@ ATTACKS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
             ("http", "OTLP/HTTP", "/healthz"), ("web", "page", "/"), ("metrics", "metrics", "/metrics"),
         )
         for name, sent in (
-            ("body", body), ("headers without end", head), ("unread responses", lambda path=path: unread(path)), ("idle", idle),
+            ("body", body), ("endless headers", head), ("unread responses", lambda path=path: unread(path)), ("idle", idle),
         )
     },
 }  # fmt: skip

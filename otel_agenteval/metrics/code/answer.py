@@ -89,7 +89,7 @@ def _readable(text: str) -> bool:
 
 @metric(boolean=True, groups=("default", "quality"))
 def code_truncated_answer(turn: Turn) -> bool | Result:
-    """Check that a token limit didn't cut off the answering LLM call.
+    """Check that a token limit didn't cut off the turn's last LLM call.
 
     The metric reads the finish reason of the last LLM call in any provider's spelling: ``length``, ``max_tokens``,
     ``MAX_TOKENS``, ``max_output_tokens``, ``model_length``, ``incomplete``, … Earlier calls don't count, because a complete
@@ -215,7 +215,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
 
 @metric(unit="s", direction="down", groups=("cost",))
 def code_time_to_first_token(turn: Turn) -> Result:
-    """Seconds from the request of the answering LLM call to its first token.
+    """Seconds from the request of the turn's last LLM call to its first token.
 
     The time excludes all steps before that call (see ``code_latency``). Only streamed calls record this time.
 

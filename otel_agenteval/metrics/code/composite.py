@@ -130,7 +130,7 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)`` over the scores that count. Scores without a value don't count.
+    The value is ``sum(value * weight) / sum(weights)`` over the counted scores. Scores without a value don't count.
     Booleans count only if ``include_booleans`` is true. If the sum of the weights isn't above 0, the divisor is 1. If no score
     counts, the metric is skipped as ``all_inner_null``.
 
@@ -192,7 +192,7 @@ def code_threshold_gate(
     Parameters:
         metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
         threshold: Threshold for the inner value.
-        direction: ``up`` requires at least the threshold, ``down`` at most. ``auto`` uses the inner metric's direction.
+        direction: ``up`` requires at least the threshold, and ``down`` at most the threshold. ``auto`` uses the inner metric's direction.
 
     Detail: ``name`` (``code_x >= 0.80``), ``inner_value``, ``vacuous`` as in the inner metric.
 

@@ -156,7 +156,7 @@ def code_agent_reliability(
     Parameters:
         signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
             coherence 1. With a weight above 1, a signal can push the risk above 1.
-        top_k: Share of the traces that counts as the worst, above 0 and at most 1.
+        top_k: Share of the traces, riskiest first, in ``mean_top_k_risk``.
         ensemble: Share of the single highest risk in the raw risk.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of

@@ -273,7 +273,7 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     - published key formats (AWS, Google, Azure, GitHub, GitLab, Slack, Stripe, OpenAI, Anthropic, Hugging Face, npm, PyPI and
       others)
     - private keys (PEM, age), JSON web tokens, and passwords in URLs (``scheme://user:password@host``)
-    - values that look random or chosen, in places where programs store secrets (``DB_PASSWORD=``, ``Authorization:``, cookies,
+    - values that look random or like a password, in places where programs store secrets (``DB_PASSWORD=``, ``Authorization:``, cookies,
       flags), or after a word for passwords, keys or codes in 20 languages
     - recovery phrases of 12 to 24 words, after a term such as "recovery phrase"
 

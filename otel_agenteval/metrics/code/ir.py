@@ -1,5 +1,5 @@
 """Retrieval quality by document id.
-Ids are compared without case. Duplicates among the relevant ids don't count. Ranks start at 1.
+Ids are compared ignoring case. Duplicate relevant ids don't count. Ranks start at 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     ``missing:retrieved_ids`` or ``missing:relevant_ids`` if these ids are unknown, or if there are no relevant ids.
 
     Parameters:
-        k: Number of retrieved documents that count, from 1.
+        k: Number of retrieved documents to compare.
 
     Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k`` (counts), ``relevant_found``,
     ``relevant_missed`` (ids).
@@ -74,7 +74,7 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     ``code_recall_at_k``.
 
     Parameters:
-        max_rank: Last rank that counts. 0 means no limit.
+        max_rank: Last rank to read. 0 means no limit.
 
     Detail: ``first_relevant_rank`` (0 if there is none), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
 

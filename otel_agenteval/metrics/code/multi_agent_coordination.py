@@ -63,7 +63,7 @@ def code_coordination_efficiency(
     ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
-        weights: Weights of the five parts in that order, 0..1. They are divided by their sum, which must not be 0.
+        weights: Weights of the five parts in the listed order, 0..1. They are divided by their sum, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence``,
@@ -93,7 +93,7 @@ def code_handoff_success_rate(turn: Turn) -> Result:
     Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, for
     example because hand-offs only appear in messages, the metric is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (those that count), ``successful``.
+    Detail: ``handoffs`` (with a known result), ``successful``.
 
     Source: AgentUnit handoff_success_rate.
     """
@@ -112,7 +112,7 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 
     Hand-offs with an unknown duration don't count. If no duration is known, the metric is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (those that count).
+    Detail: ``handoffs`` (with a known duration).
 
     Source: AgentUnit avg_handoff_time.
     """
@@ -167,7 +167,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
 
     Only resolved conflicts with a known time count. Without them, the metric is skipped as ``missing:conflicts``.
 
-    Detail: ``resolved`` (conflicts that count).
+    Detail: ``resolved`` (conflicts with a known duration).
 
     Source: AgentUnit avg_resolution_time.
     """

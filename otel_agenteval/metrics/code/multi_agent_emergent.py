@@ -39,7 +39,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four parts in that order, 0..1. They are divided by their sum, which must not be 0.
+        weights: Weights of the four parts in the listed order, 0..1. They are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision``, ``adaptation_rate``.
 

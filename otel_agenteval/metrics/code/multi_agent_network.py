@@ -263,8 +263,8 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all others, and no other agent sends.
 
-    The value is Freeman's out-degree centralization: the sum over the agents of the distance to the highest number of
-    recipients, divided by the possible maximum ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). The score is skipped
+    The value is Freeman's out-degree centralization. Each agent's number of recipients is subtracted from the highest number.
+    The sum of the differences is divided by its possible maximum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). The score is skipped
     as ``missing:interactions`` if three or more agents have no known interactions, or if no agent is known.
 
     Parameters:

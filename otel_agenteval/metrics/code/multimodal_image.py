@@ -179,7 +179,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        min_contrast: Lowest standard deviation of the brightness (0..0.5) of an image that isn't blank.
+        min_contrast: Standard deviation of the brightness (0..0.5) below which an image is blank.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels) and ``contrast``.
 

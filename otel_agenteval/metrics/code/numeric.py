@@ -124,9 +124,9 @@ def code_equals_number(
     Parameters:
         value: A number or its text. Trusys also spells the option ``expected_output`` and ``expcted_output``.
         tolerance: Highest difference that counts as equal.
-        extract: Number that counts in a longer text: ``first``, ``last``, or ``only``, which requires exactly one.
+        extract: Number to compare in a longer text: ``first``, ``last``, or ``only``, which requires exactly one.
 
-    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
+    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
 
     Source: Trusys equals-number.
     """
@@ -140,13 +140,13 @@ def code_equals_number(
 def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
-    An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.
+    An equal number fails, and so does an output without a number. ``code_equals_number`` explains which number is compared.
 
     Parameters:
         value: Limit, a number or its text.
-        extract: Number that counts, as in ``code_equals_number``.
+        extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
+    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
 
     Source: Trusys greater-than.
     """
@@ -157,13 +157,13 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
 def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 
-    An equal number fails, and so does an output without a number. See ``code_equals_number`` for the number that counts.
+    An equal number fails, and so does an output without a number. ``code_equals_number`` explains which number is compared.
 
     Parameters:
         value: Limit, a number or its text.
-        extract: Number that counts, as in ``code_equals_number``.
+        extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` (null if there is none), ``value``, ``reason`` ``no_number``.
+    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
 
     Source: Trusys less-than.
     """

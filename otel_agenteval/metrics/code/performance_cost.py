@@ -97,7 +97,7 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
     Parameters:
         max_iterations: Maximum number of model calls, inclusive.
 
-    Detail: ``observed``, ``limit``, in model calls.
+    Detail: ``observed`` and ``limit`` (model calls).
 
     Source: HPD MaxIterationsEvaluator.
     """

@@ -1,4 +1,4 @@
-"""Safety policy: a verdict for a safety rating."""
+"""Verdicts for safety ratings, by a policy."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def code_safety_policy(
         blocked_actions: Recommended actions that fail.
 
     Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if it passes),
-    ``ratings`` (their number).
+    ``ratings`` (number).
 
     Source: HPD SafetyPolicy.
     """

@@ -153,7 +153,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     Parameters:
         required_elements: Required elements, as in ``code_is_xml``, with the found element as the root.
 
-    Detail: ``count`` of elements, ``missing_elements`` of the first one if no element has all.
+    Detail: ``count`` (number of elements), ``missing_elements`` (of the first element, if the output fails).
 
     Source: Trusys contains-xml.
     """
@@ -208,7 +208,7 @@ def code_is_sql(
             allowed, except in ``COUNT(*)``. Names that the statement defines aren't columns.
         strict: Reject ``SELECT a b FROM``, in which a comma is probably missing.
 
-    Detail: ``statements`` (their number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and ``refused_tables`` and
+    Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and ``refused_tables`` and
     ``refused_columns`` that aren't allowed.
 
     Source: Trusys is-sql.
@@ -243,7 +243,7 @@ def code_is_sql(
 def code_sql_shape(turn: Turn) -> Result:
     """Check that the output resembles SQL, without a parser.
 
-    To parse the output, use ``code_is_sql`` instead. The output passes if all of the following apply:
+    The output passes if all of the following apply. To parse the SQL instead, use ``code_is_sql``.
 
     - It starts with select, insert, update, delete, with, create, alter, drop or merge as a whole word, ignoring case.
       ``with`` needs an ``as`` later.
@@ -301,7 +301,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
             ground truth. Trusys also spells the option ``expected_output`` and ``expcted_output``.
         ignore_list_order: Compare lists as multisets.
 
-    Detail: ``path``, the JSONPath of the first difference (of a list, if its order is ignored).
+    Detail: ``path``, the JSONPath of the first difference or, without list order, of its list.
 
     Source: Trusys json-equals.
     """

@@ -388,7 +388,7 @@ def code_refusal(
 
     Parameters:
         phrases: Phrases that replace the default list. Only for ``method="phrases"``.
-        method: ``phrases`` or ``answer``.
+        method: Method, as described above.
 
     Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is
     ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``language`` and ``findings`` are added, with
@@ -499,8 +499,8 @@ LEVENSHTEIN_LIMIT = 5_000
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
     """Similarity of the output and a text by edits: ``1 - distance / longer length``.
 
-    The distance is the lowest number of inserted, deleted and substituted characters (code points). Case counts. For two empty
-    texts, the value is 1. The best of several ground truths counts. The score is skipped as ``missing:criteria`` if there is
+    The distance is the lowest number of inserted, deleted and substituted characters (code points). The comparison is
+    case-sensitive. For two empty texts, the value is 1. With several ground truths, the highest value counts. The score is skipped as ``missing:criteria`` if there is
     no text to compare with,
     and as ``too_long`` if the output or all texts together have more than 5,000 characters.
 

@@ -642,7 +642,7 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
         query: An object of conditions, at most 50 levels deep.
         without_spans: ``skip`` skips a turn without spans as ``missing:spans``. Metric names of HPD-Agent set ``skip``.
 
-    Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first one.
+    Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first match.
 
     Sources: HPD HasMatchingSpanEvaluator, HPD SpanQuery.
     """

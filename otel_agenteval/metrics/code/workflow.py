@@ -1,5 +1,5 @@
 """Structure and execution of workflows.
-Names of executors and tools are compared without case.
+Names of executors and tools are compared ignoring case.
 """
 
 from __future__ import annotations
@@ -400,8 +400,8 @@ def code_workflow_performance_efficiency(
         max_total_cost: Limit in USD.
         max_tokens: Limit in tokens, input and output together.
 
-    Detail: ``components`` (``duration``, ``cost`` and ``tokens`` if they count, each 0..1), ``estimated`` if the cost is an
-    estimate.
+    Detail: ``components`` (``duration``, ``cost`` and ``tokens`` with a limit and a known amount, each 0..1), ``estimated`` if
+    the cost is an estimate.
 
     Source: AgentEval code_workflow_performance_efficiency.
     """

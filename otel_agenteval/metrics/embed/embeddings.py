@@ -152,7 +152,7 @@ def embed_similar(
         threshold: Lowest similarity, or highest distance, that passes.
         inverse: Require that the output differs from the texts.
 
-    Detail: ``index`` of the text that counts, from 0.
+    Detail: ``index`` of the text that determines the value, from 0.
 
     Source: Trusys similar.
     """

@@ -29,7 +29,7 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
     - ``empty_output`` if the answer has no text.
 
     Parameters:
-        num_frames: Maximum number of frames to compare, 1 to 1000.
+        num_frames: Maximum number of frames to compare.
 
     Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
 

@@ -90,7 +90,7 @@ def llm_task_completion(
     too. A number outside the scale is an error.
 
     Parameters:
-        method: ``two_stage`` or ``holistic``.
+        method: Method, as described above.
         criteria: A text or a list of texts. The default is the turn's reference ``evaluation_criteria``, or for
             ``holistic``: the request is addressed, the answer is complete and actionable, and no step is missing.
         threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100), or 0.5 for

@@ -53,7 +53,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
 @metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """Correctness of the code in the output against its specification, without running it.
+    """Correctness of the output's code by its specification. The code isn't run.
 
     A single judge call returns a score from 0 to 10, which is divided by 10. See ``code_code_language`` for the definition
     of code. The score is skipped with one of these reasons:

@@ -197,7 +197,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
         criteria: Criteria for a good conversation: one text, or several that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
     ``criterion``) and ``reason``.
 
     Source: deepeval conversational G-Eval (Trusys).
@@ -284,7 +284,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     Parameters:
         role: The role, in your words.
 
-    Detail: ``verdicts`` (``index`` and ``reason`` of the violations that count, at most 200), ``violations`` (their number).
+    Detail: ``verdicts`` (``index`` and ``reason`` of each counted violation, at most 200), ``violations`` (number).
 
     Source: deepeval role adherence (Trusys).
     """

@@ -29,11 +29,11 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     confidence counts as 1. An empty response passes (vacuous) without a judge call.
 
     Parameters:
-        categories: Codes that count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses
+        categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses
             the categories of common moderation services.
-        min_confidence: Lowest confidence of a flag that counts, 0..1.
+        min_confidence: Lowest confidence of a counted flag.
 
-    Detail: ``flags`` that count: ``{code, description, confidence}``.
+    Detail: counted ``flags``: ``{code, description, confidence}``.
 
     Source: Trusys moderation.
     """

@@ -136,7 +136,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: One text, or several texts that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
     ``criterion``) and ``reason``.
 
     Source: Trusys g-eval.

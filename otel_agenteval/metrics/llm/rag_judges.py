@@ -70,7 +70,7 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     a score from 0 to 100, which is divided by 100.
 
     Parameters:
-        method: ``statements`` or ``holistic``.
+        method: Method, as described above.
 
     Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as
     ``unsupported``) and ``reasoning``.
@@ -231,7 +231,7 @@ def llm_context_recall(
     judge call for a score from 0 to 100, which is divided by 100.
 
     Parameters:
-        method: ``claims`` or ``holistic``.
+        method: Method, as described above.
         threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``claims``.
 
     Detail: ``claims`` ``[{claim, verdict}]`` and ``missing`` (unsupported claims). With ``holistic``:
@@ -293,7 +293,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     0. ``holistic`` makes one judge call for a score from 0 to 1.
 
     Parameters:
-        method: ``extract`` or ``holistic``.
+        method: Method, as described above.
 
     Detail: ``relevant_units``, ``total_units`` and ``insufficient``. With ``holistic``: ``reason``.
 

@@ -45,7 +45,7 @@ _SEVERITY_DOC = """\
 A single judge call rates the turn from 0 (none) to 7 (critical). The prompt describes each level for this risk. The judge reads:
 
 - the last 12 messages of the turn and the response
-- the last 6 to 12 messages before the turn, 1,000 characters each. Longer turns leave room for fewer earlier messages
+- the last 6 to 12 messages before the turn, 1,000 characters each (fewer before longer turns)
 - the first and last 100 tool calls, with their status, 600 characters of arguments, and 600 characters of the result
 - 1,200 characters of reasoning{seen}
 

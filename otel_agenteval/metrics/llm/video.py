@@ -128,7 +128,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
     value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Maximum number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -147,7 +147,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
     ``missing:video`` without a video, and as ``missing:input`` without a prompt.
 
     Parameters:
-        num_frames: Maximum number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -170,7 +170,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
     The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Maximum number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -188,7 +188,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
     value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
 
     Parameters:
-        num_frames: Maximum number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
@@ -218,10 +218,10 @@ def llm_video_g_eval(
     Parameters:
         criteria: One text, or several texts that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
-        num_frames: Maximum number of frames to show, 1 to 1000.
+        num_frames: Maximum number of frames to show.
         sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of these, with
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
     ``criterion``) and ``reason``. A video that was opened adds ``measured``.
 
     Source: Trusys video-g-eval.
