@@ -266,7 +266,7 @@ def metric(
     """Register a function as a metric, and return the function unchanged.
 
     Everything else is read from the function. Its name begins with its kind. Its keyword-only arguments are the parameters,
-    which are checked by their annotations (:class:`Param` adds notes). A metric whose first argument can be scores is a
+    which are checked by their annotations (:class:`Param` adds other names). A metric whose first argument can be scores is a
     composite. Its family is its module's name, or the module's constant ``FAMILY``.
 
     Data that costs memory or work, such as a conversation's earlier turns, is only provided if a configured metric declares

@@ -78,9 +78,9 @@ def test_carbon_is_what_was_stated_or_else_energy_times_the_grid() -> None:
 
 @pytest.fixture
 def _fresh_library() -> Iterator[None]:
-    sustainability._library.cache_clear()
+    sustainability._ecologits_estimate.cache_clear()
     yield
-    sustainability._library.cache_clear()
+    sustainability._ecologits_estimate.cache_clear()
 
 
 def test_an_estimate_is_that_of_the_library_and_says_so() -> None:
@@ -140,7 +140,7 @@ def test_without_a_library_that_works_there_is_no_estimate(monkeypatch: pytest.M
 
     monkeypatch.setattr(pytest.importorskip("ecologits.tracers.utils"), "llm_impacts", fail)
     assert evaluate(ENERGY, {"llm_calls": [CALL]}).status == "skipped"
-    sustainability._library.cache_clear()
+    sustainability._ecologits_estimate.cache_clear()
     monkeypatch.setitem(sys.modules, "ecologits.tracers.utils", None)
     assert evaluate(ENERGY, {"llm_calls": [CALL]}).status == "skipped"
 

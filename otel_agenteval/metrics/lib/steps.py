@@ -124,10 +124,8 @@ def numbered_lines(lines: Sequence[str], *, most: int = STEPS, chars: int | None
     while chars is not None and kept > 2 and sum(map(len, (*first, *last))) > chars:
         kept = kept * 3 // 4
         first, last, left_out = ends_of(lines, kept)
-    mark = [f"[… {left_out} {what} left out …]"] if left_out else []
-    numbered_first = [f"{number}. {line}" for number, line in enumerate(first, 1)]
-    numbered_last = [f"{number}. {line}" for number, line in enumerate(last, len(lines) - len(last) + 1)]
-    return "\n".join([*numbered_first, *mark, *numbered_last])
+    mark = f"[… {left_out} {what} left out …]" if left_out else ""
+    return "\n".join(filter(None, (numbered(first), mark, numbered(last, len(lines) - len(last) + 1))))
 
 
 # --- one step

@@ -133,3 +133,6 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
         return origin + parser.ErrorByteIndex  # at the latest, the artificial element lacks its end
     except _RefusedMarkup as refused:
         return int(refused.args[0])
+    finally:  # without the handlers, which refer to the parser, its memory is freed at once
+        parser.StartElementHandler = parser.EndElementHandler = None
+        parser.CharacterDataHandler = parser.StartCdataSectionHandler = None
