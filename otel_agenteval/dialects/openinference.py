@@ -257,9 +257,13 @@ def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
         parts = sent.get("content") or sent.get("parts")
         more = [part for part in parts if isinstance(part, dict) and _is_other_media(part)] if isinstance(parts, list) else []
         if more:
-            content = message.get("content")
-            texts = [{"type": "text", "text": content}] if content and not isinstance(content, list) else content or []
-            message["content"] = [*(part for part in texts if not _is_other_media(part)), *more]
+            message["content"] = [*(part for part in _parts(message.get("content")) if not _is_other_media(part)), *more]
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:

@@ -30,8 +30,9 @@ from .lost_tools import LostTools, is_tool_alone, lone_tool_in
 from .readings import Readings
 from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
+from .separation import separate
 from .state import Closed, PendingSpans
-from .stitching import Stitcher, reader_of, separate
+from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))

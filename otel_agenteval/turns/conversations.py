@@ -282,8 +282,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     if any(turn.cost_estimated for turn in turns):
         known["cost_estimated"] = True
     for name in _JOINED:
-        lists = [items for turn in turns if (items := getattr(turn, name)) is not None]
-        known[name] = [item for items in lists for item in items] if lists else None
+        known[name] = _joined([getattr(turn, name) for turn in turns])
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
         known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
     texts = [(role, text) for turn in turns for role, text in (("user", turn.input), ("assistant", turn.output))]
@@ -294,6 +293,11 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
             "traces": [{"trace_id": turn.turn_id, "signals": dict(signals.get(turn.turn_id or "", {}))} for turn in turns]
         }
     return Turn(**{name: value for name, value in known.items() if value is not None})
+
+
+def _joined(lists: list[list[Any] | None]) -> list[Any] | None:
+    known = [items for items in lists if items is not None]
+    return [item for items in known for item in items] if known else None
 
 
 def _duration_s(turns: list[Turn]) -> float | None:

@@ -19,7 +19,8 @@ from ..dialects.reader import review_roles, role_in
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import SpanRecord
 from .roots import SpanGroup
-from .stitching import Stitcher, is_bare_call, reader_of, separate, steps_of
+from .separation import separate
+from .stitching import Stitcher, is_bare_call, reader_of, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32

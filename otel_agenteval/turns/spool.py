@@ -48,7 +48,8 @@ from .recordings import (
     wholes_of,
 )
 from .roots import SpanGroup
-from .stitching import is_bare_call, may_go_on, separate, steps_of
+from .separation import separate
+from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS

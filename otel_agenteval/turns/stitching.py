@@ -1,9 +1,8 @@
-"""Compare messages to find the turns that spans alone don't show.
+"""Join the parts of one turn that are in several traces, by comparing messages.
 
-:func:`separate` separates turns that share a parent (rule *shared parent*). :class:`Stitcher` joins the parts of one
-turn in several traces. A hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool
-call ids*, *repeated messages*, *previous response*, *same conversation*, *next call*).
-docs/internals/turn-stitching-rules.md lists each rule with a recording.
+A hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*, *repeated
+messages*, *previous response*, *same conversation*, *next call*). docs/internals/turn-stitching-rules.md lists each rule
+with a recording.
 
 Only turns without an agent span are stitched.
 """
@@ -18,8 +17,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
-from ..dialects.generic.kinds import is_turn
-from ..dialects.step import AGENT, INNER, LLM, TOOL, UNKNOWN, Step
+from ..dialects.step import INNER, LLM, TOOL, UNKNOWN, Step
 from .reading.llm_calls import TurnCalls
 from .reading.turn import TurnReader
 from .roots import SpanGroup
@@ -50,111 +48,6 @@ def reader_of(group: SpanGroup) -> TurnReader:
 
 def steps_of(group: SpanGroup) -> TurnCalls:
     return reader_of(group).calls
-
-
-# --- turns that share a parent
-
-
-def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Return the turns of a group: several if runs or spans named as turns below its root each answer a new user message. In a
-    hand-off, the second of two agents doesn't find a new user message after the first agent's answer.
-    """
-    turn = steps_of(group)
-    if len(turn.llm) < 2:
-        return [group]
-    named = any(is_turn(step.record.name) for step in turn.steps)
-    if not named and len(turn.of_role.get(AGENT, ())) < 2:
-        return [group]
-    starts: list[Step] = []
-    previous: Step | None = None
-    for step in turn.llm:
-        if turn.is_nested(step):
-            continue
-        if previous is not None:
-            answered = _answered_before_question(turn, previous, step)
-            if answered or (named and _has_new_question(turn, previous, step)):
-                branch = _branch(turn, previous, step)
-                if branch is not None and (answered or is_turn(branch.record.name)):
-                    starts.append(branch)
-        previous = step
-    return _cut(group, turn, starts) if starts else [group]
-
-
-def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if a prompt contains the previous call's answer and then a user message."""
-    answer = _last(turn.outputs(previous))
-    if answer is None or answer.content is None or answer.tool_calls:
-        return False
-    messages = turn.inputs(step)
-    tail = _after_last_answer(messages)
-    if len(tail) == len(messages) or not _has_user_message(tail):
-        return False
-    text = _last(messages[: len(messages) - len(tail)])
-    return text is not None and text.content is not None and answer.content in text.content
-
-
-def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if a call answers another user message than the previous call, which requested no tool."""
-    answer = _last(turn.outputs(previous))
-    messages, before = turn.inputs(step), turn.inputs(previous)
-    if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
-        return False
-    asked = [message.content for message in before if message.role == "user"]
-    return messages[-1].role == "user" and messages[-1].content not in asked
-
-
-def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended, or None if both
-    calls belong to one agent's loop.
-    """
-    branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
-    if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
-        return None
-    return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
-
-
-def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
-    if AGENT in (step.role, top.role) or is_turn(top.record.name):
-        return True
-    agent = turn.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
-    return agent is not None and turn.tree.is_ancestor(top, agent)
-
-
-def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGroup]:
-    """Split a group at ``starts``, the first steps of its later turns."""
-    times = sorted(start.record.start_ns for start in starts)
-    parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
-    shared: set[int] = set()
-    for start in starts:
-        for step in turn.ancestors(start):
-            if id(step) in shared:
-                break
-            shared.add(id(step))
-    for step in turn.steps:
-        if id(step) not in shared:
-            parts[bisect.bisect_right(times, step.record.start_ns)].append(step)
-    found = []
-    for part in parts:
-        root = _top(part, turn)
-        if root is not None:
-            piece = SpanGroup(root.record, [step.record for step in part], group.root_seen)
-            piece.ancestor, piece.pending = group.root, group.pending
-            piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
-            found.append(piece)
-    return found
-
-
-def _top(part: list[Step], turn: TurnCalls) -> Step | None:
-    """Return the topmost span of a part that contains, or is, its first agent or model call."""
-    ids = {step.record.span_id for step in part}
-    for step in part:
-        if step.role in (AGENT, LLM):
-            ancestors = [at for at in turn.ancestors(step) if at.record.span_id in ids]
-            return ancestors[-1] if ancestors else step
-    return None
-
-
-# --- one turn in several traces
 
 
 class _PlaceOfPart:
@@ -203,12 +96,12 @@ class _Piece:
 
     def _read_start(self, turn: TurnCalls) -> None:
         self.first = turn.llm[0]
-        tail = _after_last_answer(turn.inputs(self.first))
+        tail = after_last_answer(turn.inputs(self.first))
         self.result_ids = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
         """Ids of the tool calls whose results are in its first prompt."""
         self.lacks_request = bool(self.result_ids)
         """True if the part that requested those results is missing."""
-        self.continues = bool(tail) and not _has_user_message(tail)
+        self.continues = bool(tail) and not has_user_message(tail)
         """True if its first prompt doesn't end with a user message."""
 
     def _read_end(self, turn: TurnCalls) -> None:
@@ -544,7 +437,7 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
-    asked = _last(turn.outputs(last))
+    asked = last_answer(turn.outputs(last))
     if asked is None:
         yield tenant, "prompt", _hashes(turn.inputs(last))[-1]
     elif not held.requested_ids:
@@ -560,7 +453,7 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
     """Yield the facts that a part waiting for this call has, according to the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first)
-    repeated = _last(messages[: len(messages) - len(_after_last_answer(messages))])
+    repeated = last_answer(messages[: len(messages) - len(after_last_answer(messages))])
     if repeated is not None and repeated.tool_calls:
         yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
         yield tenant, "user", _user_messages(turn)
@@ -596,10 +489,10 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
     if not _soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
-    asked = _last(earlier.outputs(earlier.llm[-1]))
+    asked = last_answer(earlier.outputs(earlier.llm[-1]))
     messages = turn.inputs(piece.first)
-    before = messages[: len(messages) - len(_after_last_answer(messages))]
-    repeated = _last(before)
+    before = messages[: len(messages) - len(after_last_answer(messages))]
+    repeated = last_answer(before)
     if asked is not None and repeated is not None and repeated.tool_calls:
         if any(call.call_id in held.requested_ids for call in repeated.tool_calls):
             return True
@@ -664,7 +557,7 @@ def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
     return held.end_ns - overlap_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
 
 
-def _after_last_answer(messages: list[Message]) -> list[Message]:
+def after_last_answer(messages: list[Message]) -> list[Message]:
     """Return the messages after the last message of a model."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
@@ -672,11 +565,11 @@ def _after_last_answer(messages: list[Message]) -> list[Message]:
     return messages
 
 
-def _last(messages: list[Message]) -> Message | None:
+def last_answer(messages: list[Message]) -> Message | None:
     return next((message for message in reversed(messages) if message.role == "assistant"), None)
 
 
-def _has_user_message(messages: list[Message]) -> bool:
+def has_user_message(messages: list[Message]) -> bool:
     return any(message.role == "user" and message.content and not message.tool_results for message in messages)
 
 

@@ -490,3 +490,11 @@ def test_content_under_shared_names_leaves_role_to_shape():
         request(4, 1, given=(ASKED, WANTS), at=40),
     )
     assert [(call.name, call.arguments) for call in turn.tool_calls] == [("weather", {"city": "Paris"})]
+
+
+def test_langchain_messages_as_str_have_only_their_text():
+    """traceAI writes a graph's state so."""
+    asked, answered = "content='Weather?' additional_kwargs={} id='1'", "content=\"It's sunny.\" additional_kwargs={} id='2'"
+    tool = "content='18' name='get_weather' tool_call_id='c1'"
+    state = json.dumps({"messages": [asked, tool, answered]})
+    assert [message.content for message in decode(state, "assistant").messages] == ["Weather?", "It's sunny."]

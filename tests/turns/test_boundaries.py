@@ -11,7 +11,8 @@ import pytest
 from otel_agenteval.turns.duplicates import stitch
 from otel_agenteval.turns.reading.rag_prompt import question_in
 from otel_agenteval.turns.roots import split
-from otel_agenteval.turns.stitching import Stitcher, reader_of, separate
+from otel_agenteval.turns.separation import separate
+from otel_agenteval.turns.stitching import Stitcher, reader_of
 from tests.support.spans import agent, chat, span, tool
 
 ASK = {"id": "c1", "name": "weather", "arguments": {"city": "Paris"}}

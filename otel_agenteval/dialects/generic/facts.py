@@ -231,10 +231,7 @@ class Facts:
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
         if attribute:
-            self._in_input = meaning.direction == IN and meaning.content
-            no_content = raw.__class__ is Branch or (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw)))
-            if direction is not None and meaning.content and not no_content:
-                self.wholes.append(Content(raw, path, direction))
+            self._add_whole(path, raw, meaning, direction)
         if value.__class__ in _SCALARS:
             if meaning.tells or (depth == 0 and meaning.content):
                 self._read_scalar(path, value, meaning, direction, depth)
@@ -244,6 +241,12 @@ class Facts:
             self._walk_list(path, list(value), depth, meaning, direction)
         else:
             self._read_scalar(path, value, meaning, direction, depth)
+
+    def _add_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
+        self._in_input = meaning.direction == IN and meaning.content
+        no_content = raw.__class__ is Branch or (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw)))
+        if direction is not None and meaning.content and not no_content:
+            self.wholes.append(Content(raw, path, direction))
 
     def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None) -> None:
         if is_message(value):
@@ -272,10 +275,7 @@ class Facts:
         if direction == OUT:
             self._add_up_usage(items)
         if all(item.__class__ is str for item in items):
-            streamed = any(text[:1].isspace() or text[-1:].isspace() for text in items)
-            self._read_scalar(path, "".join(items) if streamed else items[0], meaning, direction, depth)
-            if meaning.text and len(items) > 1 and direction is not None:
-                self.texts.append(Content(items, path, direction))
+            self._add_texts(path, items, depth, meaning, direction)
             return
         unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
         if are_messages(unwrapped):
@@ -304,6 +304,12 @@ class Facts:
                 found.append(usage)
         for field in ("input_tokens", "output_tokens") if len(found) > 1 else ():
             self._set(field, sum(_count(usage.get(field)) or 0 for usage in found), 4)
+
+    def _add_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
+        streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
+        self._read_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
+        if meaning.text and len(texts) > 1 and direction is not None:
+            self.texts.append(Content(texts, path, direction))
 
     # --- found values
 
@@ -373,11 +379,7 @@ class Facts:
                     self.evidence |= USAGE
         elif field == "model":
             if value.__class__ is str and _is_model_like(value):
-                known = _MODEL_NAME.fullmatch(value) is not None
-                self.evidence |= MODEL if known else 0
-                self.near |= depth == 0 and known
-                self._set("provider", provider_in(value), 0)
-                self._set("model", without_provider(value), strength + known)
+                self._set_model(value, strength, depth)
         elif field in ("outcome", "failure"):
             if depth == 0 and _is_failure(field, str(value).strip().lower()):
                 self._set("failed", value, 1)
@@ -391,6 +393,13 @@ class Facts:
             self._set(field, value, strength)
         elif field in _NAMES:
             self._set_name(field, value, strength)
+
+    def _set_model(self, value: str, strength: float, depth: int) -> None:
+        known = _MODEL_NAME.fullmatch(value) is not None
+        self.evidence |= MODEL if known else 0
+        self.near |= depth == 0 and known
+        self._set("provider", provider_in(value), 0)
+        self._set("model", without_provider(value), strength + known)
 
     def _set_name(self, field: str, value: Any, strength: float) -> None:
         if field == "finish_reason" and str(value).lower() in FAILED:

@@ -36,17 +36,17 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
             parent_agent, own = turn.agent_of(step) or main_agent(turn), in_tools[step.record.span_id]
             name = tools.name_at(step) if own == parent_agent or own in of_spans else own
             error = errors[step.record.span_id]
-        elif step.role == AGENT or (step.role == INNER and step.agent):
-            if step.role == INNER:  # a loop step of an agent without a span of its own
+        else:
+            if step.role == INNER and step.agent:  # a loop step of an agent without a span of its own
                 if in_loops.get(step.record.parent_id) == step.agent:
                     continue
                 in_loops[step.record.parent_id] = step.agent
+            elif step.role != AGENT:
+                continue
             parent = turn.nearest(step, _AGENTS)
             if parent is not None and names.is_same_run(parent, step):
                 continue
             name, parent_agent, error = names.name_of(step), turn.agent_of(step) if parent else None, step.error
-        else:
-            continue
         runs.append(AgentRun(name, f"{step.record.span_id:016x}", parent_agent, step.record.duration_s, error))
     return [*runs, *_agents_in_messages(turn, tools)]
 

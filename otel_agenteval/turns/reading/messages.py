@@ -260,15 +260,12 @@ class MessageReader:
             return self.calls.last_call_error() or ErrorInfo("error", instead or None)
         if root.output_messages is not None or root.final_result is not None:
             failed = self.calls.last_call_error()
-            if failed is None or root.role == LLM or self._output_of_root() is None:
+            if failed is None or root.role == LLM or self._output_of_root() is None or self._answers_with(failed):
                 return failed
-            answer = last_assistant_text(self.calls.decode(root, "output_messages", "assistant").messages)
-            return failed if answer and _is_error_message(failed, answer.strip()) else None
-        around = root.record.parent_id
-        if around and around not in self.calls.by_id and root.role not in (LLM, INNER):
-            siblings = [step for step in self.calls.steps if step.record.parent_id == around]
-            if len(siblings) > 1:  # the span around them was never seen, so the last of them decides
-                return max(siblings, key=END).error
+            return None  # the root has another answer
+        siblings = self._siblings_of_root() if root.role not in (LLM, INNER) else []
+        if siblings:  # the span around them was never seen, so the last of them decides
+            return max(siblings, key=END).error
         # Some roots have no status if the run below them failed. Then the last agent decides, or its last model call.
         inner = [step for step in self.calls.steps if step.role == AGENT and step is not root and not self.calls.is_nested(step)]
         if inner:
@@ -281,6 +278,19 @@ class MessageReader:
         if failed is None and raised(root.record, root) and self._answer_call() is None:
             return error_of(root.record, root)
         return failed
+
+    def _answers_with(self, error: ErrorInfo) -> bool:
+        """Return True if the root's answer is a failed call's message."""
+        answer = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages)
+        return bool(answer) and _is_error_message(error, (answer or "").strip())
+
+    def _siblings_of_root(self) -> list[Step]:
+        """Return the root and the spans beside it, if there are any and the span around them was never seen."""
+        around = self.root.record.parent_id
+        if not around or around in self.calls.by_id:
+            return []
+        found = [step for step in self.calls.steps if step.record.parent_id == around]
+        return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
         """Return the answering call if it, or the root, has an answer. Without content, the finish reason shows that."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import ToolRequest
+from ...core.turn import Message, ToolRequest
 from ...dialects.payloads import arguments_of
 from ...dialects.step import ROOT_ROLES, Step
 from .llm_calls import TurnCalls
@@ -37,13 +37,7 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
         if step is not turn.llm[0] and any(request.call_id is None for one in messages for request in one.tool_calls):
             if counts is None:
                 counts = Counter(_key(request) for request, _ in requested)
-            in_prompt: Counter[_CallKey] = Counter()
-            for request in (request for message in since_user(messages) for request in message.tool_calls):
-                key = _key(request)
-                in_prompt[key] += 1
-                if request.call_id is None and in_prompt[key] > counts[key]:
-                    counts[key] += 1
-                    found.append((request, step))
+            found += [(request, step) for request in _more_than(counts, since_user(messages))]
     return found
 
 
@@ -60,6 +54,17 @@ def _with_new_ids(turn: TurnCalls, step: Step, known: set[str]) -> Iterator[Tool
                 known.add(call_id)
                 if place >= first:
                     yield request
+
+
+def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
+    """Yield requests without ids that a prompt contains more often than ``counts`` says, and add them to it."""
+    in_prompt: Counter[_CallKey] = Counter()
+    for request in (request for message in messages for request in message.tool_calls):
+        key = _key(request)
+        in_prompt[key] += 1
+        if request.call_id is None and in_prompt[key] > counts[key]:
+            counts[key] += 1
+            yield request
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:

@@ -56,7 +56,7 @@ class OrderedResults:
         answers: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
         for messages in prompts:
             found: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
-            for request, response in answered(since_user(messages)):
+            for request, response in pairs_with_results(since_user(messages)):
                 name = request.name or response.name
                 if name is not None and request.call_id not in known and response.call_id not in known:
                     found.setdefault(name, []).append((request, response))
@@ -105,7 +105,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
                 results.setdefault(waiting.popitem(last=False)[0], response.result)
 
 
-def answered(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
+def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
     """Yield each request with its result, matched by id or, without an id, by tool name or order."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:

@@ -10,7 +10,7 @@ from ...dialects.step import Step
 from .steps import END
 
 
-def word(name: str) -> str:
+def as_tool_name(name: str) -> str:
     """Return an agent's name in the form of a tool name. For example, ``Billing Agent`` becomes ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
@@ -46,10 +46,10 @@ class NamedRuns:
         latest: dict[str, dict[str, int]] = {}
         for role in self._roles:
             for start, name in role.found:
-                names = latest.setdefault(word(name), {})
+                names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """The two names with the latest starts, with these starts, by :func:`word`. One of the names may be excluded."""
+        """The two names with the latest starts, with these starts, by :func:`as_tool_name`. One of the names may be excluded."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         """Return the first agent, other than ``besides``, that started at or after a time."""
@@ -57,7 +57,7 @@ class NamedRuns:
 
     def started(self, name: str, at: int, besides: str | None) -> bool:
         """Return True if the named agent, other than ``besides``, started at or after a time."""
-        return any(start >= at and other != besides for other, start in self._latest.get(word(name), ()))
+        return any(start >= at and other != besides for other, start in self._latest.get(as_tool_name(name), ()))
 
     def last_before(self, at: int) -> str | None:
         found = [last for role in self._roles if (last := role.last_before(at)) is not None]

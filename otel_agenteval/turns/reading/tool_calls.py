@@ -20,8 +20,8 @@ from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, TOOL, Step
 from ...spans.record import ERROR
 from .llm_calls import TurnCalls, asks_for_tools, rules_out_tools
 from .requests import Requested, RequestMatcher, requests_read_back, tool_requests, without_copies
-from .results import OrderedResults, add_results_by_id, answered, since_user
-from .runs import word
+from .results import OrderedResults, add_results_by_id, pairs_with_results, since_user
+from .runs import as_tool_name
 from .steps import computed_once
 from .tool_definitions import OUTPUT_TOOLS, parameters_of, tool_definitions
 from .tool_errors import error_by_flag, error_in, error_of_last_tool, state_of
@@ -137,8 +137,8 @@ class ToolCalls:
             return calls
         in_messages = [call for call in self._calls_in_messages() if call.call_id in self._results and call.call_id in places]
         known = {call.call_id for call in calls}
-        agents = {word(run.agent) for run in self._turn.of_role.get(AGENT, ()) if run.agent}
-        lost = [call for call in in_messages if call.call_id not in known and word(call.name) not in agents]
+        agents = {as_tool_name(run.agent) for run in self._turn.of_role.get(AGENT, ()) if run.agent}
+        lost = [call for call in in_messages if call.call_id not in known and as_tool_name(call.name) not in agents]
         for call in lost[: max(0, len(in_messages) - len(calls))]:
             place = places[call.call_id or ""]
             later = (index for index, other in enumerate(calls) if places.get(other.call_id or "", -1) > place)
@@ -250,7 +250,7 @@ class ToolCalls:
                 if getattr(step, field) is None:
                     continue
                 first = not found
-                for request, response in answered(since_user(turn.decode(step, field, "assistant").messages)):
+                for request, response in pairs_with_results(since_user(turn.decode(step, field, "assistant").messages)):
                     if request.name and not self._is_no_tool(request.name) and (first or request.call_id):
                         call = ToolCall(
                             request.name, arguments_of(request.arguments), response.result, error_in(response.result),

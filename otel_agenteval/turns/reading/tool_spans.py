@@ -75,25 +75,31 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
         step = tool.step
         if step is turn.root or step.gives_form or is_no_tool(tool.name):
             continue  # the application called the function at the root, not an agent
-        around = turn.nearest(step, TOOL_OR_CALLER)
-        outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
-        if outer is not None and (_is_same_tool(outer, tool) or (tool.call_id and outer.call_id == tool.call_id)):
+        outer = _layer_around(turn, tool, by_span_id)
+        if outer is not None:
             outer = outermost[step.record.span_id] = outermost.get(outer.step.record.span_id, outer)
-        else:
-            outer = None
-            if tool.call_id:
-                call_id = id_without_name(tool.name, tool.call_id)
-                outer = by_call_id.get(call_id)
-                if outer is None or not _are_one_call(outer, tool):
-                    outer = None
-                    if tool.name:
-                        by_call_id[call_id] = tool
+        elif tool.call_id:
+            call_id = id_without_name(tool.name, tool.call_id)
+            outer = by_call_id.get(call_id)
+            if outer is None or not _are_one_call(outer, tool):
+                outer = None
+                if tool.name:
+                    by_call_id[call_id] = tool
         if outer is not None:
             layers.append((outer, tool))
             outer.add_layer(tool)
         elif tool.name:
             found.append(tool)
     return _drop_empty_copies(found, layers) if any(tool.has_only_name for tool in found) else found
+
+
+def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
+    """Return the tool span around a tool span if both are layers of one call."""
+    around = turn.nearest(tool.step, TOOL_OR_CALLER)
+    outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
+    if outer is None:
+        return None
+    return outer if _is_same_tool(outer, tool) or (tool.call_id and outer.call_id == tool.call_id) else None
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:

@@ -1,0 +1,113 @@
+"""Separate turns that share a parent, by comparing messages (rule *shared parent*).
+
+docs/internals/turn-stitching-rules.md lists the rule with a recording.
+"""
+
+from __future__ import annotations
+
+import bisect
+
+from ..dialects.generic.kinds import is_turn
+from ..dialects.step import AGENT, LLM, Step
+from .reading.llm_calls import TurnCalls
+from .roots import SpanGroup
+from .stitching import after_last_answer, has_user_message, last_answer, steps_of
+
+
+def separate(group: SpanGroup) -> list[SpanGroup]:
+    """Return the turns of a group: several if runs or spans named as turns below its root each answer a new user message. In a
+    hand-off, the second of two agents doesn't find a new user message after the first agent's answer.
+    """
+    turn = steps_of(group)
+    if len(turn.llm) < 2:
+        return [group]
+    named = any(is_turn(step.record.name) for step in turn.steps)
+    if not named and len(turn.of_role.get(AGENT, ())) < 2:
+        return [group]
+    starts: list[Step] = []
+    previous: Step | None = None
+    for step in turn.llm:
+        if turn.is_nested(step):
+            continue
+        if previous is not None:
+            answered = _answered_before_question(turn, previous, step)
+            if answered or (named and _has_new_question(turn, previous, step)):
+                branch = _branch(turn, previous, step)
+                if branch is not None and (answered or is_turn(branch.record.name)):
+                    starts.append(branch)
+        previous = step
+    return _cut(group, turn, starts) if starts else [group]
+
+
+def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
+    """Return True if a prompt contains the previous call's answer and then a user message."""
+    answer = last_answer(turn.outputs(previous))
+    if answer is None or answer.content is None or answer.tool_calls:
+        return False
+    messages = turn.inputs(step)
+    tail = after_last_answer(messages)
+    if len(tail) == len(messages) or not has_user_message(tail):
+        return False
+    text = last_answer(messages[: len(messages) - len(tail)])
+    return text is not None and text.content is not None and answer.content in text.content
+
+
+def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
+    """Return True if a call answers another user message than the previous call, which requested no tool."""
+    answer = last_answer(turn.outputs(previous))
+    messages, before = turn.inputs(step), turn.inputs(previous)
+    if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
+        return False
+    asked = [message.content for message in before if message.role == "user"]
+    return messages[-1].role == "user" and messages[-1].content not in asked
+
+
+def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
+    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended, or None if both
+    calls belong to one agent's loop.
+    """
+    branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
+    if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
+        return None
+    return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
+
+
+def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
+    if AGENT in (step.role, top.role) or is_turn(top.record.name):
+        return True
+    agent = turn.tree.nearest(step, AGENT, lambda ancestor: ancestor.role == AGENT)
+    return agent is not None and turn.tree.is_ancestor(top, agent)
+
+
+def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGroup]:
+    """Split a group at ``starts``, the first steps of its later turns."""
+    times = sorted(start.record.start_ns for start in starts)
+    parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
+    shared: set[int] = set()
+    for start in starts:
+        for step in turn.ancestors(start):
+            if id(step) in shared:
+                break
+            shared.add(id(step))
+    for step in turn.steps:
+        if id(step) not in shared:
+            parts[bisect.bisect_right(times, step.record.start_ns)].append(step)
+    found = []
+    for part in parts:
+        root = _top(part, turn)
+        if root is not None:
+            piece = SpanGroup(root.record, [step.record for step in part], group.root_seen)
+            piece.ancestor, piece.pending = group.root, group.pending
+            piece.reason, piece.complete, piece.size = group.reason, group.complete, group.size // len(parts)
+            found.append(piece)
+    return found
+
+
+def _top(part: list[Step], turn: TurnCalls) -> Step | None:
+    """Return the topmost span of a part that contains, or is, its first agent or model call."""
+    ids = {step.record.span_id for step in part}
+    for step in part:
+        if step.role in (AGENT, LLM):
+            ancestors = [at for at in turn.ancestors(step) if at.record.span_id in ids]
+            return ancestors[-1] if ancestors else step
+    return None
