@@ -10,7 +10,7 @@ from pathlib import Path
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, Wanted, score_of_row, store_path
-from ..report.calibration import as_document, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
+from ..report.calibration import as_report, labels_in_traces, labels_of_feedback, read_labels, to_label, trust_in
 from ..report.render import render
 from ..report.run import About, Run
 from . import OK, UNUSABLE
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
     judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
     found = trust_in(scores, labels, args.metric, judge)
-    write_report(render(as_document(found), args.format), args.out)
+    write_report(render(as_report(found), args.format), args.out)
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)
         Path(args.suggestions).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

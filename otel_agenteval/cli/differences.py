@@ -17,7 +17,7 @@ from ..evaluation.turn_facts import FactCondition
 from ..outlets.store.reader import MOST_OF_COMMAND, NO_CAUSES, StoreReader, VerdictRow, store_path
 from ..report.differences import (
     ShownDifferences,
-    as_document,
+    as_report,
     differences_of,
     differences_of_group,
     differences_of_runs,
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         found = [differences_of(metric, rows) for metric, rows in verdicts.items() if any(row.bad for row in rows)]
         if not found:
             raise AgentEvalError(f"no turn failed {' or '.join(args.metric) or 'a metric'}, so there is nothing to compare")
-    write_report(render(as_document(found), args.format), args.out)
+    write_report(render(as_report(found), args.format), args.out)
     return OK
 
 

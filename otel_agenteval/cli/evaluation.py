@@ -75,7 +75,7 @@ class Evaluated(NamedTuple):
             for score, parameters in self.scored:
                 run.add(self.about, score, parameters)
             if self.facts:
-                run.note_facts(self.about.turn_id, self.facts)
+                run.add_facts(self.about.turn_id, self.facts)
 
 
 class Evaluation:

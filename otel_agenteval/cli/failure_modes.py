@@ -15,11 +15,11 @@ from ..core.errors import AgentEvalError, ConfigError, refusal
 from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.first_fault import failure_of
-from ..evaluation.redaction import Redactor, leaving
+from ..evaluation.redaction import Redactor, redacted_or_empty
 from ..evaluation.selection import select_metrics
 from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
 from ..outlets.turn_text import number_of
-from ..report.failure_modes import FailedTurn, FailureMode, as_document, counted, modes_of
+from ..report.failure_modes import FailedTurn, FailureMode, as_report, counted, modes_of
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
 from ..report.render import render
 from ..report.topics import FailureText, failure_text
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         modes = [mode for mode in modes if mode.fault.mode == args.mode]
         if not modes:
             raise ConfigError(refusal("--mode", repr(args.mode), f"must be the id of a failure mode: {known}"))
-    write_report(render(as_document(_with_topics(modes, failed, args, config)), args.format), args.out)
+    write_report(render(as_report(_with_topics(modes, failed, args, config)), args.format), args.out)
     if args.cases is not None:
         _write_cases(args.cases, cases, is_stored=not args.files)
     return OK
@@ -169,7 +169,7 @@ def _read_turns(
         fault = failure_of(turn, scores, redacted)
         case = asked = failed = None
         if mode is not None and not key[0]:  # not a whole conversation
-            clean = leaving(turn, Redactor(redacted))
+            clean = redacted_or_empty(turn, Redactor(redacted))
             asked = clean.input
             if fault is not None and fault.mode == mode:
                 case = case_of(clean.to_dict(), scores, fault.kind, lambda name: parameters.get(name, {}), labels)
@@ -189,7 +189,7 @@ def _cases_in(found: Sequence[_RecordedTurn]) -> Iterator[dict[str, Any]]:
     for one in sorted(found, key=lambda one: -one.at):
         if one.case is not None:
             earlier = conversations.get(one.conversation or "", ())
-            yield one.case.written([other.asked for other in earlier if other.asked and other.at < one.at])
+            yield one.case.as_row([other.asked for other in earlier if other.asked and other.at < one.at])
 
 
 def _with_topics(

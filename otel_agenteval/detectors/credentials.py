@@ -20,7 +20,7 @@ from .redaction.secrets import secrets
 from .redaction.views import folded, views_of
 from .screen import Look, ScreenedWords
 from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
-from .texts import Taken, has_any, lazy
+from .texts import DistinctRanges, has_any, lazy
 from .tokens import SCAN_LIMIT, is_sample, may_be_format, secret_spans
 
 
@@ -52,11 +52,11 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
-    taken = Taken()
+    taken = DistinctRanges()
     for view in views_of(text):
         for each in _in_view(view.text, asked, given):
             start, end = view.origin(each.start, each.end)
-            if taken.take(start, end):
+            if taken.add(start, end):
                 found.append(each._replace(start=start, end=end))
     if not found:
         return []

@@ -65,7 +65,7 @@ def ungrounded_urls(
     left = _not_written(left, given)
     if left:
         evidence = _LinkEvidence([*given, *_opened(calls)])
-        left = [link for link in left[:_EXAMINED] if not evidence.holds(link)]
+        left = [link for link in left[:_EXAMINED] if not evidence.supports(link)]
         if left and not has_results() and not evidence.has_links():
             left = [link for link in left if _is_suspicious(link, system)]
             return [link.written for link in left] or None
@@ -144,7 +144,7 @@ class _LinkEvidence:
         self._sites: dict[str, _Site] = {}
         self._tokens: dict[str, bool] = {}
 
-    def holds(self, link: Link) -> bool:
+    def supports(self, link: Link) -> bool:
         host = link.host
         site = self._sites.get(host)
         if site is None:

@@ -23,7 +23,7 @@ from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
 from .redaction.views import decoded, views_of
 from .screen import Look
-from .texts import Places, Taken, has_any, in_small_letters, lazy
+from .texts import DistinctRanges, Places, has_any, in_small_letters, lazy
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""
@@ -121,9 +121,9 @@ def _in_view(context: _Context, look: Look) -> Iterator[Find]:
 
 def _best(finds: Iterable[Find]) -> list[Find]:
     """Keep only the most confident of overlapping finds."""
-    taken = Taken()
+    taken = DistinctRanges()
     surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
-    return sorted((find for find in surest if taken.take(find.start, find.end)), key=lambda find: find.start)
+    return sorted((find for find in surest if taken.add(find.start, find.end)), key=lambda find: find.start)
 
 
 # --- e-mail addresses

@@ -115,7 +115,7 @@ def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
         label = _LABEL.match(line)
         if label is not None and _is_of_facts(label.group()):
             yield label.group(), None
-            yield from _of_line(line[label.end() :], of_facts=True)
+            yield from _pieces_of_line(line[label.end() :], of_facts=True)
             continue
         heading = line if _HEADING.match(line) and not _ROLE.search(line) else ""
         if heading:
@@ -125,7 +125,7 @@ def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
             elif not 0 < rules_level < level:  # not a topic below a heading of rules
                 of_facts = heading[:2] != "</" and (rules_level > 0 or _is_of_facts(heading))
             yield heading, None
-        yield from _of_line(line[len(heading) :], of_facts)
+        yield from _pieces_of_line(line[len(heading) :], of_facts)
 
 
 _LOWEST = 7
@@ -136,27 +136,27 @@ def _is_of_facts(heading: str) -> bool:
     return _FACTS.search(heading) is not None or _REPLY_TEXT.search(heading + " xxxxxxx") is not None
 
 
-def _of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
+def _pieces_of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
     marker = _MARKER.match(line)
     if marker is not None:
         yield marker.group(), None
         line = line[marker.end() :]
     match = _REPLY_TEXT.search(line)
     end = match.end() if match is not None else len(line)
-    yield from _unquoted(line[:end], of_facts)
-    yield from _unquoted(line[end:], of_facts=True)
+    yield from _pieces_beside_quotations(line[:end], of_facts)
+    yield from _pieces_beside_quotations(line[end:], of_facts=True)
 
 
-def _unquoted(text: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
+def _pieces_beside_quotations(text: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
     at = 0
     for quoted in _QUOTED.finditer(text):
-        yield from _of_text(text[at : quoted.start()], of_facts)
+        yield from _sentences_of(text[at : quoted.start()], of_facts)
         yield quoted.group(), None
         at = quoted.end()
-    yield from _of_text(text[at:], of_facts)
+    yield from _sentences_of(text[at:], of_facts)
 
 
-def _of_text(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
+def _sentences_of(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
     for sentence in _SENTENCE.split(text):
         if sentence:
             yield sentence, of_facts

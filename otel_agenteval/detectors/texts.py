@@ -82,14 +82,14 @@ class Places(Generic[T]):
                 yield thing
 
 
-class Taken:
+class DistinctRanges:
     """Ranges of a text that don't overlap."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
 
-    def take(self, start: int, end: int) -> bool:
+    def add(self, start: int, end: int) -> bool:
         """Add a range and return True, or return False if it overlaps an earlier one."""
         at = bisect_right(self._ends, start)
         if at < len(self._starts) and self._starts[at] < end:

@@ -46,7 +46,7 @@ class CaseMetrics:
         for case in cases:
             if (key := self._key(case)) not in self._known and len(faults.lines) < _MOST_FAULTS:
                 with faults:
-                    self._known[key] = self._of(case)
+                    self._known[key] = self._metrics_of(case)
         faults.check()
         if len(self._known) > 1:
             self._give_all_cases_the_same_gates()
@@ -98,7 +98,7 @@ class CaseMetrics:
             return ""
         return jsonio.dumps([case.metrics, value, [] if value is None else sorted(case.references), filled])
 
-    def _of(self, case: Case) -> list[BoundMetric]:
+    def _metrics_of(self, case: Case) -> list[BoundMetric]:
         value = expected_value(case.references)
         run = {bound.name: bound for bound in self._run}
         own: dict[str, dict[tuple[str, str], BoundMetric]] = {}
@@ -124,8 +124,11 @@ class CaseMetrics:
             raise ConfigError(f"{case.place}: {error}") from None
         told_apart([*(one for same in own.values() for one in same.values()), *found], log=False)
         found += [one for same in own.values() for one in same.values()]
-        found = [_filled(bound, case) for bound in found]
-        for place, bound in enumerate(found):  # policies over the run's selected metrics combine a case's metrics
+        return self._completed([_filled(bound, case) for bound in found])
+
+    def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
+        """Let policies over the run's selected metrics combine a case's metrics."""
+        for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
                 again.inner = ()
@@ -197,7 +200,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
     """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
-    entry = entry_from(_with_parameters(_named(given), system) if isinstance(given, Mapping) else given)
+    entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))
     if unusable := entry.options_given & {"when", "sample"}:
@@ -218,7 +221,7 @@ def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[st
     return given if first is None else {**given, names[0]: {first: inner}}
 
 
-def _named(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an entry with the metric's name as its key."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:

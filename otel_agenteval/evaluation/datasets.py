@@ -50,23 +50,33 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
-        asked = row.pop("input", None)
-        if asked is None and row.get("turns") is None and row.get("user") is None:
-            asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
+        asked = _input_of(row)
         inner, own, promptfoo, hpd = (row.pop(column, None) for column in ("references", "metrics", "assert", "evaluators"))
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
         columns = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
-        metrics = {column: entries for column, entries in columns.items() if entries is not None}
         rename(found)
         asked = filled_in(asked, found)
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        if len(metrics) > 1:
-            raise ConfigError(f"{where}: {place}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
-        yield Case(case, asked, found, next(iter(metrics.values()), None), f"{where}: {place}")
+        yield Case(case, asked, found, _only_one(columns, f"{where}: {place}"), f"{where}: {place}")
+
+
+def _input_of(row: dict[str, Any]) -> Any:
+    asked = row.pop("input", None)
+    if asked is None and row.get("turns") is None and row.get("user") is None:
+        asked = next((row.pop(column) for column in ASKED if row.get(column) is not None), None)
+    return asked
+
+
+def _only_one(columns: Mapping[str, Any], at: str) -> Any:
+    """Return the metrics of a case from the only column that has some. Raises ConfigError if several have."""
+    metrics = {column: entries for column, entries in columns.items() if entries is not None}
+    if len(metrics) > 1:
+        raise ConfigError(f"{at}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
+    return next(iter(metrics.values()), None)
 
 
 def rename(found: dict[str, Any]) -> None:
@@ -102,7 +112,7 @@ def metrics_in_value(columns: dict[str, Any]) -> Any:
     if not isinstance(value, Mapping) or "metrics" not in value:
         return None
     del columns["value"]
-    columns.update({key: item for key, item in _written(value).items() if key != "metrics" and item is not None})
+    columns.update({key: item for key, item in _plain_row(value).items() if key != "metrics" and item is not None})
     return value["metrics"]
 
 
@@ -119,23 +129,23 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place, for error messages, and content of each row of a file, list or DataFrame. Raises ConfigError."""
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
-            yield f"{source}:{line}", _written(row)
+            yield f"{source}:{line}", _plain_row(row)
         return
     rows = source.to_dict("records") if hasattr(source, "to_dict") else source
     for number, given in enumerate(rows, 1):
         row = dataclasses.asdict(given) if dataclasses.is_dataclass(given) and not isinstance(given, type) else given
         if not isinstance(row, Mapping):
             raise ConfigError(f"{where}: case {number}: must be a mapping, got {type(row).__name__}")
-        yield f"case {number}", _written(row)
+        yield f"case {number}", _plain_row(row)
 
 
-def _written(row: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row, and the references and turns in it, with values as people write them."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
-        found["references"] = _written(inner)
+        found["references"] = _plain_row(inner)
     if isinstance(turns := row.get("turns"), (list, tuple)):
-        found["turns"] = [_written(turn) if isinstance(turn, Mapping) else turn for turn in turns]
+        found["turns"] = [_plain_row(turn) if isinstance(turn, Mapping) else turn for turn in turns]
     return found
 
 
@@ -254,7 +264,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
     return row
 
 
-def written_value(raw: Any) -> Any:
+def parsed_value(raw: Any) -> Any:
     """Return the value of an attribute or baggage entry. Lists and objects are parsed from JSON text."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:

@@ -194,11 +194,11 @@ def begin(
             if not metric.asks:
                 score_once(metric)
 
-    def rest() -> list[Score]:
+    def finish() -> list[Score]:
         with sharing():
             return [score_once(metric) for metric in wanted]
 
-    return rest
+    return finish
 
 
 class Once:

@@ -91,7 +91,7 @@ def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = (
         *_of_injections(failed),
         *_of_answer(turn, failed),
     ]
-    first = min(found, key=lambda fault: order.of(fault.path), default=None)
+    first = min(found, key=lambda fault: order.key(fault.path), default=None)
     if first is None:
         return None
     step, error = (bounded_name(name) for name in names_at(turn, first.path))
@@ -119,7 +119,7 @@ class StepOrder:
                 before = self._starts.get(f"{name}[{at - 1}]", 0.0)
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
-    def of(self, path: str) -> tuple[int, float, int]:
+    def key(self, path: str) -> tuple[int, float, int]:
         """Return the sort key of a step: the answer last, and retrievals with unknown times before tools."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0

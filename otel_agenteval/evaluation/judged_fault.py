@@ -48,7 +48,7 @@ def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Co
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn
     steps = dict(_steps_of(shown))
     order = StepOrder(shown)
-    lines = [f"{path}: {steps[path]}" for path in sorted(steps, key=order.of)]
+    lines = [f"{path}: {steps[path]}" for path in sorted(steps, key=order.key)]
     failed = [score for score in scores if score.verdict is False]
     reply = judge.ask(
         "first_fault",

@@ -103,7 +103,7 @@ class Redactor:
         reworded = score.reworded(self.text, self._facts)
         for word, left in ((score.label, reworded.label), (score.error_type, reworded.error_type)):
             if word == left:
-                self._note_clean(word, word)
+                self._remember_clean(word, word)
         findings = findings_in(score._detail) if turn is not None else []
         if turn is not None and findings:
             kept = findings_in(reworded.detail)
@@ -130,7 +130,7 @@ class Redactor:
                     return False
         return not (others and one_tells)
 
-    def _note_clean(self, word: str | None, found: object) -> None:
+    def _remember_clean(self, word: str | None, found: object) -> None:
         if word is not None and len(word) <= _SHORT:
             if len(self._clean) >= _MOST_CLEAN:
                 self._clean.clear()
@@ -162,7 +162,7 @@ class Redactor:
             if not (item is None or isinstance(item, (bool, float)) or is_id(name, item)):
                 kept = self._field(name, item, 1)
                 if item.__class__ is str and kept == item:
-                    self._note_clean(item, (name, item))
+                    self._remember_clean(item, (name, item))
             left[self._key(name)] = kept
         return left
 
@@ -240,7 +240,7 @@ def redacted_turn(turn: Turn, kinds: Collection[str], redactor: Redactor | None 
     return Turn.from_dict((redactor or Redactor(kinds)).turn(turn.to_dict())) if kinds else turn
 
 
-def leaving(turn: Turn, redactor: Redactor) -> Turn:
+def redacted_or_empty(turn: Turn, redactor: Redactor) -> Turn:
     """Return the redacted turn, or the turn without content if redaction fails."""
     try:
         return Turn.from_dict(redactor.turn(turn.to_dict()))

@@ -31,7 +31,7 @@ from ..core.wellformed import written
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
 from ..metrics.registry import catalog
-from .datasets import Case, cases_in, written_value
+from .datasets import Case, cases_in, parsed_value
 from .tool_documents import documents_in, entries_in, ids_in
 
 _log = logging.getLogger("otel_agenteval")
@@ -132,11 +132,15 @@ class ReferenceSources:
             sources["context"] = "prompt"
         if turn.relevant_ids and turn.retrieved_ids is None:
             self._add_retrieved_ids(turn, sources)
+        self._unify(turn)
+        return sources
+
+    def _unify(self, turn: Turn) -> None:
+        """Map the ids of retrieved documents to those of references, and remove trailing white space, if configured."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
-        return sources
 
     def log_absent(self) -> None:
         """Log once which parts JSON answers lacked. Not called on the agent's thread."""
@@ -151,9 +155,9 @@ class ReferenceSources:
         """Yield each source after ``expect()`` with its references. A case id can be among those ``found`` before."""
         for attribute, name in self._accepted:
             if attribute in attributes:
-                yield f"span attribute {attribute}", {name: written_value(attributes[attribute])}
+                yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
         for key, value in baggage.items():
-            yield f"baggage {key}", {self.baggage[key]: written_value(value)}
+            yield f"baggage {key}", {self.baggage[key]: parsed_value(value)}
         for when, given in self._given:
             if applies(when, turn):
                 yield "config", given
@@ -206,13 +210,19 @@ def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) ->
             fact = None
         if fact not in (None, "", [], {}) or known == value:
             setattr(turn, name, fact)
-            if name == "metadata" and any(key.endswith("_path") for key in fact or ()):
-                from ..metrics.lib.media import attachments_at  # imports the media package
+            if name == "metadata" and _attach_media(turn, fact or {}):
+                sources["attachments"] = sources[dotted]
 
-                media = list(attachments_at(fact))
-                turn.attachments = [*turn.attachments, *(one for one in media if one not in turn.attachments)]
-                if media:
-                    sources["attachments"] = sources[dotted]
+
+def _attach_media(turn: Turn, metadata: Mapping[str, Any]) -> bool:
+    """Attach the media at paths in a case's metadata, and return True if there are any."""
+    if not any(key.endswith("_path") for key in metadata):
+        return False
+    from ..metrics.lib.media import attachments_at  # imports the media package
+
+    found = list(attachments_at(metadata))
+    turn.attachments = [*turn.attachments, *(one for one in found if one not in turn.attachments)]
+    return bool(found)
 
 
 def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
@@ -247,6 +257,10 @@ def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]
             turn.tool_calls = [_call(entry) for entry in expected_entries(turn, found["tool_calls"], "tool_calls") or ()]
         except MetricError as error:
             sources["tool_calls"] = f"{INVALID}the answer's {error}"
+    return _absent_parts(turn, paths, found)
+
+
+def _absent_parts(turn: Turn, paths: ResponseOptions, found: Mapping[str, Any]) -> list[str]:
     if all(value is None for value in found.values()):
         return []
     known = {"context": turn.context, "query": turn.input, "tool_calls": None if turn.tool_calls is None else True}

@@ -9,7 +9,7 @@ from typing import Any
 from ..core import jsonio
 from ..core.fact_forms import IDS, TEXTS
 from ..core.turn import ToolCall
-from .datasets import written_value
+from .datasets import parsed_value
 
 _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 _MOST_TEXT, _MOST_IDS = 1_000_000, 200
@@ -34,7 +34,7 @@ def documents_in(result: Any) -> Iterator[dict[str, Any]]:
 
 
 def entries_in(result: Any) -> Sequence[Any]:
-    value = written_value(result)
+    value = parsed_value(result)
     if isinstance(value, Mapping):
         value = next((value[key] for key in _LISTS if isinstance(value.get(key), (list, tuple))), [value])
     return value if isinstance(value, (list, tuple)) else [value]

@@ -76,22 +76,26 @@ def facts_of(turn: Turn) -> dict[str, FactValue]:
             (one.score for found in turn.retrievals for one in found.documents if one.score is not None), default=None
         ),
     }
-    known = names | numbers
-    if turn.tool_calls is not None:
-        tools = [bounded_name(call.name) for call in turn.tool_calls]
-        failed = [(name, call.error.type) for name, call in zip(tools, turn.tool_calls, strict=True) if call.error is not None]
-        known |= {
-            "tool": _first_names(tools),
-            "tool failed": _first_names(name for name, _ in failed),
-            "tool error": _first_names(error for _, error in failed if error),
-            "tool after tool": _first_names(f"{one} → {other}" for one, other in itertools.pairwise(tools)),
-            "tool_calls": len(tools),
-            "tool_errors": len(failed),
-        }
+    known = names | numbers | _facts_of_tools(turn)
     return {
         name: bounded_name(value) if isinstance(value, str) else value
         for name, value in known.items()
         if value is not None and value != []
+    }
+
+
+def _facts_of_tools(turn: Turn) -> dict[str, Any]:
+    if turn.tool_calls is None:
+        return {}
+    tools = [bounded_name(call.name) for call in turn.tool_calls]
+    failed = [(name, call.error.type) for name, call in zip(tools, turn.tool_calls, strict=True) if call.error is not None]
+    return {
+        "tool": _first_names(tools),
+        "tool failed": _first_names(name for name, _ in failed),
+        "tool error": _first_names(error for _, error in failed if error),
+        "tool after tool": _first_names(f"{one} → {other}" for one, other in itertools.pairwise(tools)),
+        "tool_calls": len(tools),
+        "tool_errors": len(failed),
     }
 
 

@@ -21,7 +21,7 @@ from ..statistics.weighted import Estimate
 from ..turns.reading.app_events import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
 from .formatting import number, percent
-from .render import Document, Table
+from .render import Table, TabularReport
 from .run import MetricSeries, Run, ScoreRow
 
 _GOOD = frozenset(("pass", "passed", "good", "true", "yes", "1", "1.0", "up", "+", "ok", "correct", "thumbs_up", "👍"))
@@ -149,17 +149,21 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labeled: list[tuple[Label, ScoreRow]] = []
-        for row in series.verdicts:
-            for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
-                of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-                labeled += [(label, row) for label in of_metric[-1:]]  # the last one of a turn counts
+        labeled = list(_labeled(series, by_turn))
         if labeled:
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
     return found
+
+
+def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[Label, ScoreRow]]:
+    for row in series.verdicts:
+        for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
+            of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+            for label in of_metric[-1:]:  # the last one of a turn counts
+                yield label, row
 
 
 def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
@@ -286,9 +290,9 @@ def warnings_of(trust: Trust) -> list[str]:
     return found
 
 
-def as_document(found: Sequence[Trust]) -> Document:
+def as_report(found: Sequence[Trust]) -> TabularReport:
     tables = [Table(trust.metric, ("", "with 95 % interval"), [*_rows(trust)]) for trust in found]
-    return Document("Judge calibration", tables, as_data(found), [text for trust in found for text in warnings_of(trust)])
+    return TabularReport("Judge calibration", tables, as_data(found), [text for trust in found for text in warnings_of(trust)])
 
 
 def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ..statistics.differences import ERROR, FEW, Contrast, Differences, find_dif
 from ..statistics.tests import fisher, holm
 from .compare import ALPHA, Comparison
 from .formatting import p_value, percent, points
-from .render import Document, Table
+from .render import Table, TabularReport
 from .run import Run
 
 
@@ -120,7 +120,7 @@ def _cells(one: Contrast) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def as_document(found: Sequence[ShownDifferences]) -> Document:
+def as_report(found: Sequence[ShownDifferences]) -> TabularReport:
     tables = []
     for one in found:
         tested = one.found.tested
@@ -134,7 +134,7 @@ def as_document(found: Sequence[ShownDifferences]) -> Document:
         if one.found.same:
             title += f" (same turns: {', '.join(map(str, one.found.same))})"
         tables.append(Table(title, heads, [*map(_cells, one.found.findings)], empty))
-    return Document("Differences", tables, as_data(found))
+    return TabularReport("Differences", tables, as_data(found))
 
 
 def _keyed(one: ShownDifferences, *values: float) -> dict[str, float]:

@@ -11,7 +11,7 @@ from ..outlets.store.reader import StoreReader, Wanted
 from ..statistics.groups import Group, is_amount
 from ..statistics.weighted import Estimate
 from .formatting import number, percent
-from .render import Document, Table
+from .render import Table, TabularReport
 
 _FEW = 30.0
 """Effective number of turns below which an interval is wide."""
@@ -64,7 +64,7 @@ def _cells(row: GroupMean) -> tuple[str, ...]:
     return row.group, row.metric, number(of.mean, row.unit), f"{low} … {high}", percent(row.pass_rate), scored, turns, n_eff, few
 
 
-def as_document(rows: Sequence[GroupMean]) -> Document:
+def as_report(rows: Sequence[GroupMean]) -> TabularReport:
     names = ("group", "metric", "unit", "scored", "turns", "pass_rate")
     data = [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
-    return Document("Estimates for all turns", [Table("", _HEADS, [*map(_cells, rows)])], data)
+    return TabularReport("Estimates for all turns", [Table("", _HEADS, [*map(_cells, rows)])], data)

@@ -11,7 +11,7 @@ from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredMode
 from ..outlets.turn_text import number_of
 from ..statistics.intervals import Interval, newcombe, wilson
 from .formatting import percent, points
-from .render import Document, Table
+from .render import Table, TabularReport
 from .topics import Topic
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
@@ -131,7 +131,7 @@ def _rate(rate: float | None, interval: Interval) -> str:
     return f"{percent(rate)} ({percent(low)} … {percent(high)})"
 
 
-def as_document(modes: Sequence[FailureMode]) -> Document:
+def as_report(modes: Sequence[FailureMode]) -> TabularReport:
     title = f"{number_of(sum(mode.turns for mode in modes), 'turn')} failed, in {number_of(len(modes), 'failure mode')}"
     groups = [part.group for part in modes[0].parts if part.group is not None][-_MOST_GROUPS:] if modes else []
     heads = (
@@ -150,7 +150,7 @@ def as_document(modes: Sequence[FailureMode]) -> Document:
         for topic in mode.topics:
             first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
             rows.append((*first, *[""] * (len(cells) - len(first) - 1), " ".join(one.turn_id for one in topic.nearest)))
-    return Document("Failure modes", [Table(title, heads, rows)], as_data(modes))
+    return TabularReport("Failure modes", [Table(title, heads, rows)], as_data(modes))
 
 
 def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:

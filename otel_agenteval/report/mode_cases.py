@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.score import Score
-from ..evaluation.datasets import rows_in, written_value
+from ..evaluation.datasets import parsed_value, rows_in
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.registry import resolve
 from ..outlets.store.reader import MOST_VERDICTS, StoreReader, Wanted, score_of_row
@@ -45,7 +45,7 @@ class ModeCase(NamedTuple):
     asked: Sequence[str]
     """Earlier messages of the user that the agent received with this turn."""
 
-    def written(self, earlier: Sequence[str]) -> dict[str, Any]:
+    def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
         """Return the row of the dataset. ``earlier`` are the inputs of the conversation's earlier turns."""
         inputs = earlier or self.asked
         if not inputs:
@@ -132,7 +132,7 @@ def stored_cases(
                 scores = map(score_of_row, reader.scores(turn["turn_id"]))
                 case = case_of({**turn["content"], "turn_id": turn["turn_id"]}, scores, turn["fault"]["kind"], parameters, labels)
                 if case is not None:
-                    yield case.written(_earlier(reader, turn))
+                    yield case.as_row(_earlier(reader, turn))
 
     return list(distinct(cases(), most))
 
@@ -165,7 +165,7 @@ def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, An
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
         if not isinstance(given.get("value", ""), str):
             del given["value"]  # the correct score
-        comment = written_value(row.get("comment"))
+        comment = parsed_value(row.get("comment"))
         given |= comment if isinstance(comment, dict) else {}
         turn = row.get("turn_id") or row.get("case_id") or row.get("id")
         if turn and given:

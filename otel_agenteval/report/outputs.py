@@ -18,7 +18,7 @@ from ..core.files import private
 from ..core.score import Score
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
-from ..evaluation.redaction import Redactor, leaving
+from ..evaluation.redaction import Redactor, redacted_or_empty
 from ..outlets.turn_text import colors_wanted, columns, render_turn
 from .formatting import Report
 from .html import render_html
@@ -107,7 +107,7 @@ class _Tabulated:
     def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
         scores = [on_scale(score, self.scale) for score, _ in scored]
         clean = str if self.content else lambda _: "(left out)"
-        return f"{render_turn(leaving(turn, redactor), scores, self.width, color=self.colour, clean=clean)}\n"
+        return f"{render_turn(redacted_or_empty(turn, redactor), scores, self.width, color=self.colour, clean=clean)}\n"
 
 
 class _JsonLines:

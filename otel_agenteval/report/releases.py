@@ -15,7 +15,7 @@ from ..outlets.store.reader import StoreReader, Wanted
 from ..outlets.turn_text import number_of
 from ..statistics.groups import Difference, GroupValue, Measure, compare_values
 from .formatting import number, p_value
-from .render import Document, Table
+from .render import Table, TabularReport
 
 ALPHA = 0.05
 _FEW = 30
@@ -132,9 +132,9 @@ def warnings_of(found: Releases) -> list[str]:
     return warnings
 
 
-def as_document(found: Releases) -> Document:
+def as_report(found: Releases) -> TabularReport:
     title = f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
-    return Document(
+    return TabularReport(
         f"{found.before} and {found.after}",
         [Table(title, _HEADS, [*map(_cells, found.lines)])],
         as_data(found),

@@ -48,7 +48,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TabularReport:
     title: str
     """Title of the page. Texts have only the titles of the tables."""
     tables: Sequence[Table]
@@ -59,14 +59,14 @@ class Document:
     """Explanation of the tables for the page."""
 
 
-def render(document: Document, form: str) -> str:
+def render(report: TabularReport, form: str) -> str:
     """Return a report in the form ``table``, ``markdown``, ``json`` or ``html``."""
     if form == "json":
-        return json.dumps(document.data, indent=2)
+        return json.dumps(report.data, indent=2)
     if form == "html":
-        return _as_page(document)
+        return _as_page(report)
     parts = []
-    for table in document.tables:
+    for table in report.tables:
         rows = [table.heads, *table.rows]
         if form == "markdown":
             title = f"**{table.title}**\n\n" if table.title else ""
@@ -75,22 +75,20 @@ def render(document: Document, form: str) -> str:
             title = f"{table.title}\n" if table.title else ""
             text = aligned(rows)
         parts.append(title + (table.empty if table.empty and not table.rows else text))
-    return "\n\n".join([*parts, *(["\n".join(document.warnings)] if document.warnings else [])])
+    return "\n\n".join([*parts, *(["\n".join(report.warnings)] if report.warnings else [])])
 
 
-def _as_page(document: Document) -> str:
-    parts = [f"<h1>{escape(document.title)}</h1>"]
-    if document.about:
-        parts.append(f"<p>{escape(document.about)}</p>")
-    tables = [
-        Table(table.title, ("",), [[table.empty]]) if table.empty and not table.rows else table for table in document.tables
-    ]
-    if document.warnings:
-        tables.append(Table("Warnings", ("",), [[warning] for warning in document.warnings]))
+def _as_page(report: TabularReport) -> str:
+    parts = [f"<h1>{escape(report.title)}</h1>"]
+    if report.about:
+        parts.append(f"<p>{escape(report.about)}</p>")
+    tables = [Table(table.title, ("",), [[table.empty]]) if table.empty and not table.rows else table for table in report.tables]
+    if report.warnings:
+        tables.append(Table("Warnings", ("",), [[warning] for warning in report.warnings]))
     for table in tables:
         rows = [[f"<td>{escape(cell)}</td>" for cell in row] for row in table.rows]
-        parts.append(html_table(table.title or document.title, table.heads, rows))
-    return page(document.title, parts)
+        parts.append(html_table(table.title or report.title, table.heads, rows))
+    return page(report.title, parts)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -171,7 +171,7 @@ class Run:
         reason = why(score, facts=score.verdict is False and about.answered is not None)
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
-    def note_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
+    def add_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
         """Keep the facts of a turn. If there are too many, a random half is kept."""
         if zlib.crc32(turn_id.encode()) < self._facts_below:
             self.facts[turn_id] = facts

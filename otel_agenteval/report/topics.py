@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.finding import value_at
 from ..core.turn import Turn
 from ..evaluation.first_fault import Fault
@@ -70,16 +72,7 @@ class TopicFinder:
         vectors = directions(self._embed(plain), self._general)
         topics = [topic for topic in self._known if topic.mode == mode]
         found = new_topics(vectors, [topic.center for topic in topics])
-        centers = [*(topic.center for topic in topics), *(new.center for new in found)]
-        members: list[list[int]] = [[] for _ in centers]
-        """Indexes of each topic's texts, those nearest to its center first."""
-        nearest = [
-            (position.topic, -position.cosine, at)
-            for at, position in enumerate(positions(vectors, centers))
-            if position is not None
-        ]
-        for number, _, at in sorted(nearest):
-            members[number].append(at)
+        members = _members(vectors, [*(topic.center for topic in topics), *(new.center for new in found)])
         for new, of_topic in zip(found, members[len(topics) :], strict=True):
             inside = {*of_topic}
             outside = [text for at, text in enumerate(plain) if at not in inside]
@@ -95,6 +88,17 @@ class TopicFinder:
         if len(shown) == 1 and shown[0].turns > _WHOLE * len(texts):
             return []
         return sorted(shown, key=lambda topic: (-topic.turns, topic.about.id))
+
+
+def _members(vectors: np.ndarray, centers: Sequence[Sequence[float]]) -> list[list[int]]:
+    """Return the indexes of each topic's texts, those nearest to its center first."""
+    nearest = [
+        (position.topic, -position.cosine, at) for at, position in enumerate(positions(vectors, centers)) if position is not None
+    ]
+    found: list[list[int]] = [[] for _ in centers]
+    for topic, _, at in sorted(nearest):
+        found[topic].append(at)
+    return found
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:

@@ -56,7 +56,7 @@ def test_only_regressions_have_causes() -> None:
     before = run_of({"code_a": [True] * 60, "code_b": [False] * 60})
     after = run_of({"code_a": [n % 2 > 0 for n in range(60)], "code_b": [n % 2 > 0 for n in range(60)]})
     for n in range(60):
-        after.note_facts(f"turn-{n}", {"tool": ["pay", "<b>"] if n % 2 == 0 else ["search"]})
+        after.add_facts(f"turn-{n}", {"tool": ["pay", "<b>"] if n % 2 == 0 else ["search"]})
     comparison = compare(before, after, "before")
     (cause,) = causes_of(comparison, after)
     assert cause.startswith("More frequent in failed turns of code_a: tool = pay (100 % of failed")
@@ -66,7 +66,7 @@ def test_only_regressions_have_causes() -> None:
 def test_run_keeps_a_limited_number_of_facts() -> None:
     run = Run()
     for n in range(5 * MOST_WITH_FACTS):
-        run.note_facts(f"turn-{n}", {"agent": "travel"})
+        run.add_facts(f"turn-{n}", {"agent": "travel"})
     assert MOST_WITH_FACTS / 3 < len(run.facts) <= MOST_WITH_FACTS
 
 

@@ -180,7 +180,7 @@ def content(**more: Any) -> dict[str, Any]:
 def written(given: Mapping[str, Any], earlier: list[str] | None = None, labels: Any = None) -> dict[str, Any]:
     case = case_of(given, [failed("code_turn_error")], "refusal", lambda _: {}, labels or {})
     assert case is not None
-    return case.written(earlier or [])
+    return case.as_row(earlier or [])
 
 
 def test_case_has_references_of_the_turn_and_of_labels(tmp_path: Path) -> None:

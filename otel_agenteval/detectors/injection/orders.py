@@ -414,13 +414,18 @@ def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
         for item in value:
             _walk(item, leaves, depth + 1, may_report)
     elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
-        short = [item for item in (*value, *value.values()) if isinstance(item, str) and len(item) < _SHORT] if may_report else []
-        reports = has_any("\n".join(short).lower(), ATTACKS) and ATTACK.search("\n".join(short)) is not None
+        reports = may_report and _is_about_attacks([*value, *value.values()])
         for key, item in value.items():
             if isinstance(item, (dict, list)):
                 _walk(item, leaves, depth + 1, may_report)
             elif isinstance(item, str) and (not reports or len(item) > _SHORT):
                 _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
+
+
+def _is_about_attacks(items: list[Any]) -> bool:
+    """Return True if one of the short texts is about attacks."""
+    short = "\n".join([item for item in items if isinstance(item, str) and len(item) < _SHORT])
+    return has_any(short.lower(), ATTACKS) and ATTACK.search(short) is not None
 
 
 # --- hidden text ---------------------------------------------------------------------------------------------------

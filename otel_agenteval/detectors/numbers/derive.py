@@ -54,10 +54,7 @@ class Facts:
             value = stack.pop()
             seen += 1
             if isinstance(value, str):
-                is_short = len(value) <= _PROSE and " " in value
-                if len(self.pools) < _POOLS and is_short and _DIGIT.search(value) is not None:
-                    numbers = [number for line in value.splitlines() for number in numbers_of(line)]
-                    self._add_pool(numbers if len(numbers) <= POOL else ())
+                self._add_prose(value)
                 value = parsed(value) if "\n" in value or value[:1] in ("{", "[", " ") else None
             rows = list(value.values()) if isinstance(value, dict) else value
             if isinstance(rows, list) and rows:
@@ -65,6 +62,11 @@ class Facts:
                 if rows is value or isinstance(rows[0], dict):
                     self.counts.add(float(len(rows)))
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
+
+    def _add_prose(self, text: str) -> None:
+        if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
+            numbers = [number for line in text.splitlines() for number in numbers_of(line)]
+            self._add_pool(numbers if len(numbers) <= POOL else ())
 
     def _add_pool(self, numbers: Iterable[float]) -> None:
         if len(self.pools) < _POOLS:

@@ -187,7 +187,7 @@ class Arithmetic:
         """Return True if a number follows from numbers of the answer or from given ones."""
         answer = self._answer
         duration = answer.timeline.duration_at(claim.at)
-        if duration is not None and self._of_answer.support(((duration[0] / 60, 0.5),)):
+        if duration is not None and self._answer_results.support(((duration[0] / 60, 0.5),)):
             return True
         if not claim.readings or claim.is_small:
             return False
@@ -196,7 +196,7 @@ class Arithmetic:
             return True
         if any(abs(each - value) <= half + value * 1e-9 for value, half in claim.scaled for each in answer.shown_results):
             return True
-        return self._follows(claim, self._of_answer) or self._follows(claim, self._of_facts) or self._is_multiple(claim)
+        return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results) or self._is_multiple(claim)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
         """Return True if one of the candidates is the number. Percentages also match as ratios."""
@@ -206,7 +206,7 @@ class Arithmetic:
         return candidates.support(((value / 100, half / 100),), 0.01) or candidates.support(((value, half),), 1.0)
 
     @cached_property
-    def _of_answer(self) -> derive.Candidates:
+    def _answer_results(self) -> derive.Candidates:
         """Return sums of numbers in a line or column, and results of numbers in the same line."""
         pools = [list(dict.fromkeys((*map(abs, row), *worded)))[:_LONGEST_LINE] for row, worded in self._rows]
         products = [sum(a * b for a, b in zip(row[::2], row[1::2], strict=False)) for row, _ in self._rows if len(row) > 3]
@@ -230,7 +230,7 @@ class Arithmetic:
         return [group for group in (*rows, *columns) if len(group) > 1]
 
     @cached_property
-    def _of_facts(self) -> derive.Candidates:
+    def _given_results(self) -> derive.Candidates:
         """Return totals of given numbers, and results of two numbers of the answer or of the same record or text."""
         extra = self._operands if len(self._operands) <= _FEW else []
         pools = self._given.facts.pools

@@ -151,7 +151,7 @@ def in_commands(text: str, lowered: str) -> Iterator[Span]:
         while (name := _NAME.search(lowered, at)) is not None:
             words = _words(text, name.end())
             for program in _ROWS[name.group()]:
-                yield from _of_program(program, words)
+                yield from _secrets_of(program, words)
             at = max(name.end(), words[-1].start) if words else name.end()
     for stem, pattern, sure in _STATEMENTS:
         if stem in lowered:
@@ -173,7 +173,7 @@ def _words(text: str, at: int) -> list[_Word]:
     return words
 
 
-def _of_program(program: Program, words: list[_Word]) -> Iterator[Span]:
+def _secrets_of(program: Program, words: list[_Word]) -> Iterator[Span]:
     needs = lazy(program.needs)
     if program.needs and not any(needs.fullmatch(word.text) is not None for word in words):
         return

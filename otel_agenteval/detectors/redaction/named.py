@@ -28,7 +28,7 @@ class NamedValue(NamedTuple):
     """True if only a value can be in this position, so that even an everyday word counts."""
 
 
-def named(text: str, lowered: str) -> Iterator[Span]:
+def named_secrets(text: str, lowered: str) -> Iterator[Span]:
     names = list(names_in(text, lowered))
     done = 0
     for name in names:

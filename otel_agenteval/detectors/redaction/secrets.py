@@ -17,7 +17,7 @@ from functools import cache
 from ..texts import has_any, in_small_letters, lazy
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
-from .named import named
+from .named import named_secrets
 from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
 
 Span = tuple[int, int]
@@ -46,7 +46,7 @@ def secrets(text: str) -> Iterator[Span]:
     lowered = in_small_letters(text)
     yield from _headers(text, lowered)
     yield from _in_urls(text, lowered)
-    yield from named(text, lowered)
+    yield from named_secrets(text, lowered)
     yield from in_commands(text, lowered)
 
 

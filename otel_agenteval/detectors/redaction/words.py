@@ -114,12 +114,12 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
         start, floor = stem.start(), max(0, stem.start() - _LONGEST)
         while start > floor and (text[start - 1] in "_$.-" or (text[start - 1].isalnum() and text[start - 1] < "\u0530")):
             start -= 1
-        name = _named(text, start, done) if _MARKER.match(text, max(0, start - 1)) is None else None
+        name = _strongest_name(text, start, done) if _MARKER.match(text, max(0, start - 1)) is None else None
         if name is not None:
             yield name
 
 
-def _named(text: str, start: int, end: int) -> Name | None:
+def _strongest_name(text: str, start: int, end: int) -> Name | None:
     """Return the strongest name that ends here: the word, with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))

@@ -66,8 +66,8 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     question = plain(asked[:400])
     if _speaks_for_others(bare, question):
         return None
-    numbers = _of_answer(found)
-    numbers |= _of_question(question, table, numbers)
+    numbers = _answer_evidence(found)
+    numbers |= _request_evidence(question, table, numbers)
     size = sum(map(length, sentences))
     end = head.rstrip()
     numbers["len"] = math.log1p(size) / 5
@@ -84,7 +84,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers["quotes"] = float(bare.count("…") > head.count("…"))
     short = len(sentences) > 1 and len(sentences[0]) <= _ACKNOWLEDGED and not found[0] & _SIGNS
     numbers["acknowledged"] = float(short and not sentences[0].endswith(_QUESTION))
-    numbers |= _of_both(numbers)
+    numbers |= _combined_evidence(numbers)
     numbers["items"] = min(3, len(_ITEM.findall(output[:_READ]))) / 3
     told = [sentence for sentence, bits in zip(sentences, found, strict=True) if not bits & _DECLINING & ~BITS["scope"]]
     return Read(table.name, numbers, " ".join(told))
@@ -118,7 +118,7 @@ def _says_nothing(text: str, table: LexiconTable) -> bool:
     return not has_class(text, table, _SIGNS | BITS["failed"])
 
 
-def _of_answer(found: list[int]) -> dict[str, float]:
+def _answer_evidence(found: list[int]) -> dict[str, float]:
     numbers = {}
     count = len(found)
     for name in CLASSES:
@@ -146,7 +146,7 @@ def _of_answer(found: list[int]) -> dict[str, float]:
     return numbers
 
 
-def _of_question(question: str, table: LexiconTable, answer: dict[str, float]) -> dict[str, float]:
+def _request_evidence(question: str, table: LexiconTable, answer: dict[str, float]) -> dict[str, float]:
     everything = classes(question, table, table.pieces)
     beginning = classes(" ".join(words_of(question)[:2]), table, ()) if table.common else everything
     first = words_of(question[:40])[:1]
@@ -180,7 +180,7 @@ _CROSSED = {
 """Evidence of the request that is multiplied with evidence of the answer."""
 
 
-def _of_both(numbers: dict[str, float]) -> dict[str, float]:
+def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
     """Return evidence combined with an order as request, and with an answer that reports, lacks and asks nothing."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
