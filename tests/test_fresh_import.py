@@ -64,6 +64,20 @@ def test_instrumenting_imports_only_what_the_configured_metrics_need() -> None:
     assert not {name for name in warm if name.startswith(("otel_agenteval.metrics.llm", "otel_agenteval.metrics.embed"))}
 
 
+def test_instrumenting_with_a_judge_imports_no_http_client() -> None:
+    config = {"metrics": ["llm_relevance"], "judge": {"base_url": "http://127.0.0.1:9/v1", "model": "none"}}
+    program = f"""
+import sys
+from opentelemetry.sdk.trace import TracerProvider
+import otel_agenteval as oa
+oa.instrument(tracer_provider=TracerProvider(), config={config!r})
+print(*sys.modules)
+"""
+    modules = output_of(program).split()
+    assert "otel_agenteval.judging.models" in modules
+    assert not packages(modules) & {"httpx", "httpcore", "grpc", "asyncio"}
+
+
 def test_default_configuration_and_help_of_the_sidecar_import_no_server() -> None:
     program = (
         "import sys, otel_agenteval as oa; assert oa.load_config().exit_timeout == 5; from otel_agenteval.cli.main import main\n"

@@ -7,8 +7,6 @@ from __future__ import annotations
 import functools
 import ssl
 import threading
-import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +18,7 @@ import httpx
 from .clock import SYSTEM_CLOCK
 from .deadlines import Deadline, addresses_of
 from .extras import installed
+from .proxies import proxy_for
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("otel_agenteval_deadline", default=None)
 _WRITTEN_AT_ONCE = 16_384
@@ -205,13 +204,3 @@ def _seconds_left(timeout: float | None, late: type[httpcore.TimeoutException]) 
         return deadline.left()
     except TimeoutError:
         raise late from None
-
-
-def proxy_for(url: str) -> str | None:
-    """Return the proxy for a URL by ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
-    parts = urllib.parse.urlsplit(url)
-    proxies = urllib.request.getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"  # as curl does

@@ -137,9 +137,10 @@ class DeferredTurns:
 
     def drop(self, reason: str) -> None:
         """Count the turns as dropped, unless they were evaluated or dropped before."""
-        if self._closed is not None and not self._is_dropped:
+        closed = self._closed
+        if closed is not None and not self._is_dropped:
             self._is_dropped = True
-            self._services.lose(self._closed, reason)
+            self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
         """Evaluate the turns, unless another thread did or is stuck. After an interruption, the next call does the rest."""
@@ -148,10 +149,11 @@ class DeferredTurns:
             return
         services = self._services
         try:
-            if self._closed is None:  # done by the thread that held the lock
+            if self._is_done:  # by the thread that held the lock
                 return
             self._evaluating_in = threading.get_ident()
             if self._groups is None:
+                assert self._closed is not None
                 self._groups = deque(services.composer.compose(self._closed))
             while self._groups:
                 group = self._groups[0]
@@ -174,9 +176,10 @@ class DeferredTurns:
             self._lock.release()
 
     def _end(self) -> None:
+        self._closed = None  # from now on, the worker can't count the turns as dropped
         if self._is_dropped:
             self._scored = []
         events = getattr(self._span, "_events", None)
-        self._is_done, self._closed, self._span = True, None, None
+        self._is_done, self._span = True, None
         if self._promised is not None and isinstance(events, DeferredEvents):
             events.promise(self._promised)  # so that the span doesn't keep this object until its export

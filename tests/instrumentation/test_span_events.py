@@ -6,6 +6,8 @@ import copy
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from opentelemetry.sdk import trace as sdk_trace
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import otel_agenteval as oa
 from otel_agenteval import AgentEvalSpanProcessor
 from otel_agenteval.core.semconv import EVENT
+from otel_agenteval.engine.ending_root import DeferredTurns
 from tests.support.rig import Rig, events_of
 
 ROOT = "invoke_agent bot"
@@ -266,3 +269,27 @@ def test_a_metric_that_breaks_the_evaluation_leaves_the_exporter_alone(monkeypat
         rig.run()
         assert [event.name for event in rig.exported(ROOT).events] == []
         assert rig.engine.outlets.errors == {("span_events", "ZeroDivisionError"): 1}
+
+
+def test_turns_that_were_just_evaluated_are_not_counted_as_stuck_too() -> None:
+    lost: list[str] = []
+    group = SimpleNamespace(root=SimpleNamespace(span_id=1, end_ns=0))
+
+    class Span:
+        context = SimpleNamespace(span_id=2)
+
+        @property
+        def _events(self) -> None:
+            """Read at the end of the evaluation. Just then, the worker has waited long enough for the other thread."""
+            deferred.drop("stuck")
+
+    services: Any = SimpleNamespace(
+        composer=SimpleNamespace(compose=lambda closed: [group]),
+        scorer=SimpleNamespace(evaluate=lambda group: SimpleNamespace(on_span=None)),
+        span_events=SimpleNamespace(root_already_ended=lambda scored: None),
+        lose=lambda closed, reason: lost.append(reason),
+    )
+    closed: Any = SimpleNamespace(size=1, trace_id=1)
+    deferred = DeferredTurns(services, closed, Span())
+    deferred.evaluate()
+    assert (len(deferred.release(lambda scored: [scored])), lost) == (1, [])

@@ -124,7 +124,8 @@ def _modules() -> Iterator[str]:
 def _place(frame: FrameType | None) -> str | None:
     """The function of the package that asked for a pattern, and how; None where it is another package's."""
     by = ""
-    while frame is not None and Path(frame.f_code.co_filename).name in ("__init__.py", "re.py", "functools.py", "patterns.py"):
+    makers = ("__init__.py", "re.py", "functools.py", "patterns.py", "texts.py")  # texts.py compiles a pattern on its first use
+    while frame is not None and Path(frame.f_code.co_filename).name in makers:
         by = frame.f_code.co_name
         frame = frame.f_back
     if frame is None or not frame.f_code.co_filename.startswith(str(PACKAGE)):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.deadlines import Deadline
-from ...core.outbound import proxy_for
+from ...core.proxies import proxy_for
 
 _IDLE_SECONDS = 30.0
 _INFLATED_AT_ONCE = 65_536

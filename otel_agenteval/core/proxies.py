@@ -1,0 +1,16 @@
+"""Proxies configured by environment variables. Judges need no httpx, so this isn't a part of :mod:`.outbound`."""
+
+from __future__ import annotations
+
+import urllib.parse
+import urllib.request
+
+
+def proxy_for(url: str) -> str | None:
+    """Return the proxy for a URL by ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
+    parts = urllib.parse.urlsplit(url)
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"  # as curl does
