@@ -17,8 +17,9 @@ INNER = "inner"
 UNKNOWN = "unknown"
 """A GenAI instrumentation's span that doesn't show its role yet."""
 
-ROOT_ROLES = frozenset((AGENT, WORKFLOW, CHAIN))
-"""Roles that can hold a whole turn, topmost first."""
+ROOTS = (AGENT, WORKFLOW, CHAIN)
+"""Roles that can hold a whole turn, in the order in which their content counts."""
+ROOT_ROLES = frozenset(ROOTS)
 
 
 CONVERSATION_NAMES = (

@@ -639,7 +639,7 @@ class ResolvedName(NamedTuple):
             **self.metric.spellings,
             **self.spellings,
         }
-        if scale != 1 and self.metric.unit == "1":
+        if scale != 1 and self.metric.unit == "1" and "threshold" in self.metric.parameters:
             from .names.conversions import percent
 
             found["threshold"] = percent("threshold")

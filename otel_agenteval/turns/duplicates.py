@@ -101,12 +101,12 @@ def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
     found: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=_end):  # inner runs first
         ended = found.setdefault(process_of(group.root), [])
-        own_calls = delegates_of(
+        delegates = delegates_of(
             group, ended[max(bisect_left(ended, group.root.start_ns, key=_end), len(ended) - _MOST_DELEGATES) :]
         )
-        if own_calls:
-            ended[:] = [one for one in ended if one not in own_calls]
-        ended.append(together([group, *own_calls]) if own_calls else group)
+        if delegates:
+            ended[:] = [one for one in ended if one not in delegates]
+        ended.append(together([group, *delegates]) if delegates else group)
     return [group for ended in found.values() for group in ended]
 
 
@@ -186,8 +186,8 @@ def _overlap(one: _Recording, other: SpanRecord) -> bool:
 
 def _agrees(run: SpanGroup, call: SpanGroup) -> bool | None:
     """Return True if a run and a call have the same question or answer, and None if neither is known of both."""
-    own_calls, its = reader_of(run), reader_of(call)
-    pairs = ((own_calls.input(), its.input()), (own_calls.output(), its.output()))
+    of_run, of_call = reader_of(run), reader_of(call)
+    pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
     return any(same) if same else None
 

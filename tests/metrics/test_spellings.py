@@ -11,6 +11,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics import names
+from otel_agenteval.metrics.bound_metric import live_metric
 from otel_agenteval.metrics.registry import ResolvedName, catalog
 from otel_agenteval.metrics.spellings import Converted, Unsupported
 
@@ -81,6 +82,12 @@ def test_a_policy_has_its_own_keys_and_what_has_no_meaning_here_is_refused() -> 
 )
 def test_a_pass_mark_is_on_the_scale_of_the_name(name: str, given: float, threshold: float) -> None:
     assert oa.get_metric(name, threshold=given).threshold == pytest.approx(threshold)
+
+
+@pytest.mark.parametrize("name", ["trusys:latency", "code_latency_threshold"])
+def test_a_threshold_in_milliseconds_is_on_no_scale(name: str) -> None:
+    assert live_metric(name, {"threshold": 2000}, scale=100).params["threshold_ms"] == 2000
+    assert live_metric("code_tool_success", {"Threshold": 70}, scale=100).threshold == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize("given", [1, 1.0, -5, 101, True, "70", float("nan")])

@@ -9,6 +9,7 @@ import pytest
 from otel_agenteval import load_turns
 from otel_agenteval.dialects.reader import read
 from otel_agenteval.spans.record import SpanEvent
+from tests.support.process import run
 from tests.support.recordings import unpack
 from tests.support.spans import agent, chat, span, tool, turn_of
 
@@ -86,6 +87,29 @@ def test_tool_without_span_is_an_agent_if_models_read_its_argument(prompt, agent
     )
     assert [call.name for call in turn.tool_calls] == ["expert"]
     assert [run.name for run in turn.agent_runs] == agents
+
+
+_RECORDED_TWICE = """
+import json
+from tests.support.spans import span, turn_of
+
+call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+said = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "29"}]
+kind, state = "openinference.span.kind", json.dumps({"messages": [{"role": "user", "content": "When?"}, *said]})
+turn = turn_of(
+    span(1, 0, "handle", {kind: "CHAIN", "input.value": "When?", "output.value": "At 9."}, ms=100),
+    span(2, 1, "bot", {kind: "AGENT", "agent.name": "bot", "output.value": state}, ms=90),
+    span(3, 1, "step", {kind: "CHAIN", "output.value": state}, at=1, ms=80),
+    span(4, 3, "llm", {kind: "LLM", "llm.model_name": "m"}, at=2),
+)
+print([(call.name, call.agent) for call in turn.tool_calls])
+"""
+
+
+def test_every_process_reads_the_calls_of_runs_in_the_same_order():
+    for seed in ("1", "2"):  # of the hashes of texts, on which the order of a set depends
+        found = run(_RECORDED_TWICE, env={"PYTHONHASHSEED": seed})
+        assert found.stdout.strip() == "[('search', 'bot')]", found.stderr
 
 
 def test_agent_in_a_tool_failed_with_an_inner_layer_of_the_tool():

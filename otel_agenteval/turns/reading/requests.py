@@ -9,7 +9,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Message, ToolRequest
 from ...dialects.payloads import arguments_of
-from ...dialects.step import ROOT_ROLES, Step
+from ...dialects.step import ROOTS, Step
 from .llm_calls import TurnCalls
 from .results import TakenOnce, since_user
 
@@ -21,7 +21,7 @@ _CallKey = tuple[str | None, Hashable]
 def tool_requests(turn: TurnCalls) -> list[Requested]:
     """Return the tool requests of model calls or, without model calls, of runs."""
     steps = turn.llm or [
-        step for role in ROOT_ROLES for step in turn.of_role.get(role, ()) if step.output_messages is not None
+        step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
     return [(request, step) for step in steps for request in turn.requests_of(step)]
 

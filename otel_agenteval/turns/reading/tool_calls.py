@@ -16,7 +16,7 @@ from ...core.turn import Message, ToolCall, ToolRequest, ToolState
 from ...dialects.content import REDACTED
 from ...dialects.payloads import arguments_of, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
-from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, TOOL, Step
+from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
 from ...spans.record import ERROR
 from .llm_calls import TurnCalls, asks_for_tools, rules_out_tools
 from .requests import Requested, RequestMatcher, requests_read_back, tool_requests, without_copies
@@ -245,7 +245,7 @@ class ToolCalls:
     def _calls_of_runs(self) -> list[ToolCall]:
         """Return the answered calls in the conversations that runs recorded. Calls without ids count only in the first."""
         turn, found = self._turn, dict[str | int, ToolCall]()
-        for step in (turn.root, *(step for role in ROOT_ROLES for step in turn.of_role.get(role, ()))):
+        for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
                 if getattr(step, field) is None:
                     continue
