@@ -37,18 +37,22 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
             name = tools.name_at(step) if own == parent_agent or own in of_spans else own
             error = errors[step.record.span_id]
         else:
-            if step.role == INNER and step.agent:  # a loop step of an agent without a span of its own
-                if in_loops.get(step.record.parent_id) == step.agent:
-                    continue
-                in_loops[step.record.parent_id] = step.agent
-            elif step.role != AGENT:
-                continue
             parent = turn.nearest(step, _AGENTS)
-            if parent is not None and names.is_same_run(parent, step):
+            if not _begins_run(step, in_loops) or (parent is not None and names.is_same_run(parent, step)):
                 continue
             name, parent_agent, error = names.name_of(step), turn.agent_of(step) if parent else None, step.error
         runs.append(AgentRun(name, f"{step.record.span_id:016x}", parent_agent, step.record.duration_s, error))
     return [*runs, *_agents_in_messages(turn, tools)]
+
+
+def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
+    """Return True for an agent's span, and for the first loop step of an agent without a span of its own."""
+    if step.role != INNER or not step.agent:
+        return step.role == AGENT
+    if in_loops.get(step.record.parent_id) == step.agent:
+        return False
+    in_loops[step.record.parent_id] = step.agent
+    return True
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
