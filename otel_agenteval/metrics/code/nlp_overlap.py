@@ -2,7 +2,7 @@
 
 Don't compare values from different tokenizers or smoothing methods.
 
-All metrics and tokenizers here find words in the same way in every script:
+All tokenizers here treat scripts and encodings in the same way:
 
 - Letters keep their accents and vowel signs, so words in Hindi or Tamil are whole. Optional vowel signs (Arabic, Hebrew) count.
 - Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese,
@@ -245,7 +245,7 @@ def _ngrams_between(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gr
 def code_text_f1(
     turn: Turn, *, ground_truth: Annotated[Texts | None, Param("reference", "references")] = None, tokenizer: Tokenizer = "ms"
 ) -> Result:
-    """F1 of the words that the output and the ground truth share, in any order.
+    """F1 of the word overlap of the output and the ground truth, in any order.
 
     A word counts as often as it occurs on the side with fewer occurrences. Precision is the share of the output's words, and
     recall the share of the ground truth's words. Without a common word, the value is 0. The best of several ground truths
@@ -450,7 +450,7 @@ def code_meteor(
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
-        alpha: Weight of precision in the mean, 0 to 1.
+        alpha: Weight of recall in the mean, 0 to 1.
         beta: Exponent of the penalty, from 0.
         gamma: Weight of the penalty, 0 to 1.
         tokenizer: Tokenizer, as in ``code_bleu``.
