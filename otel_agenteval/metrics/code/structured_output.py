@@ -433,7 +433,7 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Check that a field of the output's JSON object has the expected value.
 
-    Texts are compared unchanged, and other values as JSON text. Null only equals null, and the order of keys doesn't matter.
+    Texts aren't trimmed. Other values are compared as JSON text, so null equals ``"null"``. The order of keys doesn't matter.
     Two numbers are compared by value, even if one is a text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
     or lacks the field, fails. An output over 1 MiB is skipped as ``too_long``.
 
