@@ -20,7 +20,7 @@ PURPOSES = {
     "asr": "a local speech-to-text model for recordings",
     "audio": "word and character error rates of transcripts",
     "backfill": "`otel-agenteval backfill`: Daft, ClickHouse, Parquet",
-    "bedrock": "judges on AWS, with its credentials",
+    "bedrock": "judges on Amazon Bedrock",
     "clip": "a local CLIP or SigLIP model",
     "code": "running code in a sandbox, and detecting programming languages",
     "cost": "newer model prices than the built-in ones",
