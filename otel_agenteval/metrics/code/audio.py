@@ -97,7 +97,7 @@ def code_audio_silence(turn: Turn) -> Result:
     - ``media_not_open`` if the metric isn't allowed to open any recording.
     - ``too_long`` if there are more than 20 recordings.
 
-    A broken recording is an error.
+    If a recording is broken, the score is an error.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
 

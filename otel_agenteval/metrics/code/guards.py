@@ -579,7 +579,7 @@ def _failed(text: str, why: str, **detail: Any) -> Result:
 
 @metric(uses=("context",), direction="neutral", boolean=True, groups=("default", "safety"), version="2")
 def code_injection_markers(turn: Turn) -> bool | Result:
-    r"""Check that no tool result or retrieved document gives the agent instructions. A signal without a verdict.
+    r"""Detect instructions to the agent in tool results and retrieved documents. A signal without a verdict.
 
     A marker is a sign of indirect prompt injection, not proof. The absence of markers proves nothing either. A marker is text
     that tries to *steer the agent*. For example, it overrides instructions, assigns a role, hides something from the user,

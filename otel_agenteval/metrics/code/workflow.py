@@ -166,11 +166,11 @@ def code_workflow_structure_validity(
     Parameters:
         expected_nodes: Ids that must be nodes.
         expected_edges: Pairs ``[from, to]`` that must be edges.
-        entry: Id of the entry, instead of the graph's own.
-        exits: Ids of the exits, instead of the graph's own.
+        entry: Id of the entry. The default is the graph's ``entry``.
+        exits: Ids of the exits. The default is the graph's ``exits``.
 
-    Detail: ``checks`` (name to true or false), ``missing_nodes``, ``missing_edges``, ``unreachable``. Names keep their
-    spelling. Each list has at most 200 entries.
+    Detail: ``checks`` (name to true or false), ``missing_nodes``, ``missing_edges``, ``unreachable``. Each list
+    has at most 200 entries.
 
     Source: AgentEval code_workflow_structure_validity.
     """

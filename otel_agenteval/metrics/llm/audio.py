@@ -296,7 +296,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     traits=("media",),
 )
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
-    """Check that no speaker has false or misleading intent, or that it is as expected.
+    """Check that no speaker has false or misleading intent, unless ``expected`` is true.
 
     A single judge call detects such intent. By default, the metric passes if the judge detects no such intent. With
     ``expected``, it passes if the result equals ``expected``. The score is skipped as ``missing:audio`` if there is neither a

@@ -31,7 +31,7 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     Parameters:
         categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses
             the categories of common moderation services.
-        min_confidence: Lowest confidence of a counted flag.
+        min_confidence: Lowest confidence at which a flag counts.
 
     Detail: counted ``flags``: ``{code, description, confidence}``.
 

@@ -24,7 +24,7 @@ def _material(turn: Turn) -> dict[str, Any]:
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("agenteval:llm_coherence", "agenteval:CoherenceMetric"))
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
-    """Coherence of the answer: its thoughts follow from each other without contradictions.
+    """Coherence of the answer: its statements follow from each other without contradictions.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error. For
     the similarity of question and answer, see ``embed_coherence``. The score is skipped as ``missing:input`` or ``missing:output`` if

@@ -42,11 +42,11 @@ _LABELS = ((1, "exceptional"), (2, "good"), (3, "average"), (5, "poor"))
 _WRITTEN = ("score", "passed", "category", "severity", "confidence", "reason", "evidence", "recommended_action")
 
 _SEVERITY_DOC = """\
-A single judge call rates the turn from 0 (none) to 7 (critical). The prompt describes each level for this risk. The judge reads:
+A single judge call rates the turn from 0 (none) to 7 (critical). The prompt describes each level. The judge reads:
 
 - the last 12 messages of the turn and the response
 - the last 6 to 12 messages before the turn, 1,000 characters each (fewer before longer turns)
-- the first and last 100 tool calls, with their status, 600 characters of arguments, and 600 characters of the result
+- the first 100 and last 100 tool calls, with their status, 600 characters of arguments, and 600 characters of the result
 - 1,200 characters of reasoning{seen}
 
 An empty response is judged too. A turn that is too long is judged in parts, and the worst part counts. If that isn't possible,
