@@ -188,7 +188,7 @@ class JudgeOptions(ServiceOptions):
     """The model behind ``llm_`` metrics. Without one, they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null selects the API by the model's prefix (``anthropic/…``), or ``openai`` without a prefix."""
+    """API of the server. Null means the API in the model's prefix (``anthropic/…``), or ``openai`` without a prefix."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` sends ``llm_moderation`` to ``/moderations``, which only OpenAI and compatible servers have."""
     max_input_tokens: Count = 100_000

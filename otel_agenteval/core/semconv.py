@@ -231,8 +231,8 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         FINDINGS, "counter", "{result}", ("metric", "agent", "severity"),
         "Results that found a problem, by their highest severity: info (counted), warning, or critical (a person should look now).",
     ),
-    Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome dropped, by reason."),
-    Instrument(SKIPPED, "counter", "{result}", ("metric", "reason"), "Results with the outcome skipped, by reason."),
+    Instrument(DROPPED, "counter", "{result}", ("metric", "reason"), "Dropped results, by reason."),
+    Instrument(SKIPPED, "counter", "{result}", ("metric", "reason"), "Skipped results, by reason."),
     Instrument(TURNS, "counter", "{turn}", ("agent", "service_name", "close_reason", "complete"), "Closed turns."),
     Instrument(
         FEEDBACK, "counter", "{feedback}", ("outcome",),
