@@ -174,6 +174,7 @@ class Judge(JudgeModel):
 
     @property
     def has_cache(self) -> bool:
+        """True if verdicts are stored, so that an equal judge call isn't repeated."""
         return self._cache is not None
 
     def clear_cache(self) -> None:
