@@ -50,7 +50,7 @@ from . import (
     voltagent,
 )
 from .attributes import as_int, as_text, refusals, text_under
-from .generic import keys, reading, traces
+from .generic import interest, keys, reading, traces
 from .generic.facts import Facts, NamePlace, places_of
 from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
@@ -147,18 +147,18 @@ class Shape:
     def is_whole(self) -> bool:
         """True if no attribute leaves anything to infer, because it is the convention's or not about GenAI."""
         whole, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
-        return all(name in whole or name.startswith(prefixes) or not keys.is_useful(name) for name in self._names)
+        return all(name in whole or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
         """Attributes that may hold content, with its direction."""
-        found = [(name, keys.direction_of_content(name)) for name in self._names]
+        found = [(name, interest.direction_of_content(name)) for name in self._names]
         return tuple((name, direction) for name, direction in found if direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
         """Attributes that may hold a conversation's id."""
-        return tuple(filter(keys.may_hold_conversation, self._names))
+        return tuple(filter(interest.may_hold_conversation, self._names))
 
     @cached_property
     def caches(self) -> CacheNames:
@@ -166,17 +166,17 @@ class Shape:
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        return tuple(filter(keys.is_outcome_of_tool, self._names))
+        return tuple(filter(interest.is_outcome_of_tool, self._names))
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:
         """Attributes that may be arguments of a tool, with the arguments' names."""
-        return tuple((name, argument) for name in self._names if (argument := keys.argument_in(name)))
+        return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
     def places(self) -> tuple[NamePlace, ...]:
         """Attributes that are read to infer facts."""
-        return places_of(filter(keys.is_useful, self._names))
+        return places_of(filter(interest.is_useful, self._names))
 
 
 _MOST_SHAPES = 8_000_000
@@ -266,7 +266,7 @@ def understood(record: SpanRecord) -> Understood:
                 infer(record)
         elif (
             found.role == UNKNOWN
-            and not keys.is_plain(attributes)
+            and not interest.is_plain(attributes)
             # no dialect has a role for it, not even "unknown" as Logfire's span of a streamed request
             and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
         ):
@@ -286,7 +286,7 @@ def _is_complete(record: SpanRecord, about: Understood) -> bool:
     if about.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
-        return keys.is_plain(record.attributes) and agent_in(record.name) is None
+        return interest.is_plain(record.attributes) and agent_in(record.name) is None
     if not about.shape.is_whole:
         return False
     whole = otel_genai.EVENTS
@@ -389,7 +389,7 @@ _NAMES_BESIDE_KINDS = ("operation.name", "resource.name", "entity.name", "compon
 def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
     attributes = record.attributes
     for key in shape.outcomes:
-        step.tool_failed |= str(attributes[key]).lower() in keys.FAILED
+        step.tool_failed |= str(attributes[key]).lower() in interest.FAILED
     if step.tool_name is None or step.tool_name == record.name:
         step.tool_name = _name_beside_kind(record) or record.name.removeprefix("execute_tool ") or None
     if step.tool_arguments is None and step.tool_result is not None:

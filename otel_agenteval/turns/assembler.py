@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.turn import CloseReason
-from ..dialects.generic.keys import PLAIN_KEYS, is_plain
+from ..dialects.generic.interest import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, ROOT_ROLES, TOOL, WORKFLOW
 from ..spans.record import LogPart

@@ -28,7 +28,8 @@ from .duplicates import Duplicates, calls_of, has_no_steps, is_lost_call, join_d
 from .logged import calls_of_turn
 from .lost_tools import LostTools, is_tool_alone, lone_tool_in
 from .readings import Readings
-from .revisions import Earlier, Revisions, stands_alone
+from .revisable_trace import Earlier
+from .revisions import Revisions, stands_alone
 from .roots import SpanGroup, split
 from .separation import separate
 from .state import Closed, PendingSpans

@@ -18,6 +18,10 @@ from ..dialects.reader import is_genai_scope, read, role_in, state_role
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step
 from ..spans.record import LogPart, SpanRecord, join_logs
 
+_START = attrgetter("start_ns", "span_id")
+_NOWHERE = SpanRecord("", 0, 0)
+_DEEPEST = 100
+
 
 class Logged(NamedTuple):
     """A log record of a call or a prompt."""
@@ -119,9 +123,6 @@ def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> 
         yield one, one.writer or (running[-1] if alone else None)
 
 
-_START = attrgetter("start_ns", "span_id")
-
-
 def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
     """Return a span after all spans above it."""
     path: list[SpanRecord] = []
@@ -129,9 +130,6 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
         path.append(span)
         span = by_id.get(span.parent_id)
     return path[::-1]
-
-
-_DEEPEST = 100
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
@@ -193,9 +191,6 @@ def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
         spans = with_name.get(name, [])
         if not spans or len(spans) == len(ones):
             yield from zip_longest(ones, spans)
-
-
-_NOWHERE = SpanRecord("", 0, 0)
 
 
 def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, SpanRecord]) -> Matched:

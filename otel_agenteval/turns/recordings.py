@@ -37,6 +37,18 @@ Report = Callable[[str], None]
 Fault = Callable[[str, int | None, str], None]
 """Called with the file, the line number (None for the whole file), and the error."""
 Unread = Callable[[UnreadTrace], None]
+_MOST_REPORTED = 10
+ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
+"""Columns of answers, most likely ones first."""
+_CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
+_HEAD = 16_384
+_NODE = b"  traceId: '"
+_NODE_TEXT = "text of Node.js's ConsoleSpanExporter; export OTLP to `otel-agenteval serve` or a Collector with a file exporter"
+_OTHER_KINDS = (
+    (b"PAR1", "a Parquet file; use `otel-agenteval backfill`"),
+    (b"\xff\xfe", "UTF-16 text; convert the file to UTF-8"),
+    (b"\xfe\xff", "UTF-16 text; convert the file to UTF-8"),
+)
 
 
 def _ignore(trace: UnreadTrace) -> None:
@@ -168,9 +180,6 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
             yield path, number, line
 
 
-_MOST_REPORTED = 10
-
-
 class RecordingErrors:
     """Reports errors in recordings: at most ten lines per file, and a count of the others, or one line without any record."""
 
@@ -217,12 +226,6 @@ class RecordingErrors:
         for line in self._held:
             to_stderr(line)
         self._held.clear()
-
-
-ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
-"""Columns of answers, most likely ones first."""
-_CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
-_HEAD = 16_384
 
 
 def _kind_of(path: str, fault: str) -> str:
@@ -281,16 +284,6 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
             if len(line) > MAX_VALUE_CHARS:
                 cut_long_values(item)
             yield item
-
-
-_NODE = b"  traceId: '"
-_NODE_TEXT = "text of Node.js's ConsoleSpanExporter; export OTLP to `otel-agenteval serve` or a Collector with a file exporter"
-
-_OTHER_KINDS = (
-    (b"PAR1", "a Parquet file; use `otel-agenteval backfill`"),
-    (b"\xff\xfe", "UTF-16 text; convert the file to UTF-8"),
-    (b"\xfe\xff", "UTF-16 text; convert the file to UTF-8"),
-)
 
 
 def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes]]:

@@ -31,9 +31,14 @@ from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
+_MOST_NODES = 32
+"""Maximum number of runs that one graph has."""
 _T = TypeVar("_T")
 _START = attrgetter("record.start_ns")
 _TURN_MARKS = (LLM, AGENT, WORKFLOW)
+_LLM, _AGENT, _WORKFLOW = 1, 2, 4
+_MARKS = {LLM: _LLM, AGENT: _AGENT, WORKFLOW: _WORKFLOW}
+_NOT_ADOPTED = ROOT_ROLES | {UNKNOWN}
 _STOPPED_FOR_TOOLS = frozenset(("tool-calls", "tool_calls", "tool_call", "tool_use"))
 
 
@@ -77,10 +82,6 @@ class SpanGroup:
     def all_seen(self) -> bool:
         """True if the turn is complete and its root was seen, for any close reason."""
         return self.complete and self.root_seen
-
-
-_LLM, _AGENT, _WORKFLOW = 1, 2, 4
-_MARKS = {LLM: _LLM, AGENT: _AGENT, WORKFLOW: _WORKFLOW}
 
 
 class _Node:
@@ -334,10 +335,6 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
     return decode(step.input_value if step.input_messages is None else step.input_messages, "user").messages
 
 
-_MOST_NODES = 32
-"""Maximum number of runs that one graph has."""
-
-
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
     """Return True if a span without a parent is a graph whose runs are one turn: none answers a new user message."""
     record = top.record
@@ -392,9 +389,6 @@ def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
         node.up = None if times is None else times.only_at(node.record.start_ns)
         (found if node.up is None else node.up.children).append(node)
     return found
-
-
-_NOT_ADOPTED = ROOT_ROLES | {UNKNOWN}
 
 
 def _process(node: _Node) -> Hashable:

@@ -12,7 +12,8 @@ from ..attributes import as_float, as_text
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
 from . import kinds
-from .keys import FAILED, IN, OUT, SPREAD, SPREAD_ARGUMENTS, SPREAD_RESULTS, Meaning, holds_json, is_content_of_event, meaning_of
+from .interest import FAILED, SPREAD, SPREAD_ARGUMENTS, SPREAD_RESULTS, holds_json, is_content_of_event
+from .keys import EXACT, IN, LIKELY, NO_SYSTEM, OUT, SURE, SYSTEM, Meaning, meaning_of
 from .shapes import (
     are_documents,
     are_messages,
@@ -26,37 +27,34 @@ from .shapes import (
     plain,
 )
 from .values import Branch, Path, branches_of, opened, paths_of, tree_of
-from .words import words_of
+from .words import last_word, word_set, words_of
 
 _MAX_DEPTH = 10
 _MAX_NODES = 4_000
 _MAX_TEXT = 1_000_000
 _COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
-_NAMES = frozenset(
-    ("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason")
-)
+_OF_CALLS = _COUNTS | {"tool_name", "tool_call_id", "model"}
+_NAMES = word_set("agent tool_name name provider conversation_id user_id tool_call_id response_id finish_reason")
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")
 _MODEL_NAME = re.compile(
     r"(?:[\w.-]{1,60}[/:]){0,6}(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
     r"jamba|kimi|glm|yi|text-embedding|davinci|palm|granite|falcon|sonar|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-_PROVIDERS = frozenset((
-    "openai", "azure", "azure_openai", "anthropic", "google", "gemini", "vertex_ai", "vertexai", "googleai", "google_genai", "mistral", "mistralai",
-    "bedrock", "groq", "ollama", "cohere", "litellm", "deepseek", "xai", "together_ai", "fireworks_ai", "perplexity", "openrouter", "compat-oai",
-    "google-genai", "openai-compatible", "aws", "models",
-))  # fmt: skip
+_PROVIDERS = word_set("""
+    openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
+    cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
+""")
 _CHAT_MODEL = frozenset(("chat", "model"))
 _TELLING_KINDS = frozenset((LLM, RETRIEVAL, EMBEDDING))
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """Evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
-
-
 _CALLS = frozenset(("calls", "tools", "call", "requests"))
 _NO_TEXT = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
 """Texts that programs write if there is no value."""
 _OF_TOOLS = frozenset(("tool", "function"))
 """Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
+_ABOUT_SPANS = word_set("exception evaluation evaluator score scores feedback annotation guardrail token")
 _TYPED_VALUE = frozenset(("type", "value"))
 _SCALARS = frozenset((str, int, float, bool))
 _CLOSING = frozenset(('"', ")", "'", "}"))
@@ -69,9 +67,7 @@ _NO_RESULTS = _NO_ARGUMENTS | {
     "content", "text", "type", "role", "output", "result", "is_error", "isError", "count", "length", "message",
 }  # fmt: skip
 _FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
-_ABOUT = frozenset(
-    ("meta", "usage", "response_metadata", "usage_metadata", "metadata", "token_usage", "models_usage", "custom", "raw")
-)
+_ABOUT = word_set("meta usage response_metadata usage_metadata metadata token_usage models_usage custom raw")
 _OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
 """Fields of a model's or a tool's message that the user's message lacks."""
 _ENVELOPES = frozenset(("data", "payload"))
@@ -137,7 +133,7 @@ def _matters(path: str, node: Branch) -> bool:
         may_be_message(node)
         or "tools" in node
         or path.endswith("cost_details")
-        or (words_of(path) or ("",))[-1] in SPREAD
+        or last_word(path) in SPREAD
         or any(map(str.isdecimal, node))
     )
 
@@ -233,7 +229,7 @@ class Facts:
         if attribute:
             self._add_whole(path, raw, meaning, direction)
         if value.__class__ in _SCALARS:
-            if meaning.tells or (depth == 0 and meaning.content):
+            if meaning.read_scalars or (depth == 0 and meaning.content):
                 self._read_scalar(path, value, meaning, direction, depth)
         elif isinstance(value, dict):
             self._walk_object(path, value, depth, direction)
@@ -258,7 +254,7 @@ class Facts:
             self._read_field("cost_usd", sum(value.values()), 2, depth)
         branch = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
         if branch:  # a function's arguments, or the fields of its result, may each be an attribute
-            last = (words_of(path) or ("",))[-1]
+            last = last_word(path)
             if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
                 self.spread = plain(value)
             elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
@@ -361,7 +357,7 @@ class Facts:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
             self._set("response_id", value, 0.5)
-        if meaning.system and (meaning.system == 2 or len(value) > 20) and self.system is None:
+        if meaning.system != NO_SYSTEM and (meaning.system == SYSTEM or len(value) > 20) and self.system is None:
             self.system = value
         elif (meaning.text or (depth == 0 and meaning.direction is not None and meaning.content)) and not is_repr(value):
             self.texts.append(Content(value, path, direction))
@@ -429,17 +425,17 @@ class Facts:
     def _set_kind(self, value: str, strength: float) -> None:
         """Take a role from a kind. A chain can be anything, so a more specific role wins even if it is less sure."""
         role = kinds.role_of_kind(value)
-        if role is None and strength >= 4 and value.lower() in kinds.FUNCTIONS:
+        if role is None and strength >= EXACT and value.lower() in kinds.FUNCTIONS:
             role = CHAIN
             self.function = True
         if role is None:
             return
-        level = 2 if strength < 2 and role in _TELLING_KINDS else math.ceil(strength)
+        level = LIKELY if strength < LIKELY and role in _TELLING_KINDS else math.ceil(strength)
         if self.kind is None or (role != CHAIN and (self.kind == CHAIN or level > self.kind_strength)):
             self.kind, self.kind_strength = role, level
             words = frozenset(words_of(value))
-            self.calls_model = role == LLM and strength >= 3 and ("llm" in words or words >= _CHAT_MODEL)
-            self.evidence |= KIND if level >= 2 else 0
+            self.calls_model = role == LLM and strength >= SURE and ("llm" in words or words >= _CHAT_MODEL)
+            self.evidence |= KIND if level >= LIKELY else 0
 
     def _set(self, field: str, value: Any, strength: float) -> None:
         if value is not None and strength > self._strengths.get(field, -9):
@@ -495,17 +491,9 @@ def _states_fact(key: str) -> bool:
     return meaning.field in _OF_CALLS or words_of(key)[:1] == ("prompt",)
 
 
-_OF_CALLS = _COUNTS | {"tool_name", "tool_call_id", "model"}
-
-
 def _is_about_span(event: str) -> bool:
     """Return True if an event is about the span but isn't content: an exception, a score."""
     return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
-
-
-_ABOUT_SPANS = frozenset(
-    ("exception", "evaluation", "evaluator", "score", "scores", "feedback", "annotation", "guardrail", "token")
-)
 
 
 def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:

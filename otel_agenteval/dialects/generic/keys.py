@@ -1,59 +1,22 @@
 """Meaning of the names of attributes and JSON fields, in any spelling.
 
-A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). This module never reads values, so each
-name is classified once.
+A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). Three rules look for the field that a
+value under the name fills. The first rule that finds one decides. Values don't matter, so each name is classified once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
-from .kinds import role_of_kind
-from .words import MOST_NAMES, words_of
+from .words import MOST_NAMES, word_set, words_of
 
 IN, OUT = "in", "out"
-
-IN_WORDS = frozenset((
-    "input", "inputs", "prompt", "prompts", "request", "query", "question", "history", "arg", "args", "kwargs", "arguments", "task",
-    "questions", "instruction", "given", "params", "parameters",
-))  # fmt: skip
-OUT_WORDS = frozenset((
-    "output", "outputs", "completion", "completions", "response", "responses", "result", "results", "choice", "choices", "answer",
-    "answers", "generation", "generations", "generated", "candidate", "candidates", "reply", "return", "returned", "observation",
-    "assistant",
-))  # fmt: skip
-_TEXT_IN = frozenset((
-    "input", "inputs", "prompt", "question", "query", "task", "user_input", "user_message", "user_query", "user_prompt", "input_text",
-    "input_value", "message", "user_msg", "goal", "request", "text", "content", "value",
-))  # fmt: skip
-_TEXT_OUT = frozenset((
-    "output", "outputs", "completion", "response", "answer", "result", "final_output", "final_result", "reply", "output_text",
-    "output_value", "response_text", "final_answer", "generated_text", "text", "content", "value", "message", "return_value",
-))  # fmt: skip
-
-_PLAIN_PREFIXES = (
-    "http.", "url.", "net.", "network.", "server.", "client.", "db.", "messaging.", "rpc.", "user_agent.", "exception.", "thread.",
-    "code.", "process.", "host.", "os.", "k8s.", "container.", "service.", "telemetry.", "deployment.", "cloud.", "faas.", "otel.",
-    "peer.", "enduser.", "tls.", "browser.", "device.", "dns.", "feature_flag.", "aws.s3", "aws.sqs", "aws.dynamodb", "aws.request_id",
-    "agenteval.", "gen_ai.evaluation.", "graphql.", "celery.", "signalr.", "aspnetcore.", "kestrel.", "jvm.", "destination.", "source.", "sampling.", "cloudevents.",
-    "source_path", "file.", "geo.", "log.", "logger.", "webengine.", "vcs.", "cicd.", "test.", "artifact.", "error.", "hw.",
-    "asyncio.", "fastapi.", "express.", "koa.", "nestjs.", "next.", "redis.", "sql.", "kafka.", "rabbitmq.", "temporal", "airflow", "jenkins.",
-)  # fmt: skip
-"""Attributes of other conventions. They show nothing about a model, whatever words they contain."""
-_CARRIERS = frozenset(("body", "payload"))
-"""Last words of other conventions' attributes that may contain a whole message."""
-_STRONG = frozenset((
-    "llm", "genai", "prompt", "prompts", "completion", "completions", "token", "tokens", "agent", "agents", "tool", "tools", "model",
-    "usage", "generation", "langchain", "llamaindex", "openai", "anthropic", "gemini", "bedrock", "embedding", "embeddings", "retriever",
-    "retrieval", "assistant", "chat", "workflow",
-))  # fmt: skip
-_WEAK = frozenset((
-    "input", "inputs", "output", "outputs", "body", "payload", "message", "messages", "request", "response", "content", "result", "results",
-    "arg", "args", "kwargs", "arguments", "choices", "history", "events", "query", "question", "answer", "documents", "data", "state",
-))  # fmt: skip
-"""Words of attributes to read only if the value is an object or a list, or JSON text of one."""
+GUESS, LIKELY, SURE, EXACT = 1, 2, 3, 4
+"""Confidence in a field: ``tool``, ``function.name``, ``tool.name``, ``response.model``."""
+NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
+"""Whether a text is a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
 
 
 class Meaning(NamedTuple):
@@ -66,343 +29,236 @@ class Meaning(NamedTuple):
     content: bool
     """True if a value under this name can be content, not a measure or a property of it."""
     strength: int
-    """Confidence in ``field``. Of two values, the one under the surer name is used."""
+    """Confidence in ``field``, from ``GUESS`` to ``EXACT``. Of two values, the one under the surer name is used."""
     system: int
-    """1 if a long text under this name is a system prompt, 2 if any text is."""
-    tells: bool
+    """``NO_SYSTEM``, ``SYSTEM_IF_LONG`` or ``SYSTEM``."""
+    read_scalars: bool
     """False if texts and numbers under this name mean nothing, unless they are a whole input or output."""
 
 
-_NOTHING = Meaning(None, None, False, False, 0, 0, False)
-_PROPERTIES = frozenset((
-    "mime", "type", "types", "format", "id", "ids", "count", "counts", "tokens", "token", "length", "size", "time", "ms", "name", "schema", "cost", "reason",
-    "reasons", "model", "status", "code", "usage", "index", "kind", "description", "definitions", "tools", "duration", "temperature", "version",
-    "seed", "penalty", "stream", "tier", "level", "fingerprint", "state", "url", "path", "metadata", "usd", "total", "latency", "s",
-    "attempt", "effort", "endpoint", "namespace", "origin", "originator", "seq", "slug", "source", "success", "timestamp", "truncated",
-))  # fmt: skip
+class _Field(NamedTuple):
+    name: str
+    strength: int
+
+
+_NO_MEANING = Meaning(None, None, False, False, 0, NO_SYSTEM, False)
+PROPERTIES = word_set("""
+    mime type types format id ids count counts tokens token length size time ms name schema cost reason reasons model status code usage
+    index kind description definitions tools duration temperature version seed penalty stream tier level fingerprint state url path
+    metadata usd total latency s attempt effort endpoint namespace origin originator seq slug source success timestamp truncated
+""")
+"""Words of measures and properties: ``output.length`` is no output."""
+_TEXT_NAMES = word_set("""
+    input inputs prompt question query task user_input user_message user_query user_prompt input_text input_value user_msg goal request
+    output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
+    generated_text return_value text content value message
+""")
+"""Last names of plain texts that are content: ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
 def meaning_of(path: str) -> Meaning:
     words = words_of(path)
     if not words:
-        return _NOTHING
-    last_name = path.rsplit(".", 1)[-1]
-    own = "_".join(words_of(last_name)) or words[-1]
-    below = words[words.index("metadata") + 1 :] if "metadata" in words[:-1] else words  # metadata of an output is no output
-    direction = next((IN if word in IN_WORDS else OUT for word in reversed(below) if word in IN_WORDS or word in OUT_WORDS), None)
-    field, strength = _field(words)
-    text = own in _TEXT_IN or own in _TEXT_OUT
-    content = _PROPERTIES.isdisjoint(words_of(last_name)) and words[-2:-1] != ("invocation",)
-    last = words_of(last_name)
-    system = 1 if last[-1:] and last[-1] in _SYSTEM else 2 if last[-2:-1] == ("system",) and last[-1] in _SYSTEM_TEXTS else 0
-    tells = field is not None or text or system > 0 or path.endswith("id")
-    return Meaning(field, direction, text, content, strength, system, tells)
+        return _NO_MEANING
+    last_name = words_of(path.rpartition(".")[2])
+    field = _tokens(words) or _kind(words) or _by_ending(words)
+    text = ("_".join(last_name) or words[-1]) in _TEXT_NAMES
+    system = _system_of(last_name)
+    return Meaning(
+        field=field.name if field is not None else None,
+        direction=_direction_of(words),
+        text=text,
+        content=PROPERTIES.isdisjoint(last_name) and _word_before_last(words) != "invocation",
+        strength=field.strength if field is not None else 0,
+        system=system,
+        read_scalars=field is not None or text or system != NO_SYSTEM or path.endswith("id"),
+    )
 
 
-def direction_of_content(path: str) -> str | None:
-    """Return the direction of the content under a name, or None if a value there isn't content."""
-    meaning = meaning_of(path)
-    return meaning.direction if meaning.content and is_useful(path) else None
+def _word_before_last(words: tuple[str, ...]) -> str:
+    return words[-2] if len(words) > 1 else ""
 
 
-def may_hold_conversation(key: str) -> bool:
-    """Return True for an attribute that may be a conversation's id, or metadata with one."""
-    meaning = meaning_of(key)
-    return (is_useful(key) and meaning.field == "conversation_id" and meaning.strength > 1) or words_of(key)[-1:] == _METADATA
+# --- direction: fw.llm.prompt is input, fw.prompt.answer is output
+
+_IN_WORDS = word_set("""
+    input inputs prompt prompts request query question history arg args kwargs arguments task questions instruction given params parameters
+""")
+_OUT_WORDS = word_set("""
+    output outputs completion completions response responses result results choice choices answer answers generation generations generated
+    candidate candidates reply return returned observation assistant
+""")
 
 
-_METADATA = ("metadata",)
+def _direction_of(words: tuple[str, ...]) -> str | None:
+    if "metadata" in words[:-1]:  # metadata of an output is no output
+        words = words[words.index("metadata") + 1 :]
+    for word in reversed(words):
+        if word in _IN_WORDS:
+            return IN
+        if word in _OUT_WORDS:
+            return OUT
+    return None
 
 
-_SYSTEM = frozenset(("system", "instructions", "instruction", "preamble"))
-_SYSTEM_TEXTS = frozenset(("prompt", "message", "instruction"))
+# --- system prompts: agent.instructions, system_message
+
+_SYSTEM_NAMES = word_set("system instructions instruction preamble")
+_SYSTEM_TEXTS = word_set("prompt message instruction")
 
 
-def _field(words: tuple[str, ...]) -> tuple[str | None, int]:
-    for rule in (_tokens, _kind, _by_ending):
-        found = rule(words)
-        if found[0] is not None:
-            return found
-    return None, 0
+def _system_of(last_name: tuple[str, ...]) -> int:
+    if not last_name:
+        return NO_SYSTEM
+    if last_name[-1] in _SYSTEM_NAMES:
+        return SYSTEM_IF_LONG
+    return SYSTEM if _word_before_last(last_name) == "system" and last_name[-1] in _SYSTEM_TEXTS else NO_SYSTEM
 
 
-# --- tokens
+# --- rule 1: token counts. It precedes the others because a count may end in any word: usage.prompt_tokens.total, reasoning_tokens.type
 
-_TOKEN_WORDS = frozenset(("token", "tokens", "usage"))
-_NO_COUNT = frozenset((
-    "max", "min", "limit", "budget", "price", "cost", "rate", "per", "audio", "image", "video", "accepted", "rejected", "prediction", "tool",
-    "requests", "calls", "throughput", "characters", "chars", "images", "videos", "files", "words", "bytes", "ratio", "remaining", "ms", "time", "tier", "text", "first", "source", "documents", "type", "modality",
-))  # fmt: skip
-_TOKEN_DETAILS = frozenset((("tokens", "details"), ("token", "details"), ("prompt", "details"), ("completion", "details"), ("input", "details"),
-                            ("output", "details")))  # fmt: skip
-_INPUT_WORDS = frozenset(("input", "inputs", "prompt", "request"))
-_OUTPUT_WORDS = frozenset(("output", "outputs", "completion", "candidates", "response", "generated", "generation"))
+_TOKEN_WORDS = word_set("token tokens usage")
+_NO_COUNT = word_set("""
+    max min limit budget price cost rate per audio image video accepted rejected prediction tool requests calls throughput characters chars
+    images videos files words bytes ratio remaining ms time tier text first source documents type modality
+""")
+"""Words of limits, prices, parts of a count and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
+_COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
+"""Words before ``details``, which contain parts of a count: ``prompt_tokens_details.text_tokens``."""
+_PART_OF_INPUT = word_set("non uncached")
+"""``usage.non_cached_input_tokens``. The whole input has its own name."""
+_CACHE = word_set("cache cached")
+_NO_CACHE_READ = word_set("write creation audio")
+_REASONING = word_set("reasoning thoughts thinking")
+_INPUT_COUNTS = word_set("input inputs prompt request")
+_OUTPUT_COUNTS = word_set("output outputs completion candidates response generated generation")
 
 
-def _tokens(words: tuple[str, ...]) -> tuple[str | None, int]:
+def _tokens(words: tuple[str, ...]) -> _Field | None:
     """Classify token counts, such as ``usage.input_tokens`` or ``promptTokenCount``."""
-    if words[-1] == "count" and "eval" in words:
-        return ("input_tokens" if "prompt" in words else "output_tokens"), 1
-    parts = set(words)
-    if parts.isdisjoint(_TOKEN_WORDS):
-        return None, 0
-    if parts & {"non", "uncached"}:
-        return None, 0  # a part of the input, whose total has its own name
-    if "cache" in parts or "cached" in parts:
-        return (None, 0) if parts & {"write", "creation", "audio"} else ("cached_tokens", 2)
-    if parts & {"reasoning", "thoughts", "thinking"}:
-        return "reasoning_tokens", 2
-    if not parts.isdisjoint(_NO_COUNT) or _TOKEN_DETAILS & {words[at : at + 2] for at in range(len(words) - 1)}:
-        return None, 0
-    sure = 3 if "aggregated" not in parts else 1
+    found = set(words)
+    if words[-1] == "count" and "eval" in found:  # Ollama: prompt_eval_count
+        return _Field("input_tokens" if "prompt" in found else "output_tokens", GUESS)
+    if not found & _TOKEN_WORDS or found & _PART_OF_INPUT:
+        return None
+    if found & _CACHE:
+        return None if found & _NO_CACHE_READ else _Field("cached_tokens", LIKELY)
+    if found & _REASONING:
+        return _Field("reasoning_tokens", LIKELY)
+    if found & _NO_COUNT or any(word in _COUNTS_WITH_DETAILS and after == "details" for word, after in pairwise(words)):
+        return None
+    strength = GUESS if "aggregated" in found else SURE
     for word in reversed(words):
         if word == "total":
-            break
-        if word in _INPUT_WORDS:
-            return "input_tokens", sure
-        if word in _OUTPUT_WORDS:
-            return "output_tokens", sure
-    return ("total_tokens", 1) if "total" in parts else (None, 0)
+            return _Field("total_tokens", GUESS)
+        if word in _INPUT_COUNTS:
+            return _Field("input_tokens", strength)
+        if word in _OUTPUT_COUNTS:
+            return _Field("output_tokens", strength)
+    return None
 
 
-# --- the ends of names
+# --- rule 2: span kinds. It precedes the endings because operation.name is a kind, not a name
 
-_ENDINGS: dict[tuple[str, ...], tuple[str, int]] = {
-    ("model",): ("model", 2), ("model", "name"): ("model", 2), ("model", "id"): ("model", 2), ("model", "version"): ("model", 1),
-    ("response", "model"): ("model", 4), ("response", "model", "name"): ("model", 4), ("response", "model", "id"): ("model", 4),
-    ("finish", "reason"): ("finish_reason", 2), ("finish", "reasons"): ("finish_reason", 2), ("stop", "reason"): ("finish_reason", 2),
-    ("done", "reason"): ("finish_reason", 1), ("completion", "reason"): ("finish_reason", 1),
-    ("provider",): ("provider", 1), ("provider", "name"): ("provider", 2), ("llm", "system"): ("provider", 1),
-    ("ai", "system"): ("provider", 1), ("model", "provider"): ("provider", 2), ("llm", "vendor"): ("provider", 1),
-    ("response", "id"): ("response_id", 2), ("completion", "id"): ("response_id", 1),
-    ("agent", "name"): ("agent", 3), ("agent",): ("agent", 2), ("agent", "role"): ("agent", 1), ("assistant", "name"): ("agent", 1),
-    ("agent", "title"): ("agent", 1), ("current", "agent"): ("agent", 1),
-    ("tool", "name"): ("tool_name", 3), ("function", "name"): ("tool_name", 2), ("tool",): ("tool_name", 1),
-    ("tool", "function", "name"): ("tool_name", 3), ("tool", "call", "name"): ("tool_name", 3),
-    ("tool", "call", "id"): ("tool_call_id", 3), ("call", "id"): ("tool_call_id", 2), ("tool", "use", "id"): ("tool_call_id", 3),
-    ("function", "call", "id"): ("tool_call_id", 3), ("tool", "id"): ("tool_call_id", 1),
-    ("tool", "description"): ("tool_description", 1),
-    ("conversation", "id"): ("conversation_id", 4), ("session", "id"): ("conversation_id", 3), ("thread", "id"): ("conversation_id", 2),
-    ("convo", "id"): ("conversation_id", 3),
-    ("session",): ("conversation_id", 1), ("group", "id"): ("conversation_id", 1), ("chat", "id"): ("conversation_id", 1), ("conversation",): ("conversation_id", 1),
-    ("state",): ("outcome", 1), ("status",): ("outcome", 1), ("span", "status"): ("outcome", 1), ("observation", "level"): ("outcome", 1), ("error",): ("failure", 1),
-    ("error", "message"): ("failure", 1), ("is", "error"): ("failure", 1), ("status", "message"): ("error_message", 1),
-    ("total", "cost"): ("cost_usd", 3), ("cost", "total"): ("cost_usd", 3), ("cost", "details", "total"): ("cost_usd", 3),
-    ("cost", "usd"): ("cost_usd", 2), ("usage", "cost"): ("cost_usd", 2), ("cost",): ("cost_usd", 1),
-    ("completion", "start", "time"): ("first_token_at", 1), ("first", "token", "at"): ("first_token_at", 1),
-    ("user", "id"): ("user_id", 2), ("enduser", "id"): ("user_id", 1),
-    ("entity", "name"): ("name", 2), ("component", "name"): ("name", 1), ("node", "name"): ("name", 1), ("observation", "name"): ("name", 1),
-    ("span", "name"): ("name", 1), ("step", "name"): ("name", 1), ("run", "name"): ("name", 1), ("name",): ("name", 1),
+_KIND_NAMES = word_set("kind type subtype op operation")
+_SPAN_WORDS = word_set("span observation run operation")
+"""Words of the span itself: ``fw.span.kind``, ``run_type``."""
+_SUBJECTS_OF_KIND = _SPAN_WORDS | word_set("node entity component step event llm ai agent trace action category")
+"""Words before the last one of a name that is probably a span's kind: ``step.type``."""
+_OTHER_KINDS = word_set("""
+    content message messages mime response request tool output token error exception format media author user sender parameters schema
+    document service invocation
+""")
+"""``tool.parameters.type``, ``message.type``."""
+
+
+def _kind(words: tuple[str, ...]) -> _Field | None:
+    *before, last = words
+    if last == "name" and _word_before_last(words) == "operation":
+        return _Field("kind", EXACT)
+    if last not in _KIND_NAMES or not _OTHER_KINDS.isdisjoint(before):
+        return None
+    if not _SPAN_WORDS.isdisjoint(before):
+        return _Field("kind", EXACT)
+    if _word_before_last(words) in _SUBJECTS_OF_KIND:
+        return _Field("kind", SURE)
+    return _Field("kind", LIKELY if last in ("kind", "subtype") else GUESS)
+
+
+# --- rule 3: all other fields, by the longest known ending of the name
+
+_FIELDS: dict[str, dict[int, str]] = {
+    "model": {EXACT: "response.model response.model.name response.model.id", LIKELY: "model model.name model.id", GUESS: "model.version"},
+    "finish_reason": {LIKELY: "finish.reason finish.reasons stop.reason", GUESS: "done.reason completion.reason"},
+    "provider": {LIKELY: "provider.name model.provider", GUESS: "provider llm.system ai.system llm.vendor"},
+    "response_id": {LIKELY: "response.id", GUESS: "completion.id"},
+    "agent": {SURE: "agent.name", LIKELY: "agent", GUESS: "agent.role assistant.name agent.title current.agent"},
+    "tool_name": {SURE: "tool.name tool.function.name tool.call.name", LIKELY: "function.name", GUESS: "tool"},
+    "tool_call_id": {SURE: "tool.call.id tool.use.id function.call.id", LIKELY: "call.id", GUESS: "tool.id"},
+    "tool_description": {GUESS: "tool.description"},
+    "conversation_id": {
+        EXACT: "conversation.id", SURE: "session.id convo.id", LIKELY: "thread.id", GUESS: "session group.id chat.id conversation",
+    },
+    "outcome": {GUESS: "state status span.status observation.level"},
+    "failure": {GUESS: "error error.message is.error"},
+    "error_message": {GUESS: "status.message"},
+    "cost_usd": {SURE: "total.cost cost.total cost.details.total", LIKELY: "cost.usd usage.cost", GUESS: "cost"},
+    "first_token_at": {GUESS: "completion.start.time first.token.at"},
+    "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
+    "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
 }  # fmt: skip
-_NO_MODEL = frozenset(
-    ("tool", "tools", "data", "user", "device", "host", "phone", "product", "vehicle", "car", "printer", "cost", "view", "domain")
-)
-_TOOL_LISTS = frozenset(("tools", "functions", "definitions", "available"))
-_NAMED = frozenset(("span", "tool", "function", "agent", "agents", "entity", "step", "operation", "task", "messages"))
-"""Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""
-_PEOPLE = frozenset((
-    "user", "users", "organization", "org", "customer", "client", "account", "tenant", "team", "company", "owner", "author", "person", "contact",
-    "employee", "display", "first", "last", "full",
-))  # fmt: skip
-_SOFTWARE = frozenset((
-    "sdk", "library", "service", "host", "instrumentation", "server", "package", "app", "application", "environment", "class", "module", "device",
-    "domain", "region", "cluster", "model", "provider",
-))  # fmt: skip
-_RECORDS = frozenset((
-    "project", "workspace", "product", "policy", "event", "session", "thread", "trace", "metadata", "context", "schema", "file", "dataset", "database",
-    "queue", "topic", "store", "collection", "index", "table",
-))  # fmt: skip
-_OTHER_SUBJECTS = _PEOPLE | _SOFTWARE | _RECORDS
-_OTHER_CALLS = frozenset(("previous", "request", "parent", "last"))
-_COST_PARTS = frozenset(
-    ("input", "output", "prompt", "completion", "cache", "cached", "reasoning", "per", "tool", "limit", "max")
-)
-_NO_SESSION = frozenset(("mcp", "http", "transport", "jsonrpc"))
-
-
-_EXCLUDED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("tool_name", "tool_call_id", "name"), _TOOL_LISTS),
-    "agent": _TOOL_LISTS | {"user"},  # a browser
-    "response_id": _OTHER_CALLS,
-    "conversation_id": _NO_SESSION,
-    "cost_usd": _COST_PARTS,
+"""Endings of names, as words with dots between them, by field and strength."""
+_BY_ENDING = {
+    tuple(ending.split(".")): _Field(field, strength)
+    for field, endings in _FIELDS.items()
+    for strength, text in endings.items()
+    for ending in text.split()
 }
-"""Words before the ending of a name that show that it isn't the field of the span's own operation."""
+_TOOL_LISTS = word_set("tools functions definitions available")
+_OTHERS: dict[str, frozenset[str]] = {
+    "model": word_set("tool tools data user device host phone product vehicle car printer cost view domain"),  # device.model
+    "tool_name": _TOOL_LISTS,  # tools.0.function.name
+    "tool_call_id": _TOOL_LISTS,
+    "name": _TOOL_LISTS,
+    "agent": _TOOL_LISTS | {"user"},  # http.user_agent, a browser
+    "response_id": word_set("previous request parent last"),  # request.previous_response.id
+    "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
+    "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
+}
+"""Words before an ending that show that the field isn't that of the span's own operation."""
+_MOST_WORDS_BEFORE_NAME = 3
+_NAMED = word_set("span tool function agent agents entity step operation task messages")
+"""Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""
+_OTHER_SUBJECTS = word_set("""
+    user users organization org customer client account tenant team company owner author person contact employee display first last full
+    sdk library service host instrumentation server package app application environment class module device domain region cluster model
+    provider project workspace product policy event session thread trace metadata context schema file dataset database queue topic store
+    collection index table
+""")
+"""Words of people, software and records before ``name``: ``user.name``, ``sdk.name``, ``project.name``."""
 
 
-def _by_ending(words: tuple[str, ...]) -> tuple[str | None, int]:
-    for length in (3, 2, 1):
-        found = _ENDINGS.get(words[-length:]) if len(words) >= length else None
+def _by_ending(words: tuple[str, ...]) -> _Field | None:
+    for length in range(min(3, len(words)), 0, -1):  # tool.call.id is surer than call.id
+        found = _BY_ENDING.get(words[-length:])
         if found is None:
             continue
         field, strength = found
-        before = set(words[:-length])
-        if field == "name" and (len(words) > length + 3 or (length == 1 and not _is_own_name(words))):
+        before = words[:-length]
+        if field == "name" and (len(before) > _MOST_WORDS_BEFORE_NAME or (length == 1 and not _is_own_name(words))):
             continue
+        if not _OTHERS.get(field, frozenset()).isdisjoint(before):
+            return None
         if field == "agent" and "trace" in before:  # the trace's first agent, not the span's
-            strength -= 1
-        if field == "model":
-            return (None, 0) if before & _NO_MODEL else (field, strength + (2 if "response" in before and length < 3 else 0))
-        return (None, 0) if field in _EXCLUDED and before & _EXCLUDED[field] else (field, strength)
-    return None, 0
+            return _Field(field, strength - 1)
+        if field == "model" and "response" in before and length < 3:  # response.metadata.model
+            return _Field(field, strength + 2)
+        return found
+    return None
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
     """Return True if a name without a word for its subject can be the span's: ``fw.name``, but not ``user.name``."""
-    about = words[-2:-1]
-    return not about or about[0] in _NAMED or (len(words) == 2 and about[0] not in _OTHER_SUBJECTS)
-
-
-_KIND_LASTS = frozenset(("kind", "type", "subtype", "op"))
-_OF_SPANS = frozenset((
-    "span", "operation", "run", "observation", "node", "entity", "component", "step", "event", "llm", "ai", "agent", "trace", "action",
-    "category",
-))  # fmt: skip
-_SPANS_THEMSELVES = frozenset(("span", "observation", "run", "operation"))
-_NOT_OF_SPANS = frozenset((
-    "content", "message", "messages", "mime", "response", "request", "tool", "output", "token", "error", "exception", "format", "media", "author",
-    "user", "sender", "parameters", "schema", "document", "service", "invocation",
-))  # fmt: skip
-
-
-def _kind(words: tuple[str, ...]) -> tuple[str | None, int]:
-    """Classify names whose value may be a span's kind."""
-    last = words[-1]
-    before = set(words[:-1])
-    if last == "name" and words[-2:-1] == ("operation",):
-        return "kind", 4
-    if last in _KIND_LASTS or last == "operation":
-        if before & _NOT_OF_SPANS:
-            return None, 0
-        if before & _SPANS_THEMSELVES:
-            return "kind", 4
-        return "kind", 3 if words[-2:-1] and words[-2] in _OF_SPANS else 2 if last in ("kind", "subtype") else 1
-    return None, 0
-
-
-_OF_RECORDS = frozenset((
-    "level", "target", "severity", "severity_text", "severity_number", "timestamp", "time", "ts", "logger", "module_path", "file", "line", "busy_ns", "idle_ns",
-))  # fmt: skip
-
-
-@lru_cache(MOST_NAMES)
-def is_content_of_event(key: str) -> bool:
-    """Return False for a property of an event or a log record itself, such as its level or its place in the code."""
-    return key.lower() not in _OF_RECORDS and not key.startswith(_PLAIN_PREFIXES)
-
-
-# --- which spans to read
-
-PLAIN_KEYS: set[str] = set()
-"""Attribute names seen so far that show nothing about a model. Its size has a limit."""
-
-
-def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute of the span hints at a model, an agent or a tool. For most spans, one set operation decides."""
-    return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
-
-
-def _has_hint(attributes: Mapping[str, Any]) -> bool:
-    for key in attributes:
-        if key in PLAIN_KEYS or key.__class__ is not str:
-            continue
-        interest = interest_of(key)
-        if interest == 0:
-            meaning = meaning_of(key)
-            if meaning.field == "kind":
-                if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
-                    return True
-            elif len(PLAIN_KEYS) < MOST_NAMES:
-                PLAIN_KEYS.add(key)
-        elif interest == 2 or holds_json(attributes[key]):
-            return True
-    return False
-
-
-@lru_cache(MOST_NAMES)
-def interest_of(key: str) -> int:
-    """Return 0 to skip an attribute, 1 to read only objects under it, 2 to read any value."""
-    words = words_of(key)
-    if not words or words[-1] == "types":
-        return 0
-    if key.startswith(_PLAIN_PREFIXES):
-        return 1 if words[-1] in _CARRIERS else 0
-    parts = set(words)
-    if parts & _STRONG or words[:2] == ("gen", "ai"):
-        return 2
-    return 1 if parts & _WEAK and (words[-1] not in _PROPERTIES or words[-1] == "state" or _is_argument(key)) else 0
-
-
-def _is_argument(key: str) -> bool:
-    """Return True for a function's argument or a field of its result: ``kwargs.order_id``."""
-    holder = words_of(key.rpartition(".")[0])
-    return holder[-1:] != () and holder[-1] in SPREAD
-
-
-@lru_cache(MOST_NAMES)
-def argument_in(key: str) -> str | None:
-    """Return the argument that an attribute of a tool's span can be, or None: ``city``, ``tool.order_id``."""
-    prefix, _, name = key.replace(":", ".").rpartition(".")
-    words, meaning = words_of(name), meaning_of(key)
-    if prefix and words_of(prefix)[-1:] != ("tool",):
-        return None
-    if (
-        not words
-        or name.lower() in _PROPERTIES
-        or name.lower() in _OF_RECORDS
-        or not _MEASURES.isdisjoint(words)
-        or meaning.field is not None
-        or meaning.direction is not None
-    ):
-        return None
-    return name
-
-
-@lru_cache(MOST_NAMES)
-def is_outcome_of_tool(key: str) -> bool:
-    words = words_of(key)
-    return words[-1:] in _OUTCOME and "tool" in words
-
-
-_OUTCOME = (("outcome",), ("status",), ("state",))
-FAILED = frozenset(("error", "failed", "failure", "errored", "exception"))
-_TIMES = frozenset(("duration", "latency", "elapsed", "ms", "ns", "timeout", "time", "timestamp", "created", "started", "ended"))
-_OUTCOMES = frozenset((
-    "success", "successful", "ok", "error", "exception", "retries", "retry", "attempt", "attempts", "count", "cached", "cache",
-))  # fmt: skip
-_ORIGINS = frozenset((
-    "trace", "span", "event", "logger", "level", "service", "environment", "env", "function", "class", "module", "method", "framework", "sdk", "scope", "turn",
-))  # fmt: skip
-_PROPERTIES_OF_TOOLS = frozenset(
-    ("tool", "execution", "version", "description", "definition", "tags", "metadata", "type", "kind", "schema")
-)
-_MEASURES = _TIMES | _OUTCOMES | _ORIGINS | _PROPERTIES_OF_TOOLS
-"""Words of attributes that describe a call, not its arguments."""
-
-SPREAD_ARGUMENTS = frozenset(("arguments", "args", "kwargs", "params", "parameters", "input", "inputs"))
-SPREAD_RESULTS = frozenset(("result", "return", "returned"))
-SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of names below which each argument or result field is an attribute."""
-
-
-def holds_json(value: Any) -> bool:
-    """Return True if a value is an object or a list, or text of one."""
-    if value.__class__ is str:
-        return value[:1] in ("{", "[") and len(value) > 8
-    return isinstance(value, (dict, list, tuple))
-
-
-@lru_cache(MOST_NAMES)
-def is_useful(key: str) -> bool:
-    """Return True if an attribute is read in a span that has other evidence."""
-    if interest_of(key) > 0:
-        return True
-    if key.startswith(_PLAIN_PREFIXES) or not words_of(key):
-        return False
-    return meaning_of(key).field is not None or words_of(key)[-1] in _WORTH_READING
-
-
-_WORTH_READING = frozenset((
-    "metadata", "attributes", "tags", "properties", "context", "contexts", "details", "error", "parameters", "params", "metrics", "timestamps",
-))  # fmt: skip
+    subject = _word_before_last(words)
+    return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

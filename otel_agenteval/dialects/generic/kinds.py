@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL
-from .words import words_of
+from .words import word_set, words_of
 
 _WHOLE = {
     "chat_model": LLM, "chatmodel": LLM, "model_generation": LLM, "model_call": LLM, "model_request": LLM, "llm_call": LLM, "llm_request": LLM,
@@ -36,19 +36,16 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("step", "turn", "cycle", "iteration")), INNER),
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )
-OF_MODELS = frozenset((
-    "chat", "completion", "completions", "generate", "generation", "llm", "inference", "response", "responses", "messages", "stream", "invoke",
-    "converse",
-))  # fmt: skip
+_BATCH = frozenset(("tool", "calls"))
+"""Words of a step that runs several tools."""
+OF_MODELS = word_set("""
+    chat completion completions generate generation llm inference response responses messages stream invoke converse
+""")
 """Words of operations that call a model, if the span names one."""
-_NO_KINDS = frozenset(
-    ("internal", "server", "client", "producer", "consumer", "unspecified", "default", "span", "event", "unknown")
-)
+_NO_KINDS = word_set("internal server client producer consumer unspecified default span event unknown")
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
 """Kinds of an application's function whose decorator doesn't state its role."""
-_HELPERS = frozenset((
-    "builder", "parser", "template", "router", "splitter", "converter", "writer", "store", "joiner", "memory", "formatter", "adapter", "history",
-))  # fmt: skip
+_HELPERS = word_set("builder parser template router splitter converter writer store joiner memory formatter adapter history")
 """Last words of helpers that are named after a model or an agent: ``ChatPromptBuilder``."""
 _LONGEST = 60
 
@@ -71,10 +68,6 @@ def _role_in(words: frozenset[str]) -> str | None:
     return CHAIN if words >= _BATCH else next((role for wanted, role in _IN_ORDER if words & wanted), None)
 
 
-_BATCH = frozenset(("tool", "calls"))
-"""Words of a step that runs several tools."""
-
-
 _OPERATIONS = ("chat", "text_completion", "generate_content", "execute_tool", "invoke_agent", "create_agent", "embeddings", "retrieval",
                "invoke_workflow", "handoff")  # fmt: skip
 _KIND_FIRST = re.compile(
@@ -86,9 +79,10 @@ _OF_HTTP = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|HTTP)\b")
 _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
-
-
+_AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
+"""The number of an agent's instance isn't part of its name."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
+_NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 
 @lru_cache(1024)
@@ -103,10 +97,6 @@ def agent_in(name: str) -> str | None:
     return found[2] if found is not None else None
 
 
-_AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""The number of an agent's instance isn't part of its name."""
-
-
 @lru_cache(1024)
 def is_agent(name: str) -> bool:
     """Return True for a span's name that is an agent's, such as ``billing_agent``."""
@@ -119,9 +109,6 @@ def is_turn(name: str) -> bool:
     """Return True for the name of one turn among several, such as ``turn`` or ``question 2``."""
     words = words_of(name)
     return words[-1:] == ("turn",) or (name[-1:].isdecimal() and not _NUMBERED.isdisjoint(words[-1:]))
-
-
-_NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 
 @lru_cache(1024)

@@ -14,9 +14,10 @@ from ..content import REDACTED
 from ..payloads import says_failed
 from ..step import LLM, TOOL
 from .facts import Facts
-from .keys import OUT, SPREAD_ARGUMENTS, is_content_of_event, meaning_of
+from .interest import SPREAD_ARGUMENTS, is_content_of_event
+from .keys import LIKELY, OUT, meaning_of
 from .shapes import is_message
-from .words import words_of
+from .words import last_word, words_of
 
 PROMPT = "prompt"
 """Kind of a record with the user's words."""
@@ -24,10 +25,6 @@ ANSWER = "answer"
 """Kind of a record with the agent's answer."""
 _ANSWERS = frozenset(("response", "answer", "reply", "completion"))
 _TOOLS = frozenset(("tool_name", "tool_call_id"))
-_SURE = 2
-"""Lowest strength of the name of a call's id or tool."""
-
-
 _MOST_KEYS, _LONGEST_KEY = 128, 64
 
 
@@ -53,7 +50,7 @@ class LoggedCall(SpanRecord):
 def kind_of(keys: frozenset[str]) -> str | None:
     """Return a role, :data:`PROMPT` or :data:`ANSWER` for a log record with these attributes, or None for all others."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
-    fields = {meaning.field for meaning in meanings.values() if meaning.strength >= _SURE}
+    fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
         meaning.content and (meaning.direction == OUT or not SPREAD_ARGUMENTS.isdisjoint(words_of(key)))
         for key, meaning in meanings.items()
@@ -61,7 +58,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
         return TOOL
     if {"model", "output_tokens"} <= fields:
         return LLM
-    texts = {words_of(key)[-1] for key, meaning in meanings.items() if meaning.text}
+    texts = {last_word(key) for key, meaning in meanings.items() if meaning.text}
     return PROMPT if PROMPT in texts else ANSWER if texts & _ANSWERS else None
 
 
@@ -98,7 +95,7 @@ def describes(part: LogPart, writer: SpanRecord) -> bool:
 
 def text_in(part: LogPart, names: Container[str]) -> str | None:
     """Return the first text under an attribute whose last word is one of these names."""
-    found = (value for key, value in values_in(part).items() if (words_of(key) or ("",))[-1] in names)
+    found = (value for key, value in values_in(part).items() if last_word(key) in names)
     return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
 
 

@@ -28,7 +28,7 @@ from ..step import (
     Step,
 )
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT, meaning_of
+from .keys import IN, OUT, SURE, meaning_of
 from .kinds import OF_MODELS
 from .logged import kind_of_part
 from .shapes import are_messages, plain
@@ -39,10 +39,26 @@ _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "param
 _RESULTS = (
     "result", "results", "output", "outputs", "response", "return", "returned", "observation", "answer", "content", "value",
 )  # fmt: skip
+_ARGUMENT_HOLDERS = (
+    "input_str", "tool_kwargs", "tool_input", "tool_args", "toolInput", "arguments", "args", "kwargs", "input", "inputs",
+    "parameters",
+)  # fmt: skip
+_SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
+_METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
+"""Method at the end of a tool's name, which is no part of it."""
 _FILLED = (
     "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id",
     "model", "cost_usd",
 )  # fmt: skip
+_STORES = ("db.", "messaging.", "aws.s3.")
+"""Prefixes of attributes of requests that store or carry other programs' data."""
+_content_of_step = attrgetter(
+    "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
+)
+_CONTENT_TYPES = (str, tuple, list, dict)
+_NOT_CAPTURED = ("<not specified>", "HIDDEN:")
+"""Placeholders for content that wasn't captured."""
+_BEGINNING = 80
 
 
 def role_of(facts: Facts) -> str | None:
@@ -69,10 +85,6 @@ def role_of(facts: Facts) -> str | None:
     return named if named in (CHAIN, INNER, RETRIEVAL) else CHAIN
 
 
-_STORES = ("db.", "messaging.", "aws.s3.")
-"""Prefixes of attributes of requests that store or carry other programs' data."""
-
-
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
     """Return True for a span of a store or a broker, or of a server that shows no input or no answer."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
@@ -89,7 +101,7 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
         if not shown:
             return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
-    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.strength_of("tool_name") >= 3:
+    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.strength_of("tool_name") >= SURE:
         return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
@@ -140,21 +152,16 @@ def has_answer(facts: Facts) -> bool:
     return any(content.direction == OUT for content in facts.texts)
 
 
-_CONTENT = attrgetter(
-    "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
-)
-
-
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
     """Fill the fields that no dialect has filled. Return True if any of them is content."""
-    before = _CONTENT(step)
+    before = _content_of_step(step)
     _fill(record, step, facts)
-    return any(one is not other for one, other in zip(before, _CONTENT(step), strict=True))
+    return any(one is not other for one, other in zip(before, _content_of_step(step), strict=True))
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
     """Fill the content that a dialect didn't find. Return True if there is any."""
-    before = _CONTENT(step)
+    before = _content_of_step(step)
     facts = Facts(record)
     if step.role == TOOL:
         _read_tool(record, step, facts)
@@ -162,7 +169,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
         _read_llm(step, facts)
     else:
         _read_run(step, facts)
-    return before != _CONTENT(step)
+    return before != _content_of_step(step)
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
@@ -187,17 +194,11 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
     return (lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs)) or any(
         (lacks_input if direction == IN else lacks_output)
         and attributes[key]
-        and attributes[key].__class__ in _CONTENTS
-        and not (attributes[key].__class__ is str and any(mark in attributes[key][:_BEGINNING] for mark in _UNKNOWN))
+        and attributes[key].__class__ in _CONTENT_TYPES
+        and not (attributes[key].__class__ is str and any(mark in attributes[key][:_BEGINNING] for mark in _NOT_CAPTURED))
         for key, direction in content
         if role == TOOL or "tool" not in key
     )
-
-
-_CONTENTS = (str, tuple, list, dict)
-_UNKNOWN = ("<not specified>", "HIDDEN:")
-"""Placeholders for content that wasn't captured."""
-_BEGINNING = 80
 
 
 def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
@@ -427,15 +428,6 @@ def _arguments(raw: Any) -> Any:
             break
         value = raw = inner
     return raw
-
-
-_ARGUMENT_HOLDERS = (
-    "input_str", "tool_kwargs", "tool_input", "tool_args", "toolInput", "arguments", "args", "kwargs", "input", "inputs",
-    "parameters",
-)  # fmt: skip
-_SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
-_METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
-"""Method at the end of a tool's name, which is no part of it."""
 
 
 def _content_of(content: Content) -> Any:

@@ -7,37 +7,43 @@ from typing import Any
 
 from ..content import ROLES
 from .values import Branch, opened
+from .words import word_set
 
-MODEL_ROLES = frozenset((
-    "user", "assistant", "system", "tool", "function", "developer", "model", "human", "ai", "bot", "chatbot", "tool-call", "tool-response",
-    "ipython", "tool_result", "unknown",
-))  # fmt: skip
+MODEL_ROLES = word_set("""
+    user assistant system tool function developer model human ai bot chatbot tool-call tool-response ipython tool_result unknown
+""")
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
 """Roles that an application's own messages rarely have."""
 _CONTENT = (
     "content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id",
     "finish_reason",
 )  # fmt: skip
-_TYPED = frozenset((
-    "function_call", "function_call_output", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call",
-    "tool_call_response",
-))  # fmt: skip
-_LANGCHAIN = frozenset(
-    ("human", "ai", "system", "tool", "AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk")
-)
+_OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
+_TYPED = word_set("function_call function_call_output tool_use tool_result tool-call tool-result tool_call tool_call_response")
+_OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
+_BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
+_LANGCHAIN = word_set("human ai system tool AIMessage HumanMessage SystemMessage ToolMessage AIMessageChunk")
 _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
 """Authors as the only key of an object: ``{"assistant": "Hello."}``."""
+_MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
+"""Keys of which every message has one."""
+_SURE_KEYS = frozenset(("role", "message", "parts"))
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
     "contents": "content", "toolCalls": "tool_calls", "toolCallId": "tool_call_id", "finishReason": "finish_reason", "toolRequests": "tool_calls",
     "inputSchema": "parameters",
 }  # fmt: skip
-_OPAQUE = frozenset((
-    "arguments", "args", "parameters", "inputSchema", "outputSchema", "metadata", "response_metadata", "usage_metadata", "usage", "token_usage",
-    "request",
-))  # fmt: skip
+_REQUEST = {
+    "tool_function": "name", "tool_name": "name", "tool_id": "id", "tool_call_id": "id", "tool_arguments": "arguments", "args": "arguments",
+    "tool_args": "arguments", "tool_input": "arguments",
+}  # fmt: skip
+_OPAQUE = word_set("""
+    arguments args parameters inputSchema outputSchema metadata response_metadata usage_metadata usage token_usage request
+""")
 """Keys in messages whose values are kept as they are."""
+_DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
+_DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 _MAX_DEPTH = 12
 
 
@@ -75,14 +81,6 @@ def is_message(node: Mapping[str, Any]) -> bool:
 def may_be_message(names: Collection[str]) -> bool:
     """Return True if an object made from attribute names can be a message with some values."""
     return not _SURE_KEYS.isdisjoint(names) or ("type" in names and not _BESIDE_TYPE.isdisjoint(names))
-
-
-_MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
-"""Keys of which every message has one."""
-_SURE_KEYS = frozenset(("role", "message", "parts"))
-_OF_TYPED = frozenset(("name", "call_id", "id", "tool_use_id", "toolCallId", "toolName", "output", "content"))
-_BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
-_OF_PARTS = frozenset(("text", "functionCall", "functionResponse", "function_call", "function_response"))
 
 
 def _is_list_of_words(content: Any) -> bool:
@@ -129,10 +127,6 @@ def _piece_in(chunk: Mapping[str, Any]) -> Any:
             chunk = several[0] if inner == "delta" else {"delta": several[0].get(inner)}
     piece = chunk.get("delta")
     return piece if isinstance(piece, dict) else {"content": piece} if isinstance(piece, str) else None
-
-
-_DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
-_DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 
 
 def are_documents(node: list[Any]) -> bool:
@@ -235,9 +229,3 @@ def _authored(author: str, content: Any, depth: int) -> dict[str, Any]:
     if author in _MODEL_AUTHORS and calls and len(calls) == len(items) and are_requests(calls):
         return {"role": author, "content": None, "tool_calls": calls}
     return {"role": author, "content": plain(content, depth + 1)}
-
-
-_REQUEST = {
-    "tool_function": "name", "tool_name": "name", "tool_id": "id", "tool_call_id": "id", "tool_arguments": "arguments", "args": "arguments",
-    "tool_args": "arguments", "tool_input": "arguments",
-}  # fmt: skip

@@ -10,7 +10,7 @@ from ...spans.record import ERROR, SpanRecord
 from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
-from .keys import IN, OUT
+from .keys import IN, OUT, SURE
 from .kinds import ENDS, event_in
 from .reading import has_answer, returns_prompt
 from .shapes import plain
@@ -24,6 +24,7 @@ _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
 """Roles of calls that answer nobody, so a trace with nothing else needs no turn."""
 _DEEPEST = 10
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
+_TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
@@ -141,7 +142,7 @@ def is_agents_tool(record: SpanRecord) -> bool:
     if about.role == TOOL and not about.inferred:
         return True
     return about.facts is not None and (
-        about.facts.strength_of("tool_name") >= 3 or (about.facts.kind == TOOL and about.facts.kind_strength > 3)
+        about.facts.strength_of("tool_name") >= SURE or (about.facts.kind == TOOL and about.facts.kind_strength > SURE)
     )
 
 
@@ -248,9 +249,6 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
             for part in found:
                 part.role, part.inferred = LLM, True
                 part.facts.fields.setdefault("model", fields.get("model"))
-
-
-_TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:

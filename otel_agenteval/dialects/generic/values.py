@@ -19,10 +19,13 @@ _SHOWN_OBJECT = re.compile(
     r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|<(?:[\w.]+:\s*(?P<value>'[^'\n]*'|"[^"\n]*"|-?\d+)|[^<>'"\n]{1,200})>""",
     re.DOTALL,
 )
+_SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additional_kwargs|name|tool_call_id|id)=")
+_SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): ?", re.IGNORECASE | re.MULTILINE)
 _CALLED = r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\("
 _CALL = re.compile(_CALLED)
 _REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALLED)
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
+_MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 Path: TypeAlias = tuple[str, ...]
 """An attribute's name in parts."""
 
@@ -63,9 +66,6 @@ def _with_messages(value: Any) -> Any:
     return {key: _with_messages(inner) for key, inner in value.items()}
 
 
-_SHOWN = re.compile(r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") (?:additional_kwargs|name|tool_call_id|id)=")
-
-
 def _shown_message(text: str) -> dict[str, Any] | None:
     """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``."""
     found = _SHOWN.match(text)
@@ -79,9 +79,6 @@ def _shown_message(text: str) -> dict[str, Any] | None:
     if call is not None:
         return {"role": "tool", "content": content, "tool_call_id": call[1]}
     return {"role": "assistant", "content": content}
-
-
-_SPEAKER = re.compile(r"^(system|user|human|assistant|ai|tool|developer|model): ?", re.IGNORECASE | re.MULTILINE)
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
@@ -149,9 +146,6 @@ def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
             "tool_call_result": {**members, "origin": origin.get("tool_call", origin) if isinstance(origin, dict) else origin}
         }
     return members
-
-
-_MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 
 
 def paths_of(keys: Iterable[str]) -> tuple[tuple[str, Path], ...]:

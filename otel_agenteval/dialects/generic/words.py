@@ -14,3 +14,13 @@ MOST_NAMES = 16_384
 def words_of(name: str) -> tuple[str, ...]:
     """Return a name's words in lower case."""
     return tuple(word.lower() for word in _WORD.findall(name[:400]))
+
+
+def last_word(name: str) -> str:
+    """Return a name's last word, or "" if it has none."""
+    words = words_of(name)
+    return words[-1] if words else ""
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())

@@ -19,6 +19,8 @@ from .steps import END, TurnSteps, computed_once
 _QUOTED = 8
 """Minimum length of an answer by which a prompt quotes it."""
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
+_GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
+_UNDECIDED = (None, CHAIN, INNER)
 
 
 class TurnCalls(TurnSteps):
@@ -226,10 +228,6 @@ def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
 @lru_cache(1024)
 def _is_guard(name: str) -> bool:
     return not _GUARDS.isdisjoint(words_of(name))
-
-
-_GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
-_UNDECIDED = (None, CHAIN, INNER)
 
 
 # --- finish reasons

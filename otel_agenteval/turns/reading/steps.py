@@ -21,10 +21,14 @@ END = attrgetter("record.end_ns")
 _AGENTS = (AGENT,)
 _TOOLS = (TOOL,)
 _CALLS = (LLM, TOOL)
+_EVENTS = ENDS | {"start"}
 _SHORT = 8
 """Number of ancestors that are checked one by one before the tree is used."""
 _DEEPEST_TIE = 32
 """Maximum number of ancestors with the same start time that are counted."""
+_LONG_PROMPT = 1_000
+"""Length in characters above which a prompt is compared with earlier ones."""
+_BEGINNING = 200
 LONGEST_CONSTANT = 32_768
 """Maximum length of instructions, tool definitions and other texts of every turn whose parsed form is cached."""
 
@@ -201,11 +205,6 @@ class TurnSteps:
         return [request for message in self.outputs(step) for request in message.tool_calls]
 
 
-_LONG_PROMPT = 1_000
-"""Length in characters above which a prompt is compared with earlier ones."""
-_BEGINNING = 200
-
-
 def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
     """Return the latest call before each call whose prompt has the same beginning."""
     found: dict[int, Step] = {}
@@ -246,9 +245,6 @@ def _join_events(steps: list[Step]) -> None:
             calls[key] = latest[stem] = step
         else:
             _join(call, step, event)
-
-
-_EVENTS = ENDS | {"start"}
 
 
 def _join(call: Step, step: Step, event: str) -> None:

@@ -1,0 +1,166 @@
+"""Which attributes of a span to read, by their names. Most spans have none and cost one set operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from .keys import LIKELY, PROPERTIES, meaning_of
+from .kinds import role_of_kind
+from .words import MOST_NAMES, last_word, word_set, words_of
+
+SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
+"""Interest in an attribute: read nothing, only an object or a list (or JSON text of one), or any value."""
+
+_OTHER_CONVENTIONS = tuple(word_set("""
+    http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
+    service. telemetry. deployment. cloud. faas. otel. peer. enduser. tls. browser. device. dns. feature_flag. aws.s3 aws.sqs aws.dynamodb
+    aws.request_id agenteval. gen_ai.evaluation. graphql. celery. signalr. aspnetcore. kestrel. jvm. destination. source. sampling.
+    cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
+    nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
+"""))  # fmt: skip
+"""Prefixes of other conventions' attributes. They show nothing about a model, whatever words they contain."""
+_CARRIERS = word_set("body payload")
+"""Last words of other conventions' attributes that may contain a whole message: ``messaging.message.body``."""
+_MODEL_WORDS = word_set("""
+    llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
+    anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
+""")
+"""Words that only attributes about models, agents and tools have: ``fw.llm.reply``."""
+_DATA_WORDS = word_set("""
+    input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
+    history events query question answer documents data state
+""")
+"""Words of any program's data, which may contain messages: ``fw.request``."""
+SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
+SPREAD_RESULTS = word_set("result return returned")
+SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
+"""Last words of names below which each argument or result field is an attribute: ``kwargs.order_id``."""
+
+
+@lru_cache(MOST_NAMES)
+def interest_of(key: str) -> int:
+    """Return ``SKIP``, ``OBJECTS`` or ``ANY_VALUE``."""
+    words = words_of(key)
+    if not words or words[-1] == "types":
+        return SKIP
+    if key.startswith(_OTHER_CONVENTIONS):
+        return OBJECTS if words[-1] in _CARRIERS else SKIP
+    if not _MODEL_WORDS.isdisjoint(words) or words[:2] == ("gen", "ai"):
+        return ANY_VALUE
+    if _DATA_WORDS.isdisjoint(words):
+        return SKIP
+    is_property = words[-1] in PROPERTIES and words[-1] != "state" and last_word(key.rpartition(".")[0]) not in SPREAD
+    return SKIP if is_property else OBJECTS
+
+
+_CONTEXT_WORDS = word_set("""
+    metadata attributes tags properties context contexts details error parameters params metrics timestamps
+""")
+"""Last words of attributes that complete a step, but don't show that it is one: ``fw.metadata``."""
+
+
+@lru_cache(MOST_NAMES)
+def is_useful(key: str) -> bool:
+    """Return True if an attribute is read in a span that has other evidence."""
+    if interest_of(key) != SKIP:
+        return True
+    if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
+        return False
+    return meaning_of(key).field is not None or last_word(key) in _CONTEXT_WORDS
+
+
+# --- spans without a model, an agent or a tool
+
+PLAIN_KEYS: set[str] = set()
+"""Attribute names seen so far that show nothing about a model. Its size has a limit."""
+
+
+def is_plain(attributes: Mapping[str, Any]) -> bool:
+    """Return True if no attribute of the span hints at a model, an agent or a tool. For most spans, one set operation decides."""
+    return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
+
+
+def _has_hint(attributes: Mapping[str, Any]) -> bool:
+    for key in attributes:
+        if key in PLAIN_KEYS or key.__class__ is not str:
+            continue
+        interest = interest_of(key)
+        if interest == SKIP:
+            if meaning_of(key).field == "kind":
+                if attributes[key].__class__ is str and role_of_kind(attributes[key]) is not None:
+                    return True
+            elif len(PLAIN_KEYS) < MOST_NAMES:
+                PLAIN_KEYS.add(key)
+        elif interest == ANY_VALUE or holds_json(attributes[key]):
+            return True
+    return False
+
+
+def holds_json(value: Any) -> bool:
+    """Return True if a value is an object or a list, or text of one."""
+    if value.__class__ is str:
+        return value[:1] in ("{", "[") and len(value) > 8
+    return isinstance(value, (dict, list, tuple))
+
+
+# --- attributes for one purpose
+
+
+def direction_of_content(path: str) -> str | None:
+    """Return the direction of the content under a name, or None if a value there isn't content."""
+    meaning = meaning_of(path)
+    return meaning.direction if meaning.content and is_useful(path) else None
+
+
+def may_hold_conversation(key: str) -> bool:
+    """Return True for an attribute that may be a conversation's id, or metadata with one."""
+    if last_word(key) == "metadata":
+        return True
+    meaning = meaning_of(key)
+    return meaning.field == "conversation_id" and meaning.strength >= LIKELY and is_useful(key)
+
+
+FAILED = word_set("error failed failure errored exception")
+"""Values of a tool's outcome and of a finish reason."""
+_OUTCOMES = word_set("outcome status state")
+
+
+@lru_cache(MOST_NAMES)
+def is_outcome_of_tool(key: str) -> bool:
+    """Return True for a name such as ``gen_ai.tool.call.outcome``."""
+    return last_word(key) in _OUTCOMES and "tool" in words_of(key)
+
+
+_PROPERTIES_OF_EVENTS = word_set("""
+    level target severity severity_text severity_number timestamp time ts logger module_path file line busy_ns idle_ns
+""")
+
+
+@lru_cache(MOST_NAMES)
+def is_content_of_event(key: str) -> bool:
+    """Return False for a property of an event or a log record itself, such as its level or its place in the code."""
+    return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
+
+
+_DESCRIBES_CALL = word_set("""
+    duration latency elapsed ms ns timeout time timestamp created started ended
+    success successful ok error exception retries retry attempt attempts count cached cache
+    trace span event logger level service environment env function class module method framework sdk scope turn
+    tool execution version description definition tags metadata type kind schema
+""")
+"""Words of attributes about a call's time, outcome, place in the code and tool. They aren't its arguments."""
+
+
+@lru_cache(MOST_NAMES)
+def argument_in(key: str) -> str | None:
+    """Return the argument that an attribute of a tool's span can be, or None: ``city``, ``tool.order_id``."""
+    prefix, _, name = key.replace(":", ".").rpartition(".")
+    if prefix and last_word(prefix) != "tool":
+        return None
+    words = words_of(name)
+    if not words or not _DESCRIBES_CALL.isdisjoint(words) or name.lower() in PROPERTIES or name.lower() in _PROPERTIES_OF_EVENTS:
+        return None
+    meaning = meaning_of(key)
+    return name if meaning.field is None and meaning.direction is None else None
