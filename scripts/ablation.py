@@ -53,6 +53,7 @@ USED_BY = {
     "urls": ("ungrounded_urls",),
     "link_grounding": ("ungrounded_urls",),
     "identity_numbers": ("pii_leakage",),
+    "identity_checks": ("pii_leakage",),
     "phones": ("pii_leakage",),
     "personal": ("pii_leakage",),
     "personal_marks": ("pii_leakage",),

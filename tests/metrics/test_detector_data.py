@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from otel_agenteval.core.files import load_yaml
+from otel_agenteval.detectors.identity_checks import CHECKS
 from otel_agenteval.detectors.lists import FOLDER, sections
 from otel_agenteval.detectors.refusal.evidence import LANGUAGES, Lexicon, lexicon
 
@@ -39,3 +41,11 @@ def test_every_file_of_refusal_words_is_a_lexicon() -> None:
     for language in LANGUAGES:
         assert sections(f"refusal/{language}.txt").keys() | {"common"} == set(Lexicon._fields)
         assert lexicon(language)
+
+
+def test_each_identity_number_has_its_fields_and_each_check_is_used() -> None:
+    rows = load_yaml(FOLDER / "identity_numbers.yaml")
+    for row in rows:
+        assert {"country", "number", "shape"} <= row.keys() <= {"country", "number", "kind", "words", "shape", "check"}
+        assert re.compile(row["shape"]).groups == 0, "the search counts groups"
+    assert {row.get("check", "none") for row in rows} == CHECKS.keys()

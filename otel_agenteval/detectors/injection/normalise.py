@@ -35,34 +35,22 @@ def _upper_bytes(text: str) -> bytes:
 # --- folding -------------------------------------------------------------------------------------------------------
 
 _INVISIBLE = [0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF]
-_NOTHING: dict[int, str | None] = {
-    **dict.fromkeys(_INVISIBLE), **dict.fromkeys(range(0xFE00, 0xFE10)), **dict.fromkeys(range(0xE0000, 0xE01F0)),
+_SELECTORS_AND_TAGS = (*range(0xFE00, 0xFE10), *range(0xE0000, 0xE01F0))
+_DIACRITICS = range(0x300, 0x370)
+_LATIN = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
+_LETTERS_AND_SIGNS = {
+    "ı": "i", "ł": "l", "đ": "d", "ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "’": "'", "‘": "'", "ʼ": "'", "`": "'", "\u00a0": " ",
 }  # fmt: skip
 
 
-def _bare_letters() -> dict[int, str | None]:
-    """Return a map from Latin letters with diacritics to plain ones, and from typographic to plain signs."""
-    bare: dict[int, str | None] = {**_NOTHING, **dict.fromkeys(range(0x300, 0x370))}
-    for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)):
+def _plain_characters() -> dict[int, str | None]:
+    """Return a map from Latin letters with diacritics to plain ones, from typographic to plain signs, and from invisible to none."""
+    plain: dict[int, str | None] = dict.fromkeys((*_INVISIBLE, *_SELECTORS_AND_TAGS, *_DIACRITICS))
+    for code in _LATIN:
         first = unicodedata.normalize("NFD", chr(code))[0]
         if first.isascii() and first != chr(code):
-            bare[code] = first.lower()
-    signs = {
-        "ı": "i",
-        "ł": "l",
-        "đ": "d",
-        "ø": "o",
-        "ß": "ss",
-        "æ": "ae",
-        "œ": "oe",
-        "’": "'",
-        "‘": "'",
-        "ʼ": "'",
-        "`": "'",
-        "\u00a0": " ",
-    }
-    bare.update({ord(sign): plain for sign, plain in signs.items()})
-    return bare
+            plain[code] = first.lower()
+    return {**plain, **{ord(sign): letters for sign, letters in _LETTERS_AND_SIGNS.items()}}
 
 
 def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
@@ -76,32 +64,19 @@ def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-_BARE = _bare_letters()
-_LOOKALIKES = str.maketrans(
-    "аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս", "aeopcxyijsdqwhlbbmhtkaoeviikptuxyvgnu"[: len("аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս")]
-)
+_PLAIN_CHARACTERS = _plain_characters()
+_TO_PLAIN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _ranges(_PLAIN_CHARACTERS))}]+")
+_LOOKALIKES = str.maketrans("аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս", "aeopcxyijsdqwhlbbmhtkaoevikptuxyvgnu")
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
 _WORD = re.compile(r"\w+")
 _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
-_SHAPE = bytes(
-    120 if chr(code).isalpha() else 48 if chr(code) in "0134573@$!" else 32 if chr(code) in " ._*/-" else 46
-    for code in range(128)
-).ljust(256, b"x")
-_GAP, _LONG = 32, 4000
-_SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
-_LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
-_LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
-_MIXED_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
-
-
-_TO_BARE = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _ranges(_BARE))}]+")
 
 
 def folded(text: str) -> str:
     """Return the text in lower case, without diacritics and invisible characters, with Latin letters for look-alikes."""
     if text.isascii():
         return text.lower()
-    text = _TO_BARE.sub(lambda found: found.group().translate(_BARE), unicodedata.normalize("NFKC", text).lower())
+    text = _TO_PLAIN.sub(lambda found: found.group().translate(_PLAIN_CHARACTERS), unicodedata.normalize("NFKC", text).lower())
     if is_mixed(text):
         text = _WORD.sub(_unmixed, text)
     return text
@@ -122,37 +97,65 @@ def _unmixed(found: re.Match[str]) -> str:
     return plain if plain.isascii() else word
 
 
+# --- disguises -----------------------------------------------------------------------------------------------------
+
+
+def _shape_of(sign: str) -> str:
+    if sign.isalpha():
+        return "x"
+    if sign in "0134573@$!":
+        return "0"
+    return " " if sign in " ._*/-" else "."
+
+
+_SHAPES = "".join(map(_shape_of, map(chr, range(128)))).encode().ljust(256, b"x")
+"""A letter becomes ``x``, a digit or sign that can stand for one ``0``, a gap between letters a space, and anything else a dot."""
+_SLOW = 4_000
+"""Length of a text above which numpy tells faster that no letters are spelled."""
+_SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
+_LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
+_LEAST_LEET = 3
+"""Number of words with a digit among their letters. Fewer are ids and names such as ``b2b``."""
+_LEET_SEARCHED = 20_000
+_LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
+_LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
+
+
 def disguises(text: str) -> Iterator[str]:
     """Yield readings of a folded text with words joined that are spelled letter by letter, or letters in place of digits."""
-    shape = text.encode("ascii", "replace").translate(_SHAPE)
+    shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
-    if b"0" in shape and shape.count(b"x0x") >= 3 and len(_LEET.findall(text[:20_000])) >= 3:
-        yield _MIXED_WORD.sub(lambda found: found.group().translate(_LETTER_OF_DIGIT), text)
+    has_leet = b"0" in shape and shape.count(b"x0x") >= _LEAST_LEET
+    if has_leet and len(_LEET.findall(text[:_LEET_SEARCHED])) >= _LEAST_LEET:
+        yield _LEET_WORD.sub(lambda found: found.group().translate(_LETTER_OF_DIGIT), text)
 
 
 def _may_be_spelled(shape: bytes) -> bool:
     """Return False for a text without four single letters in a row."""
-    if len(shape) > _LONG:
-        gaps = np.frombuffer(shape, np.uint8) == _GAP
-        if not (gaps[1:-6] & gaps[3:-4] & gaps[5:-2]).any() and not (gaps[1:] & gaps[:-1]).any():
+    if len(shape) > _SLOW:
+        gaps = np.frombuffer(shape, np.uint8) == ord(" ")
+        single = gaps[1:-6] & gaps[3:-4] & gaps[5:-2]  # a gap at each second place
+        double = gaps[1:] & gaps[:-1]
+        if not single.any() and not double.any():
             return False
     return b"x x x x " in shape or b"x  x  x  x" in shape
 
 
 def _joined(found: re.Match[str]) -> str:
-    letters = found.group()
-    gap = found.group(1)
+    letters, gap = found.group(), found.group(1)
     if gap != " ":
         return letters.replace(gap, "")
-    return "".join(" " if part.isspace() and len(part) > 1 else part.strip(" ") for part in re.split(r"( +)", letters))
+    parts = re.split(r"( +)", letters)  # more than one space separates words
+    return "".join(" " if part.isspace() and len(part) > 1 else part.strip(" ") for part in parts)
 
 
 # --- hidden parts --------------------------------------------------------------------------------------------------
 
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
-_OF_TOKEN = bytes(97 if chr(code) in "+/-_" or chr(code).isalnum() else 32 for code in range(128)).ljust(256)
+_TOKEN_SHAPES = bytes(ord("a" if chr(code) in "+/-_" or chr(code).isalnum() else " ") for code in range(128)).ljust(256)
+"""A character of a token becomes ``a``, so that a long token is found without a pattern, which would try each character."""
 _LONG_TOKEN = b"a" * 40
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
 _PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
@@ -162,20 +165,20 @@ _BACKSLASH_X = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _PRINTABLE = 0.9
+"""Minimum share of printable characters in a decoded text. Binary data has fewer."""
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield decoded parts and their places: base64, hex, percent signs, rot13, tag characters and variation selectors."""
-    written = text.encode("ascii", "replace")
-    shape = written.translate(_OF_TOKEN)
-    for found in islice(_tokens(text, shape), _MOST_PAYLOADS) if _LONG_TOKEN in shape else ():
+    encoded = text.encode("ascii", "replace")
+    for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         plain = _decoded_token(found.group())
         if plain is not None:
             yield plain, *found.span()
     for pattern, decode in _encodings(text):
         for found in pattern.finditer(text):
             yield decode(found.group()), *found.span()
-    if has_any(written.lower(), _ROTATED):
+    if has_any(encoded.lower(), _ROTATED):
         yield codecs.encode(text, "rot13"), 0, len(text)
 
 
@@ -187,11 +190,10 @@ def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str
         yield _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")
     if may_hide(text):
         yield _TAGS, lambda text: "".join(chr(ord(tag) - 0xE0000) for tag in text)
-        yield _SELECTORS, _of_selectors
+        yield _SELECTORS, _decoded_selectors
 
 
 def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
-    """Yield long tokens. The pattern alone would try each character."""
     start = shape.find(_LONG_TOKEN)
     while start >= 0 and (found := _TOKEN.match(text, start)) is not None:
         yield found
@@ -202,7 +204,8 @@ _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
 """Beginnings of frequent words of orders in rot13."""
 
 
-def _of_selectors(text: str) -> str:
+def _decoded_selectors(text: str) -> str:
+    """Return the text whose bytes are numbers of variation selectors: 16 in the first block, the others in the second."""
     return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
 
 

@@ -370,6 +370,8 @@ def _blanked(found: re.Match[str]) -> str:
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
 """Length of a label, or of a text that is searched for enough words before it is rated."""
+_NESTED = 3
+"""Depth to which texts are read as JSON again."""
 _FOR_MACHINES = re.compile(
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
@@ -406,7 +408,7 @@ def texts_in(text: str) -> list[str]:
 
 def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
     if isinstance(value, str):
-        if depth < 3 and value[:1] in ("{", "["):
+        if depth < _NESTED and value[:1] in ("{", "["):
             leaves.extend(texts_in(value))
         else:
             leaves.append(value)
@@ -414,18 +416,18 @@ def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
         for item in value:
             _walk(item, leaves, depth + 1, may_report)
     elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
-        reports = may_report and _is_about_attacks([*value, *value.values()])
+        is_report = may_report and _reports_attacks(value)
         for key, item in value.items():
             if isinstance(item, (dict, list)):
                 _walk(item, leaves, depth + 1, may_report)
-            elif isinstance(item, str) and (not reports or len(item) > _SHORT):
+            elif isinstance(item, str) and (not is_report or len(item) > _SHORT):
                 _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
 
 
-def _is_about_attacks(items: list[Any]) -> bool:
-    """Return True if one of the short texts is about attacks."""
-    short = "\n".join([item for item in items if isinstance(item, str) and len(item) < _SHORT])
-    return has_any(short.lower(), ATTACKS) and ATTACK.search(short) is not None
+def _reports_attacks(fields: dict[str, Any]) -> bool:
+    """Return True for an object whose names and short texts are about attacks, such as a finding of a scanner."""
+    labels = "\n".join(item for item in (*fields, *fields.values()) if isinstance(item, str) and len(item) < _SHORT)
+    return has_any(labels.lower(), ATTACKS) and ATTACK.search(labels) is not None
 
 
 # --- hidden text ---------------------------------------------------------------------------------------------------

@@ -25,12 +25,17 @@ CHANCE = 0.15
 _POINTS = 15.0
 """Percentage points around a percentage within which results count as rivals."""
 _NODES = 20_000
+"""Maximum number of values that are read."""
 _ROWS = 2_000
-POOL = 10
 _PROSE = 2_000
-_POOLS = 20
+"""Maximum length of a text whose numbers are related."""
+POOL, _POOLS = 10, 20
+"""Maximum number of related numbers, and of groups of them. The pairs of each pool are combined."""
 _KINDS = 12
+"""Maximum number of different values of a field by which records are grouped."""
+_GROUPED_COLUMNS = 6
 _LONGEST = 40
+"""Maximum number of values of a column whose shares and sums are calculated."""
 _COUNTED = {str, int, bool, type(None)}
 """Types of fields by which records are grouped."""
 _DIGIT = re.compile("[0-9]")
@@ -64,6 +69,7 @@ class Facts:
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
     def _add_prose(self, text: str) -> None:
+        """Add the numbers of a short text. They are one pool, because its sentences are about the same things."""
         if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
             self._add_pool(numbers if len(numbers) <= POOL else ())
@@ -99,7 +105,7 @@ class Facts:
             self.counts.update((float(size), float(len(cells) - size)))
         if len(count) > _KINDS or len(count) in (1, len(cells)):
             return
-        for column, numbers in list(columns.items())[:6]:
+        for column, numbers in list(columns.items())[:_GROUPED_COLUMNS]:
             if column == key:
                 continue
             groups: dict[Any, list[float]] = defaultdict(list)

@@ -1,4 +1,8 @@
-"""Find the numbers in an answer that don't follow from the given texts."""
+"""Find the numbers in an answer that don't follow from the given texts.
+
+A number of an answer (a claim) can be given: as written, rounded, in another unit or notation. Or it can be calculated: from
+other numbers of the answer, which have support themselves, or from given ones. Cheap checks come first.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,23 @@ _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")
 _EXAMINED = 100
 """At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
+_ROUNDS = 3
+"""Maximum length of a chain of results that are operands of others."""
 _MOST_OPERANDS = 24
+_MOST_WORDED = 12
 _LONGEST_LINE = 8
+"""Maximum number of a line's numbers that are combined."""
+_LARGEST_POOL = 12
 _FEW = 4
+"""Maximum number of the answer's numbers that are combined with each group of given ones. More would match anything."""
 _PERIODS = (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)
 """Factors between amounts for a day, a week, a month and a year."""
-_ROUNDS = 3
+_CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
+"""Chances above :data:`derive.CHANCE` for results that answers often state: totals, shares and changes, results within a line."""
+_WINDOW = 30
+"""Characters around a number that can belong to the same identifier."""
+_LEAST_IDENTIFIER = 6
+_LEAST_ROUNDED, _MOST_ROUNDED_OFF = 1000, 0.05
 
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
@@ -46,7 +61,7 @@ class AnswerNumbers:
         self._derived = derived
 
     def ungrounded(self) -> list[Claim]:
-        """Return the claims that don't follow from the given texts. Cheap checks come first."""
+        """Return the claims that don't follow from the given texts."""
         left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
         left = [claim for claim in left if not (claim.readings and claim.is_small)]
         left = [claim for claim in left if not self._is_given_exactly(claim)]
@@ -96,7 +111,7 @@ class AnswerNumbers:
     def _readings(self, claim: Claim) -> list[Reading]:
         """Return the possible values of a number, each with half its rounding interval."""
         readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
-        if claim.scale == 0.01:
+        if claim.scale == 0.01:  # 20 % less is 0.8 times, or 80 %
             value, half = claim.readings[0]
             readings += [(1 - value / 100, half / 100), (100 - value, half)]
         return [(value, max(half, self._rounding(value, half))) for value, half in readings]
@@ -107,10 +122,11 @@ class AnswerNumbers:
 
         Numbers below 1000 don't count as rounded. The result is at most 5 % of the value.
         """
-        if half != 0.5 or value < 1000 or value % 10:
+        if half != 0.5 or value < _LEAST_ROUNDED or value % 10:
             return half
         digits = str(int(value))
-        return min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), 0.05 * value)
+        zeros = len(digits) - len(digits.rstrip("0"))
+        return min(0.5 * 10.0**zeros, _MOST_ROUNDED_OFF * value)
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -122,10 +138,10 @@ class AnswerNumbers:
 
     def _is_identifier(self, claim: Claim) -> bool:
         """Return True for a given identifier with other separators."""
-        runs = _IDENTIFIER.finditer(self.text, max(0, claim.at - 30), claim.end + 30)
+        runs = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
         run = next((found.group() for found in runs if found.start() <= claim.at < found.end()), "")
         digits = re.sub("[^0-9]", "", run).lstrip("0")
-        return len(digits) >= 6 and re.search(rf"{digits}(?![0-9])", self._digits) is not None
+        return len(digits) >= _LEAST_IDENTIFIER and re.search(rf"{digits}(?![0-9])", self._digits) is not None
 
     # --- for arithmetic --------------------------------------------------------------------------------------------
 
@@ -136,13 +152,13 @@ class AnswerNumbers:
     def rows(self) -> list[tuple[list[tuple[int, float]], list[float]]]:
         """Return the position and value of each number in each line, and the numbers that it has in words."""
         rows: list[tuple[list[tuple[int, float]], list[float]]] = []
-        claims, worded, end = iter(self.claims), self.worded, -1
-        for claim in claims:
-            if claim.at > end:
+        end = -1
+        for claim in self.claims:
+            if claim.at > end:  # on another line
                 end = self.text.find("\n", claim.at)
                 end = end if end >= 0 else len(self.text)
                 begin = self.text.rfind("\n", 0, claim.at)
-                rows.append(([], [value for at, value in worded if begin < at < end]))
+                rows.append(([], [value for at, value in self.worded if begin < at < end]))
             if claim.readings:
                 value = claim.readings[0][0] * max(claim.scale, 1.0)
                 before = self.text[max(0, claim.at - 2) : claim.at]
@@ -158,10 +174,11 @@ class AnswerNumbers:
     @cached_property
     def worded(self) -> list[tuple[int, float]]:
         """Return the positions and values of small numbers, halves and doubles in words."""
-        return [(start, value) for start, _, value in small_words_in(in_small_letters(self.text)) if value != 1][:12]
+        return [(start, value) for start, _, value in small_words_in(in_small_letters(self.text)) if value != 1][:_MOST_WORDED]
 
     @cached_property
     def factors(self) -> list[float]:
+        """Return small numbers that the request or the answer names, such as ``for 3 people``."""
         words = [value for _, _, value in small_words_in(in_small_letters(self._asked[:2_000]))]
         figures = [claim.readings[0][0] for claim in self.claims if claim.readings and claim.is_small]
         worded = [value for _, value in self.worded]
@@ -209,13 +226,14 @@ class Arithmetic:
     def _answer_results(self) -> derive.Candidates:
         """Return sums of numbers in a line or column, and results of numbers in the same line."""
         pools = [list(dict.fromkeys((*map(abs, row), *worded)))[:_LONGEST_LINE] for row, worded in self._rows]
+        # 2 × 5.00 and 3 × 4.00: the sum of the products of pairs
         products = [sum(a * b for a, b in zip(row[::2], row[1::2], strict=False)) for row, _ in self._rows if len(row) > 3]
         return derive.Candidates(
             [
-                (products, 0.3),
+                (products, _CHANCE_OF_TOTAL),
                 (derive.sums_of_runs(self._groups), derive.CHANCE),
-                (derive.changes(self._groups), 0.4),
-                *((kind, 0.2) for kind in derive.results(pools)),
+                (derive.changes(self._groups), _CHANCE_OF_SHARE),
+                *((kind, _CHANCE_IN_LINE) for kind in derive.results(pools)),
             ]
         )
 
@@ -225,7 +243,7 @@ class Arithmetic:
         rows = [row for row, _ in self._rows]
         longest = min(max(map(len, rows), default=0), _LONGEST_LINE)
         columns = [[row[at] for row in rows if at < len(row)] for at in range(longest)]
-        if len(set(map(len, rows))) > 1:
+        if len(set(map(len, rows))) > 1:  # the last columns of lines with different beginnings
             columns += [[row[at] for row in rows if -at <= len(row)] for at in range(-longest, 0)]
         return [group for group in (*rows, *columns) if len(group) > 1]
 
@@ -234,14 +252,14 @@ class Arithmetic:
         """Return totals of given numbers, and results of two numbers of the answer or of the same record or text."""
         extra = self._operands if len(self._operands) <= _FEW else []
         pools = self._given.facts.pools
-        if sum(map(len, pools)) <= derive.POOL:
+        if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
             pools = [*pools, [number for pool in pools for number in pool]]
-        pools = [list(dict.fromkeys((*pool, *extra)))[:12] for pool in pools]
+        pools = [list(dict.fromkeys((*pool, *extra)))[:_LARGEST_POOL] for pool in pools]
         kinds = (*derive.results([self._operands]), *derive.results(pools))
         return derive.Candidates(
             [
-                (list(self._given.facts.totals), 0.3),
-                (list(self._given.facts.shares), 0.4),
+                (list(self._given.facts.totals), _CHANCE_OF_TOTAL),
+                (list(self._given.facts.shares), _CHANCE_OF_SHARE),
                 *((kind, derive.CHANCE) for kind in kinds),
             ]
         )

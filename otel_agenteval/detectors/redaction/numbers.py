@@ -29,9 +29,10 @@ def digits_of(text: str) -> str:
 
 # --- cards
 
-_ROW = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
-_CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _ROW)
+_DIGITS_IN_GROUPS = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
+_CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _DIGITS_IN_GROUPS)
 """Matches at the start of a group of four digits, or of a row of shorter groups."""
+_SHORTEST_CARD = 14
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUER = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
@@ -48,37 +49,32 @@ def cards(text: str) -> Iterator[Span]:
         return
     at = 0
     while (found := _CARD_RUN.search(text, at)) is not None:
-        start, end = found.span()
-        span = _card_in(text, start, end)
-        if span is None:
-            gap = next((index for index in range(start, end) if not text[index].isdigit()), end)
-            at = gap if gap > start else end
-        else:
-            yield span
-            at = span[1]
+        card = _card_in(text, *found.span())
+        if card is not None:
+            yield card
+            at = card[1]
+        else:  # try from the next group
+            at = next((index for index in range(*found.span()) if not text[index].isdigit()), found.end())
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the card number at the start of a row of digits, which may include more groups."""
+    """Return the card number at the start of a row of digits. Without the last groups, which may be another number."""
     stop = end
     while stop > start:
         row = text[start:stop]
         digits = digits_of(row)
-        if len(digits) < 14:
+        if len(digits) < _SHORTEST_CARD:
             return None
         is_card = _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop)
         if is_card and ("," not in row or _is_called_card(text, start, stop)):
             return start, stop
-        shorter = len(row.rstrip("0123456789"))
-        stop = start + len(row[:shorter].rstrip(" .,*|-_/+\u00b7\t\r\n>"))
-        if not shorter:
-            return None
+        stop = start + len(row.rstrip("0123456789").rstrip(" .,*|-_/+\u00b7\t\r\n>"))
     return None
 
 
 def _is_grouped(row: str) -> bool:
-    whole = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
-    for written in (whole, row):
+    joined = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
+    for written in (joined, row):
         sizes = [len(group) for group in re.split(r"[^0-9]+", written)]
         if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _GROUPS:
             return True
@@ -99,6 +95,7 @@ _CARD_WORD = lazy(
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
+    """Return True for digits in a decimal, a longer number with dashes or colons, a parcel number (``1Z``) or a hash."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
@@ -109,6 +106,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
+    """Check that each second digit from the right, doubled, and the others add up to a multiple of ten."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
@@ -227,6 +225,7 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
 
 _DIALLABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
+"""Characters around digits that can have a word for a telephone, or an extension."""
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
@@ -236,12 +235,13 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
+    """Yield telephone numbers: by form or a word for them, else if the library knows them, across lines, and in tables."""
     checked = 0
     for row in _DIALLABLE.finditer(text):
         grouped = not row.group().isdigit()
         found = list(_phones_in(text, row.start(), row.end(), grouped=grouped))
         yield from found
-        if grouped and not found and checked < _AT_MOST:
+        if grouped and not found and checked < _MOST_VALIDATED:
             for candidate in _CANDIDATE.finditer(text, max(0, row.start() - 1), min(row.end() + 2, len(text))):
                 checked += 1
                 written = candidate.group()
@@ -330,7 +330,7 @@ def _is_trunk(found: str) -> bool:
 
 _CANDIDATE = lazy(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
 _REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
-_AT_MOST = 200
+_MOST_VALIDATED = 200
 """Maximum number of candidates to validate per text. Each takes about 50 µs."""
 
 

@@ -4,6 +4,8 @@ A token is recognized by its prefix (:mod:`..tokens`), also if it wraps across l
 token is enough, because a truncated secret still reveals most of it. Other secrets are recognized by the name before them:
 ``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
 ordinary words after such a name don't count.
+
+A search is skipped if the text has none of the words that its pattern needs. The limits of repetitions keep patterns linear.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import binascii
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 from ..texts import has_any, in_small_letters, lazy
 from ..tokens import Token, shaped_tokens, tokens
@@ -22,11 +25,6 @@ from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
 
 Span = tuple[int, int]
 
-_LEAST_CUT = 6
-"""Minimum length of a token's truncated body at the end of a text."""
-_WRAP = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
-_CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
-
 
 def secrets(text: str) -> Iterator[Span]:
     """Yield the position of each secret. Positions can overlap."""
@@ -34,7 +32,7 @@ def secrets(text: str) -> Iterator[Span]:
         yield from _pem_keys(text)
     if "Private-Lines" in text:
         yield from (found.span() for found in _PUTTY.finditer(text))
-    if "LS0tLS1CRUdJTi" in text:
+    if _ENCODED_BEGIN in text:
         for found in _ENCODED_KEY.finditer(text):
             if b"PRIVATE KEY" in (_decoded(found.group()[:80]) or b""):
                 yield found.span()
@@ -52,60 +50,76 @@ def secrets(text: str) -> Iterator[Span]:
 
 # --- private keys
 
+_LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
-_LONGEST_KEY = 20_000
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
+"""A space, quote mark or line break between the lines of a key, also an escaped one."""
 _BODY = lazy(
-    rf"(?:{_BREAK}{{0,80}}(?:(?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash): ?[^\n\\\"]{{0,120}}|[A-Za-z0-9+/]{{16,20000}}={{0,2}}))*"
-    rf"(?:{_BREAK}{{1,80}}[A-Za-z0-9+/]{{1,76}}={{0,2}}(?![A-Za-z0-9]))?"
+    rf"""
+    (?:
+        {_BREAK}{{0,80}}
+        (?: (?:Proc-Type|DEK-Info|Version|Comment|Charset|Hash):[ ]?[^\n\\\"]{{0,120}} | [A-Za-z0-9+/]{{16,20000}}={{0,2}} )
+    )*
+    (?: {_BREAK}{{1,80}} [A-Za-z0-9+/]{{1,76}} ={{0,2}} (?![A-Za-z0-9]) )?  # the last line, which can be short
+    """,
+    re.VERBOSE,
 )
 _KEY_LINE = lazy(r"[A-Za-z0-9+/=]{4,200}")
-_RUN = lazy(r"[A-Za-z0-9+/=]{8,}")
+_QUOTED_LINE = lazy(r"[A-Za-z0-9+/=]{8,}")
 _PUTTY = lazy(r"Private-Lines: ?[0-9]{1,3}(?:\s{1,8}[A-Za-z0-9+/=]{4,76}){1,200}(?:\s{1,8}Private-MAC: ?[0-9a-f]{32,64})?")
-_ENCODED_KEY = lazy(r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{30,20000}={0,2}")
+_ENCODED_BEGIN = "LS0tLS1CRUdJTi"
+"""``-----BEGIN`` in base64."""
+_ENCODED_KEY = lazy(_ENCODED_BEGIN + r"[A-Za-z0-9+/]{30,20000}={0,2}")
+
+
+class _KeyMark(NamedTuple):
+    start: int
+    end: int
+    begins: bool
 
 
 def _pem_keys(text: str) -> Iterator[Span]:
-    """Yield private keys between their BEGIN and END lines, or the text's edge if one is missing."""
-    marks = sorted(
-        [(*found.span(), True) for found in _BEGIN.finditer(text)] + [(*found.span(), False) for found in _END.finditer(text)]
-    )
-    open_at: tuple[int, int] | None = None
-    for start, end, begins in marks:
-        if open_at is not None and not begins and start - open_at[1] <= _LONGEST_KEY:
-            inside = text[open_at[1] : start]
-            if '"' in inside or "'" in inside:  # a list of quoted lines
-                yield from ((open_at[1] + run.start(), open_at[1] + run.end()) for run in _RUN.finditer(inside))
+    """Yield private keys between their BEGIN and END lines.
+
+    An excerpt can lack one of the two. Then the key's edge is where the lines stop looking like those of a key.
+    """
+    marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
+    marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
+    begin: _KeyMark | None = None
+    for mark in sorted(marks):
+        if begin is None:
+            if not mark.begins:
+                yield from _key_without_begin(text, mark)
+        elif mark.begins or mark.start - begin.end > _LONGEST_KEY:
+            yield from _key_without_end(text, begin)
+        else:
+            inside = text[begin.end : mark.start]
+            if '"' in inside or "'" in inside:  # a list of quoted lines: only these, so that the text remains code
+                lines = _QUOTED_LINE.finditer(inside)
+                yield from ((begin.end + line.start(), begin.end + line.end()) for line in lines)
             else:
-                yield open_at[0], end
-            open_at = None
-            continue
-        if open_at is not None:
-            yield from _key_without_end(text, *open_at)
-        elif not begins:
-            yield from _key_without_begin(text, start, end)
-        open_at = (start, end) if begins else None
-    if open_at is not None:
-        yield from _key_without_end(text, *open_at)
+                yield begin.start, mark.end
+        begin = mark if mark.begins else None
+    if begin is not None:
+        yield from _key_without_end(text, begin)
 
 
-def _key_without_end(text: str, start: int, end: int) -> Iterator[Span]:
-    body = _BODY.match(text, end)
-    if body is not None and body.end() > end:
-        yield start, body.end()
+def _key_without_end(text: str, begin: _KeyMark) -> Iterator[Span]:
+    body = _BODY.match(text, begin.end)
+    if body is not None and body.end() > begin.end:
+        yield begin.start, body.end()
 
 
-def _key_without_begin(text: str, start: int, end: int) -> Iterator[Span]:
-    first, floor = start, max(0, start - _LONGEST_KEY)
-    while first > floor:
-        before = text.rfind("\n", floor, first - 1) + 1 if first - 1 > floor else 0
-        line = text[max(before, floor) : first].strip(" \t\r\n>|")
-        if _KEY_LINE.fullmatch(line) is None:
+def _key_without_begin(text: str, end: _KeyMark) -> Iterator[Span]:
+    key_start, limit = end.start, max(0, end.start - _LONGEST_KEY)
+    while key_start > limit:
+        line_start = max(limit, text.rfind("\n", limit, key_start - 1) + 1)  # of the line before
+        if _KEY_LINE.fullmatch(text[line_start:key_start].strip(" \t\r\n>|")) is None:
             break
-        first = max(before, floor)
-    if first < start:
-        yield first, end
+        key_start = line_start
+    if key_start < end.start:
+        yield key_start, end.end
 
 
 def _decoded(text: str) -> bytes | None:
@@ -119,83 +133,112 @@ def _decoded(text: str) -> bytes | None:
 
 # --- tokens
 
+_TOKEN_RUN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
+_NOT_IN_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_LINE_BREAK = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
+"""The break of a wrapped line, with the quote marks around it."""
+_CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
+_LEAST_CUT = 6
+"""Minimum length of a token's truncated body at the end of a text. Shorter ones are found in names and prose."""
+_SHOWN = 200
+"""Characters of a token's body that show whether it is a placeholder."""
+_LEAST_DIFFERENT = 5
+"""Different characters in a token's body. Fewer are in placeholders such as ``xxxx-xxxx``."""
+
+
+class _TokenSearch(NamedTuple):
+    token: Token
+    literals: tuple[str, ...]
+    """Each token of the kind contains one of these."""
+    prefix: re.Pattern[str]
+    body: re.Pattern[str]
+
 
 @cache
-def _prefixes() -> tuple[tuple[tuple[str, ...], re.Pattern[str], re.Pattern[str], Token], ...]:
-    """Return each kind of token after texts of which it contains one, and the patterns of its prefix and body."""
+def _searches() -> tuple[_TokenSearch, ...]:
     return tuple(
-        (
+        _TokenSearch(
+            token,
             token.starts(),
             lazy(("" if token.glued else r"(?<![A-Za-z0-9])") + f"(?:{token.prefix})"),
             lazy(f"[{token.body}]{{1,{token.most}}}"),
-            token,
         )
         for token in tokens()
     )
 
 
+class _Literals(NamedTuple):
+    in_runs: tuple[str, ...]
+    """Of tokens without spaces or other signs in their prefix."""
+    anywhere: tuple[str, ...]
+
+
 @cache
-def _starts() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the texts of which a token in a run of letters contains one, and those of other tokens."""
-    in_runs = [start for token in tokens() if not token.literals for start in token.starts()]
-    return tuple(in_runs), tuple(start for token in tokens() for start in token.literals)
-
-
-_RUN_OF_TOKEN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
-_SHOWN = 200
-"""Letters of a token's body that show whether it is a placeholder."""
-_NOT_OF_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+def _literals() -> _Literals:
+    """Return the literals of all kinds of tokens: most texts contain none."""
+    in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
+    return _Literals(tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals))
 
 
 def _tokens(text: str) -> Iterator[Span]:
-    runs = " ".join(run for run in _RUN_OF_TOKEN.findall(text) if not _NOT_OF_PROSE.isdisjoint(run[1:]))
-    if not runs or not any(map(has_any, (runs, text), _starts())):
+    runs = " ".join(run for run in _TOKEN_RUN.findall(text) if not _NOT_IN_PROSE.isdisjoint(run[1:]))
+    if not runs or not (has_any(runs, _literals().in_runs) or has_any(text, _literals().anywhere)):
         return
-    for starts, prefix, body, token in _prefixes():
-        if not has_any(text if token.literals else runs, starts):
+    for search in _searches():
+        if not has_any(text if search.token.literals else runs, search.literals):
             continue
-        done = 0
-        for found in prefix.finditer(text):
-            if found.start() < done:  # inside a token
+        last_end = 0
+        for prefix in search.prefix.finditer(text):
+            if prefix.start() < last_end:  # inside a token
                 continue
-            end = _end_of(text, found.end(), body, token)
-            if end is not None:
-                yield found.start(), end
-                done = end
+            body = _joined_body(text, prefix.end(), search)
+            if body is not None and _is_secret(body, search.token, text):
+                last_end = body.end
+                yield prefix.start(), body.end
 
 
-def _end_of(text: str, at: int, body: re.Pattern[str], token: Token) -> int | None:
-    """Return the end of a token's body, or None if it isn't valid."""
-    run = body.match(text, at)
-    if run is None:
+class _TokenBody(NamedTuple):
+    content: str
+    """Without the line breaks."""
+    end: int
+
+
+def _joined_body(text: str, start: int, search: _TokenSearch) -> _TokenBody | None:
+    """Return a token's body with the lines to which it wraps, or None if it is too short and the next line isn't part of it."""
+    token, found = search.token, search.body.match(text, start)
+    if found is None:
         return None
-    parts, end = [run.group()], run.end()
-    while sum(map(len, parts)) < token.most:
-        wrap = _WRAP.match(text, end)
-        more = body.match(text, wrap.end()) if wrap is not None else None
+    content, end = found.group(), found.end()
+    while len(content) < token.most:
+        line_break = _LINE_BREAK.match(text, end)
+        more = search.body.match(text, line_break.end()) if line_break is not None else None
         if more is None:
             break
-        have = sum(map(len, parts))
-        line = more.group()[: token.most - have]
-        if have >= token.least and not is_mixed(line):
-            break
-        if have < token.least and not (is_mixed(line) or is_mixed("".join(parts) + line)):
-            return None
-        parts.append(line)
+        line = more.group()[: token.most - len(content)]
+        if not is_mixed(line):  # an ordinary word, unless it completes a token
+            if len(content) >= token.least:
+                break
+            if not is_mixed(content + line):
+                return None
+        content += line
         end = more.start() + len(line)
-    whole = "".join(parts)
-    if len(whole) < token.least:
-        cut = token.cut and len(whole) >= _LEAST_CUT and _CUT.match(text, end) is not None
-        return end if cut and is_mixed(whole, least=_LEAST_CUT) and not PLACEHOLDER.search(whole) else None
-    if len(set(whole[:_SHOWN])) < 5 or PLACEHOLDER.search(whole, 0, _SHOWN) is not None:
-        return None
-    if not token.glued and not any(sign.isdigit() for sign in whole):
-        return None
-    return end
+    return _TokenBody(content, end)
+
+
+def _is_secret(body: _TokenBody, token: Token, text: str) -> bool:
+    content = body.content
+    if len(content) < token.least:
+        is_cut = token.cut and len(content) >= _LEAST_CUT and _CUT.match(text, body.end) is not None
+        return is_cut and is_mixed(content, least=_LEAST_CUT) and not PLACEHOLDER.search(content)
+    if len(set(content[:_SHOWN])) < _LEAST_DIFFERENT or PLACEHOLDER.search(content, 0, _SHOWN) is not None:
+        return False
+    return token.glued or any(sign.isdigit() for sign in content)  # such a prefix also starts words
 
 
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
+"""Base64 of ``{"``, the header, and up to four more parts."""
 _JWT_LINE = lazy(r"[A-Za-z0-9_.-]{1,4000}")
+_LEAST_JWT_LINE = 6
 _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')
 
 
@@ -207,13 +250,12 @@ def _jwts(text: str) -> Iterator[Span]:
         if found.start() < end:
             continue
         header, _, remainder = found.group().partition(".")
-        decoded = _decoded(header) or b""
-        if _CLAIMS.search(decoded) is None and not remainder.startswith("eyJ"):
+        if _CLAIMS.search(_decoded(header) or b"") is None and not remainder.startswith("eyJ"):
             continue
         end = found.end()
-        while (wrap := _WRAP.match(text, end)) is not None:  # wrapped across lines
-            more = _JWT_LINE.match(text, wrap.end())
-            if more is None or not is_mixed(more.group(), least=6):
+        while (line_break := _LINE_BREAK.match(text, end)) is not None:
+            more = _JWT_LINE.match(text, line_break.end())
+            if more is None or not is_mixed(more.group(), least=_LEAST_JWT_LINE):
                 break
             end = more.end()
         yield found.start(), end
@@ -222,17 +264,28 @@ def _jwts(text: str) -> Iterator[Span]:
 # --- headers
 
 _AUTHORIZATION = lazy(
-    r"(?:authorization|x-auth(?:-token)?|x-api-key)[\"'\]`*]{0,4}\s{0,4}(?:=>|[:=,])\s{0,4}\[?[\"'`]{0,2}\s{0,4}"
-    r"(?:[A-Za-z][\w-]{1,19}\s{1,4})?[\"'`]?([A-Za-z0-9._~+/=:-]{6,8000})",
-    re.IGNORECASE,
+    r"""
+    (?:authorization|x-auth(?:-token)?|x-api-key) [\"'\]`*]{0,4}
+    \s{0,4} (?:=>|[:=,]) \s{0,4} \[? [\"'`]{0,2} \s{0,4}
+    (?:[A-Za-z][\w-]{1,19}\s{1,4})? [\"'`]?  # the scheme
+    ([A-Za-z0-9._~+/=:-]{6,8000})
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
+_LONG = 20
+"""Length from which a value isn't a word."""
+_PARAMETERS_REACH = 2_000
+"""Maximum length of the parameters after a scheme that has some."""
 _DIGEST = lazy(
     r"(?:response|credential|signature|oauth_token|oauth_signature|oauth_consumer_key)=[\"']?([A-Za-z0-9%+/=_.-]{8,500})",
     re.IGNORECASE,
 )
 _BASIC = lazy(r"(?<![A-Za-z])basic\s{1,4}([A-Za-z0-9+/_-]{6,2000}={0,2})(?![A-Za-z0-9])", re.IGNORECASE)
 _BEARER = lazy(r"(?<![A-Za-z])bearer[:\s]{1,4}[\"'`]?([A-Za-z0-9._~+/-]{8,8000}={0,2})", re.IGNORECASE)
-_COOKIES = lazy(r"(?:set-)?cookie[\"'\]]{0,3}\s{0,3}(?:=>|[:=,])\s{0,3}\[?[\"'`]{0,2}([^\r\n\"`\\]{3,8000})", re.IGNORECASE)
+_COOKIES = lazy(
+    r"""(?:set-)?cookie [\"'\]]{0,3} \s{0,3} (?:=>|[:=,]) \s{0,3} \[? [\"'`]{0,2} ([^\r\n\"`\\]{3,8000})""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _COOKIE = lazy(r"([A-Za-z0-9_.$-]{1,80})=([^;,\s\"']{6,4096})")
 _TELLING_COOKIE = lazy(
     r"sess|sid|token|auth|jwt|csrf|xsrf|remember|login|secret|__secure|__host|connect|ticket|identity|credential", re.IGNORECASE
@@ -257,10 +310,11 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
 def _authorizations(text: str, lowered: str) -> Iterator[Span]:
     for found in _AUTHORIZATION.finditer(text):
         value = found.group(1)
-        if (len(value) >= 20 or is_mixed(value, least=6)) and not is_nothing(value):
+        if (len(value) >= _LONG or is_mixed(value, least=6)) and not is_nothing(value):
             yield found.span(1)
         if value.lower() in ("digest", "oauth", "aws4-hmac-sha256"):
-            yield from (part.span(1) for part in _DIGEST.finditer(text, found.end(), found.end() + 2000))
+            parameters = _DIGEST.finditer(text, found.end(), found.end() + _PARAMETERS_REACH)
+            yield from (parameter.span(1) for parameter in parameters)
     if "digest" in lowered or "oauth_" in lowered or "aws4" in lowered:
         yield from (found.span(1) for found in _DIGEST.finditer(text) if is_mixed(found.group(1)))
 
@@ -272,31 +326,48 @@ def _is_login(decoded: bytes | None) -> bool:
 def _is_secret_cookie(name: str, value: str) -> bool:
     if is_nothing(value):
         return False
-    return _TELLING_COOKIE.search(name) is not None or (len(value) >= 20 and is_mixed(value))
+    return _TELLING_COOKIE.search(name) is not None or (len(value) >= _LONG and is_mixed(value))
 
 
 # --- URLs
 
 _USER_INFO = lazy(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,19}://([^\s/@\"'<>`]{0,256}(?:@[^\s/@\"'<>`]{0,64})?)@(?=[A-Za-z0-9\[%_.-])"
+    r"""
+    (?<![A-Za-z0-9+.-]) [A-Za-z][A-Za-z0-9+.-]{0,19}://
+    ([^\s/@\"'<>`]{0,256} (?:@[^\s/@\"'<>`]{0,64})?)  # a password can contain an @
+    @(?=[A-Za-z0-9\[%_.-])
+    """,
+    re.VERBOSE,
 )
+_LEAST_TOKEN_AS_USER = 16
+_PARAMETER_MARKS = "?&;#"
 _QUERY = lazy(
-    r"[?&;#](?:amp;)?((?:[A-Za-z0-9_.-]{0,30}[_.-])?(?:token|access_token|auth|apikey|api_key|api-key|key|sig|signature|code|secret|password|passwd|pwd|pass|"
-    r"sid|session|session_id|sessionid|jwt|credential|otp|ticket|hash|hmac|invite|nonce|state|subscription-key))=([^\s&#;\"'<>`\\)\]}]{4,4096})",
-    re.IGNORECASE,
+    rf"""
+    [{_PARAMETER_MARKS}] (?:amp;)?
+    (
+        (?:[A-Za-z0-9_.-]{{0,30}}[_.-])?
+        (?:
+            token|access_token|auth|apikey|api_key|api-key|key|sig|signature|code|secret|password|passwd|pwd|pass
+            |sid|session|session_id|sessionid|jwt|credential|otp|ticket|hash|hmac|invite|nonce|state|subscription-key
+        )
+    )
+    =([^\s&#;\"'<>`\\)\]}}]{{4,4096}})
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _SURE_IN_QUERY = lazy(
     r"token|secret|passw|pwd|pass|jwt|apikey|api[_-]key|subscription-key|sig(?:nature)?\Z|credential|otp|session|sid|auth",
     re.IGNORECASE,
 )
+"""Names of which each value counts. Of the others, only long random ones do."""
+_LEAST_SURE, _LEAST_RANDOM = 6, 16
 _PAGES = lazy(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
+_LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe", "login")
 _LINK = lazy(
-    r"/(?:reset|reset[_-]password|password[_-]reset|verify|verify[_-]email|invite|magic|magic[_-]link|confirm|activate|unsubscribe|login|share)/([A-Za-z0-9_-]{20,512})(?![A-Za-z0-9])",
+    rf"/(?:{'|'.join(_LINK_WORDS)}|reset[_-]password|password[_-]reset|verify[_-]email|magic[_-]link)/([A-Za-z0-9_-]{{20,512}})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-
-
-_LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe")
+"""A token in a path after one of the words, or after a phrase with one of them."""
 
 
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:
@@ -305,18 +376,19 @@ def _in_urls(text: str, lowered: str) -> Iterator[Span]:
             user, colon, password = found.group(1).partition(":")
             if colon and len(password) >= 2 and not is_template(password):
                 yield found.end(1) - len(password), found.end(1)
-            elif not colon and len(user) >= 16 and is_mixed(user):
+            elif not colon and len(user) >= _LEAST_TOKEN_AS_USER and is_mixed(user):
                 yield found.span(1)
-    if "=" in text and ("?" in text or "&" in text or "#" in text):
+    if "=" in text and has_any(text, _PARAMETER_MARKS):
         for found in _QUERY.finditer(text):
             value = found.group(2).rstrip(".,:!?")
             if _is_secret_parameter(found.group(1), value):
                 yield found.start(2), found.start(2) + len(value)
-    if "/" in text and any(word in lowered for word in _LINK_WORDS):
+    if "/" in text and has_any(lowered, _LINK_WORDS):
         yield from (found.span(1) for found in _LINK.finditer(text) if is_mixed(found.group(1)))
 
 
 def _is_secret_parameter(name: str, value: str) -> bool:
     if is_nothing(value) or _PAGES.search(name) is not None:
         return False
-    return (len(value) >= 6 and _SURE_IN_QUERY.search(name) is not None) or (len(value) >= 16 and is_mixed(value))
+    is_sure = len(value) >= _LEAST_SURE and _SURE_IN_QUERY.search(name) is not None
+    return is_sure or (len(value) >= _LEAST_RANDOM and is_mixed(value))
