@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_FAULTS = 100
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 """Constants as in YAML."""
-_FORMS: dict[str, Any] = {MASK: str, "a list": (list, tuple), "a mapping": Mapping}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
@@ -48,9 +47,15 @@ def value_text(value: Any, secret: bool = False) -> str:
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if secret and value:
-        return next((form for form, kind in _FORMS.items() if isinstance(value, kind)), "a number")
+        return _form_of(value)
     text = repr(masked(value))
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _form_of(value: Any) -> str:
+    if isinstance(value, str):
+        return MASK
+    return "a list" if isinstance(value, (list, tuple)) else "a mapping" if isinstance(value, Mapping) else "a number"
 
 
 def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, str]) -> str:
@@ -59,7 +64,7 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
     if fault["type"] in ("extra_forbidden", "invalid_key") and section is not None:
         key, known = str(path[-1]), list(options_of(section))
         place = location((*path[:-1], key), sources)
-        if key in BESIDE_A_METRIC[1:]:
+        if key in BESIDE_A_METRIC and key != "name":
             return f"{place}: unknown key. Move {key} into an entry of metrics, beside the name of a metric"
         return f"{place}: unknown key{meant(key, known)} (allowed: {', '.join(known)})"
     if fault["type"] == "missing":
@@ -72,12 +77,14 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
 
 def _is_secret(path: KeyPath, root: type[Section]) -> bool:
     """Return True for a section, a list or mapping of sections, and an option with a secret value."""
-    above = _section_at(path[:-1], root) if path else None
-    option = None if above is None else options_of(above).get(str(path[-1]))
-    if option is None:
+    parent = _section_at(path[:-1], root) if path else None
+    option = None if parent is None else options_of(parent).get(str(path[-1]))
+    if option is None:  # the root, or an entry of a list or mapping
         return _section_at(path, root) is not None
+    if section_of(option.annotation) is not None or entry_of(option.annotation) is not None:
+        return True
     kind = kind_of(option.metadata, option.annotation)
-    return bool(kind and kind.secret) or (section_of(option.annotation) or entry_of(option.annotation)) is not None
+    return kind is not None and kind.secret
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
@@ -93,13 +100,12 @@ def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
 
 def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
     """Return the section at a path, or None for other values."""
-    section: type[Section] | None = root
-    parts = iter(path)
-    for part in parts:
-        field = None if section is None else options_of(section).get(str(part))
-        if field is None:
-            return None
-        section = section_of(field.annotation)
-        if section is None and next(parts, None) is not None:  # skips the index or name of an entry
-            section = entry_of(field.annotation)
-    return section
+    if not path:
+        return root
+    option = options_of(root).get(str(path[0]))
+    if option is None:
+        return None
+    section, entry = section_of(option.annotation), entry_of(option.annotation)
+    if section is not None:
+        return _section_at(path[1:], section)
+    return None if entry is None or len(path) < 2 else _section_at(path[2:], entry)  # path[1] is the index or name of the entry

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, as_given, keyed, list_of, wrong
+from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, anything, as_given, keyed, list_of, wrong
 from .wellformed import plain, well_formed
 
 
@@ -14,10 +14,9 @@ def each(read: Reader) -> Reader:
     return lambda value, path: list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
 
 
-def _name_in(keys: str, wanted: str) -> Reader:
-    """Return a reader of names and numbers, and of objects with one under the first of the keys."""
-    key = keys.partition("=")[0]
-    of_object = keyed(keys, "*", key)
+def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
+    """Return a reader of names and numbers, and of objects with one under a key."""
+    of_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
     def read(value: Any, path: str) -> str:
         found = of_object(value, path)[key] if isinstance(value, Mapping) else value
@@ -33,9 +32,10 @@ def _name_in(keys: str, wanted: str) -> Reader:
 TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
 """Keys of a document's text and id, the most usual first."""
-DOCUMENT = f"id={','.join(IDS[1:])} content={','.join(TEXTS[1:])} score=relevance_score,similarity"
-_document = keyed(DOCUMENT, "*", "content")
-_document_id = _name_in(f"id={','.join(IDS[1:])}", "an id, or a document with an id")
+DOCUMENT_NAMES = {"id": IDS[1:], "content": TEXTS[1:], "score": ("relevance_score", "similarity")}
+"""Other tools' names of a document's fields."""
+_document = keyed(dict.fromkeys(DOCUMENT_NAMES, anything), DOCUMENT_NAMES, required=("content",), ignore_others=True)
+_document_id = _name_in("id", IDS[1:], "an id, or a document with an id")
 
 
 def a_document(value: Any, path: str) -> str:
@@ -55,24 +55,27 @@ def document_ids(value: Any, path: str) -> Any:
 
 # --- agents
 
-_ENDS = "from=from_agent,sender,source to=to_agent,recipient,recipients,receiver,target"
-HANDOFF = f"{_ENDS} success=succeeded duration_s=duration,handoff_time"
-
-
-_a_node = _name_in("id=name,node_id,executor_id,executor,agent,key", "a name, or an object with a name")
+_END_NAMES = {"from": ("from_agent", "sender", "source"), "to": ("to_agent", "recipient", "recipients", "receiver", "target")}
+HANDOFF_NAMES = {**_END_NAMES, "success": ("succeeded",), "duration_s": ("duration", "handoff_time")}
+"""Other tools' names of a handoff's fields."""
+_a_node = _name_in("id", ("name", "node_id", "executor_id", "executor", "agent", "key"), "a name, or an object with a name")
 """Reader of the name of an agent, a node, an executor or a tool."""
 _interaction = keyed(
-    f"{_ENDS} type=interaction_type,kind message_type success=succeeded response_time_s=response_time",
-    "id interaction_id timestamp content message message_content metadata",
-    from_=_a_node, to=each(_a_node), type=a_text, message_type=a_text, success=a_flag, response_time_s=a_number,
+    {"from": _a_node, "to": each(_a_node), "type": a_text, "message_type": a_text, "success": a_flag, "response_time_s": a_number},
+    {**_END_NAMES, "type": ("interaction_type", "kind"), "success": ("succeeded",), "response_time_s": ("response_time",)},
+    ignored=("id", "interaction_id", "timestamp", "content", "message", "message_content", "metadata"),
 )  # fmt: skip
 _conflict = keyed(
-    "resolved=is_resolved resolution_time_s=resolution_time",
-    "id conflict_id type conflict_type agents timestamp description severity resolution metadata",
-    resolved=a_flag, resolution_time_s=a_number,
+    {"resolved": a_flag, "resolution_time_s": a_number},
+    {"resolved": ("is_resolved",), "resolution_time_s": ("resolution_time",)},
+    ignored=(
+        "id", "conflict_id", "type", "conflict_type", "agents", "timestamp", "description", "severity", "resolution", "metadata",
+    ),
 )  # fmt: skip
 _role = keyed(
-    "can_delegate=allow_delegation authority_level=authority name=id,agent", "*", can_delegate=a_flag, authority_level=a_number
+    {"can_delegate": a_flag, "authority_level": a_number, "name": anything},
+    {"can_delegate": ("allow_delegation",), "authority_level": ("authority",), "name": ("id", "agent")},
+    ignore_others=True,
 )
 
 
@@ -92,8 +95,12 @@ def _by_name(value: Any, path: str) -> list[str]:
 
 
 _ends = keyed(
-    "from=source,start,source_id,source_node_id,source_executor_id,from_node to=target,end,target_id,target_node_id,target_executor_id,to_node",
-    "*", "from to", from_=_a_node, to=_a_node,
+    {"from": _a_node, "to": _a_node},
+    {
+        "from": ("source", "start", "source_id", "source_node_id", "source_executor_id", "from_node"),
+        "to": ("target", "end", "target_id", "target_node_id", "target_executor_id", "to_node"),
+    },
+    required=("from", "to"), ignore_others=True,
 )  # fmt: skip
 
 
@@ -107,13 +114,19 @@ def _edge(value: Any, path: str) -> list[str]:
 
 
 _graph = keyed(
-    "nodes edges entry=entry_point,entry_node,entry_node_id,start,start_node,root "
-    "exits=exit,exit_node,exit_nodes,exit_node_id,exit_node_ids,exit_points,finish_points,finish_point,end,end_nodes",
-    "id name type directed metadata description",
-    nodes=_by_name, edges=list_of(_edge), entry=each(_a_node), exits=each(_a_node),
+    {"nodes": _by_name, "edges": list_of(_edge), "entry": each(_a_node), "exits": each(_a_node)},
+    {
+        "entry": ("entry_point", "entry_node", "entry_node_id", "start", "start_node", "root"),
+        "exits": (
+            "exit", "exit_node", "exit_nodes", "exit_node_id", "exit_node_ids", "exit_points", "finish_points", "finish_point", "end",
+            "end_nodes",
+        ),
+    },
+    ignored=("id", "name", "type", "directed", "metadata", "description"),
 )  # fmt: skip
-_EXECUTOR = "executor=executor_id,executor_name,node,node_id,agent,agent_name,name"
-_named_tool = _name_in("name=tool,tool_name,function_name,function,id", "the name of a tool, or an object with a name")
+_EXECUTOR_NAMES = ("executor_id", "executor_name", "node", "node_id", "agent", "agent_name", "name")
+_TOOL_NAMES = ("tool", "tool_name", "function_name", "function", "id")
+_named_tool = _name_in("name", _TOOL_NAMES, "the name of a tool, or an object with a name")
 
 
 def _a_tool(value: Any, path: str) -> Any:
@@ -122,8 +135,9 @@ def _a_tool(value: Any, path: str) -> Any:
 
 
 _run = keyed(
-    f"{_EXECUTOR} status=state,outcome id=step_id tool_calls=tools error success", "*", "executor",
-    executor=_a_node, status=a_text, tool_calls=list_of(_a_tool), success=a_flag,
+    {"executor": _a_node, "status": a_text, "id": anything, "tool_calls": list_of(_a_tool), "error": anything, "success": a_flag},
+    {"executor": _EXECUTOR_NAMES, "status": ("state", "outcome"), "id": ("step_id",), "tool_calls": ("tools",)},
+    required=("executor",), ignore_others=True,
 )  # fmt: skip
 
 
@@ -138,27 +152,33 @@ def _object_with(read: Reader) -> Reader:
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
+_failure = keyed(
+    {"executor": _a_node, "step": anything}, {"executor": _EXECUTOR_NAMES, "step": ("step_id", "step_index")}, ignore_others=True
+)
 _workflow = keyed(
-    "graph=definition steps=executions,runs errors",
-    "id name description type status version metadata duration_s",
-    graph=_graph, steps=list_of(_step), errors=list_of(_object_with(keyed(f"{_EXECUTOR} step=step_id,step_index", "*", executor=_a_node))),
-)  # fmt: skip
+    {"graph": _graph, "steps": list_of(_step), "errors": list_of(_object_with(_failure))},
+    {"graph": ("definition",), "steps": ("executions", "runs")},
+    ignored=("id", "name", "description", "type", "status", "version", "metadata", "duration_s"),
+)
 
 # --- sessions, privacy, probabilities, earlier turns, media
 
 
-_signals = keyed("confidence loop_detection tool_correctness coherence", "*")
-_session = keyed(
-    "traces=turns",
-    "id session_id name metadata",
-    traces=list_of(_object_with(keyed("trace_id=id,turn_id signals=scores", "*", signals=_object_with(_signals)))),
+_SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
+_signals = keyed(dict.fromkeys(_SIGNALS, anything), ignore_others=True)
+_trace = keyed(
+    {"trace_id": anything, "signals": _object_with(_signals)},
+    {"trace_id": ("id", "turn_id"), "signals": ("scores",)},
+    ignore_others=True,
 )
-
-
+_session = keyed(
+    {"traces": list_of(_object_with(_trace))}, {"traces": ("turns",)}, ignored=("id", "session_id", "name", "metadata")
+)
 _privacy = keyed(
-    "epsilon=epsilons,epsilon_used spent_before=spent,previously_spent", "delta mechanism metadata",
-    epsilon=as_given, spent_before=as_given,
-)  # fmt: skip
+    {"epsilon": as_given, "spent_before": as_given},
+    {"epsilon": ("epsilons", "epsilon_used"), "spent_before": ("spent", "previously_spent")},
+    ignored=("delta", "mechanism", "metadata"),
+)
 
 
 def logprobs(value: Any, path: str) -> list[float]:
@@ -167,7 +187,11 @@ def logprobs(value: Any, path: str) -> list[float]:
     return list_of(lambda one, at: a_number(one.get("logprob") if isinstance(one, Mapping) else one, at))(tokens, path)
 
 
-_turn = keyed("input=user,question,query,user_input output=assistant,answer,response,actual_output", "*")
+_turn = keyed(
+    {"input": anything, "output": anything},
+    {"input": ("user", "question", "query", "user_input"), "output": ("assistant", "answer", "response", "actual_output")},
+    ignore_others=True,
+)
 SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "output", "model": "output", "agent": "output"}
 
 
@@ -188,11 +212,14 @@ def history(value: Any, path: str) -> list[dict[str, Any]]:
     return found
 
 
-_medium = keyed(
-    "modality=type,kind mime_type=media_type,mimetype,content_type uri=url,file_uri,file_url,image_url,video_url,audio_url,input_audio,image,video,audio,href,path "
-    "data=base64,bytes file_id frames transcript=transcription duration_s=duration",
-    "*",
-)
+_MEDIUM_NAMES = {
+    "modality": ("type", "kind"), "mime_type": ("media_type", "mimetype", "content_type"),
+    "uri": (
+        "url", "file_uri", "file_url", "image_url", "video_url", "audio_url", "input_audio", "image", "video", "audio", "href", "path",
+    ),
+    "data": ("base64", "bytes"), "file_id": (), "frames": (), "transcript": ("transcription",), "duration_s": ("duration",),
+}  # fmt: skip
+_medium = keyed(dict.fromkeys(_MEDIUM_NAMES, anything), _MEDIUM_NAMES, ignore_others=True)
 
 
 def _attachment(value: Any, path: str) -> dict[str, Any]:

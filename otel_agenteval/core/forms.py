@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,17 @@ from .wellformed import bounded_name, is_count, plain, well_formed
 
 Reader = Callable[[Any, str], Any]
 
-_ALIKE, _SIMILAR = 0.6, 0.75
-"""Likeness from which a key is suggested for an absent one, and that from which an unknown key is a misspelled one, if other unknown keys are allowed."""
+_ALIKE = 0.6
+"""Likeness from which an unknown key is suggested as the name of an absent required one."""
+_SIMILAR = 0.75
+"""Likeness from which an unknown key counts as a misspelled one even if other unknown keys are ignored."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
     """Return the error about an unknown key. ``known`` also has other spellings of those that are ``allowed``."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
-    ours = ", ".join(allowed)
-    return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {ours})' if ours else ''}")
+    listed = ", ".join(allowed)
+    return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")
 
 
 def wrong(path: str, value: Any, wanted: str) -> ConfigError:
@@ -89,73 +91,101 @@ def list_of(read: Reader) -> Callable[[Any, str], list[Any]]:
     return read_list
 
 
+@functools.lru_cache(maxsize=1024)
 def snake_case(key: str) -> str:
     """Return ``maxRank``, ``MaxRank`` or ``max-rank`` as ``max_rank``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).replace("-", "_").lower()
 
 
-def keyed(keys: str = "", unread: str = "", needs: str = "", **readers: Reader) -> Callable[[Any, str], dict[str, Any]]:
+def keyed(
+    readers: Mapping[str, Reader],
+    other_names: Mapping[str, Sequence[str]] | None = None,
+    *,
+    required: Collection[str] = (),
+    ignored: Collection[str] = (),
+    ignore_others: bool = False,
+) -> Callable[[Any, str], dict[str, Any]]:
     """Return a reader of objects with fixed keys. A key in camel case is read too, and null is an absent value.
 
+    ::
+
+        read = keyed({"from": a_text, "max_rank": a_count}, {"from": ("sender", "source")})
+        read({"source": "b", "maxRank": 3, "sender": "a"}, "x")  # {"from": "a", "max_rank": 3}
+        read({"form": "a"}, "x")  # ConfigError: x.form: unknown key. Did you mean 'from' or 'source'? (allowed: from, max_rank)
+
     Args:
-        keys: our keys, separated by spaces, each with the spellings of other tools in order of preference:
-            ``from=sender,source to=target``. Without them, the keys are those of ``readers``.
-        unread: keys that other tools write and no metric reads. With ``*``, these are all keys that don't resemble an absent one.
-        needs: keys that must have a value.
-        readers: readers of the values, by our key with an underscore if it is a Python keyword. Other values may be anything.
+        readers: the reader of each key's value.
+        other_names: other tools' names of a key, in order of preference.
+        required: keys that must have a value.
+        ignored: keys that other tools write and no metric reads.
+        ignore_others: True to ignore all unknown keys but those that seem to misspell an absent key.
     """
-    keys = keys or " ".join(name.rstrip("_") for name in readers)
-    spelled = {key: [key, *filter(None, others.split(","))] for key, _, others in (word.partition("=") for word in keys.split())}
-    return _Keyed(
-        spelled,
-        {other: (rank, key) for key, others in spelled.items() for rank, other in enumerate(others)},
-        frozenset(unread.split()),
-        needs.split(),
-        {key: readers.get(key, readers.get(f"{key}_", anything)) for key in spelled},
+    names = {key: (key, *(other_names or {}).get(key, ())) for key in readers}
+    return _ObjectReader(
+        readers,
+        {name: key for key, of_key in names.items() for name in of_key},
+        {name: rank for of_key in names.values() for rank, name in enumerate(of_key)},
+        required,
+        frozenset(ignored),
+        ignore_others,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Keyed:
-    spelled: Mapping[str, Sequence[str]]
-    ours: Mapping[str, tuple[int, str]]
-    """Preference of each spelling, and our key."""
-    ignored: frozenset[str]
-    required: Sequence[str]
+class _ObjectReader:
     readers: Mapping[str, Reader]
+    key_of: Mapping[str, str]
+    """Name in any tool → key in the result."""
+    rank_of: Mapping[str, int]
+    """Name in any tool → its place in the order of preference, from 0."""
+    required: Collection[str]
+    ignored: Collection[str]
+    ignore_others: bool
 
     def __call__(self, value: Any, path: str) -> dict[str, Any]:
-        readers = self.readers
-        if a_mapping(value, path).keys() <= readers.keys() and all(value.get(key) is not None for key in self.required):
-            return {key: readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
-        chosen: dict[str, tuple[int, str]] = {}
-        """Our key → preference of the spelling in the value, and that spelling."""
-        unknown_keys: list[tuple[str, str]] = []
-        """In snake case, and as spelled."""
-        for spelling, inner in value.items():
-            word = spelling if spelling in self.ours else snake_case(str(spelling))
-            if word not in self.ours:
-                unknown_keys += [(word, spelling)] if word not in self.ignored else []
-            elif inner is not None:
-                rank, key = self.ours[word]
-                chosen[key] = min(chosen.get(key, (rank, spelling)), (rank, spelling))
-        for key in self.required:
-            if key not in chosen:
-                raise ConfigError(f"{path}.{key}: must be set, got {self._instead(key, value, unknown_keys)}")
-        for word, spelling in unknown_keys:
-            if "*" not in self.ignored or (
-                (similar := misspelled(word, tuple(self.ours))) and self.ours[similar][1] not in chosen
-            ):
-                raise unknown(path, str(spelling), self.ours, self.spelled)
-        return {key: readers[key](value[spelling], f"{path}.{spelling}") for key, (_, spelling) in chosen.items()}
+        if a_mapping(value, path).keys() <= self.readers.keys() and all(value.get(key) is not None for key in self.required):
+            # the usual case, without other names or faults: the result is the same as below, in less time
+            return {key: self.readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
+        spellings, unknown_words = self._choose_spellings(value)
+        self._check(value, path, spellings, unknown_words)
+        return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
-    def _instead(self, key: str, value: Mapping[str, Any], unknown_keys: Iterable[tuple[str, str]]) -> str:
-        """Return the keys in the value instead of a required one, and the one that may be meant."""
-        likely = (
-            (misspelled(word, tuple(self.ours)) or (likeness(word, key) > _ALIKE and key), word) for word, _ in unknown_keys
-        )
-        hint = next((f". Did you mean {meant!r} instead of {word!r}?" for meant, word in likely if meant), "")
-        return (", ".join(map(repr, value)) or "an empty object") + hint
+    def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return how the value spells each key that it has, by key, and each unknown one, by its form in snake case.
+
+        ``{"source": "b", "maxRank": 3, "sender": "a", "Color": 1}`` → ``{"from": "sender", "max_rank": "maxRank"}, {"color": "Color"}``
+        """
+        preferred: dict[str, tuple[int, Any]] = {}
+        unknown_words: dict[str, Any] = {}
+        for spelling, inner in value.items():
+            word = spelling if spelling in self.key_of else snake_case(str(spelling))
+            if word not in self.key_of:
+                if word not in self.ignored:
+                    unknown_words.setdefault(word, spelling)
+            elif inner is not None:
+                key, candidate = self.key_of[word], (self.rank_of[word], spelling)
+                preferred[key] = min(preferred.get(key, candidate), candidate)
+        return {key: spelling for key, (_, spelling) in preferred.items()}, unknown_words
+
+    def _check(self, value: Iterable[Any], path: str, spellings: Mapping[str, Any], unknown_words: Mapping[str, Any]) -> None:
+        for key in self.required:
+            if key not in spellings:
+                given = ", ".join(map(repr, value)) or "an empty object"
+                raise ConfigError(f"{path}.{key}: must be set, got {given}{self._hint(key, unknown_words)}")
+        for word, spelling in unknown_words.items():
+            if not self.ignore_others or self._misspells_absent_key(word, spellings):
+                raise unknown(path, str(spelling), self.key_of, self.readers)
+
+    def _hint(self, absent: str, unknown_words: Iterable[str]) -> str:
+        for word in unknown_words:
+            meant = misspelled(word, tuple(self.key_of)) or (absent if likeness(word, absent) > _ALIKE else None)
+            if meant is not None:
+                return f". Did you mean {meant!r} instead of {word!r}?"
+        return ""
+
+    def _misspells_absent_key(self, word: str, spellings: Mapping[str, Any]) -> bool:
+        similar = misspelled(word, tuple(self.key_of))
+        return similar is not None and self.key_of[similar] not in spellings
 
 
 @functools.lru_cache(maxsize=1024)
@@ -175,7 +205,9 @@ def places(template: str) -> list[str]:
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
     """Return the placeholders' values in a text from the template, or None if it doesn't match or a placeholder occurs twice.
-    Each fixed part matches at its first position after the previous one, without backtracking, so in linear time.
+
+    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each fixed part matches at its first position after the previous one,
+    without backtracking, so in linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from . import jsonio, python_text
 from .errors import ConfigError
-from .fact_forms import DOCUMENT, HANDOFF, READERS
+from .fact_forms import DOCUMENT_NAMES, HANDOFF_NAMES, READERS
 from .forms import (
     Reader,
     a_count,
@@ -559,7 +559,7 @@ def _state(value: Any, path: str) -> Any:
     return value
 
 
-_ERROR = keyed(type=a_text, message=a_text)
+_ERROR = keyed({"type": a_text, "message": a_text})
 
 
 def _error(value: Any, path: str) -> ErrorInfo | None:
@@ -591,10 +591,11 @@ def is_no_object(arguments: Any) -> bool:
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
-def _record(cls: type[Any], keys: str = "", **readers: Reader) -> Reader:
-    read = keyed(keys, "", "", **readers)
-    fields_of = {name.rstrip("_"): name for name in readers}
-    return lambda value, path: cls(**{fields_of[key]: given for key, given in read(value, path).items()})
+def _record(cls: type[Any], other_names: Mapping[str, Sequence[str]] | None = None, /, **readers: Reader) -> Reader:
+    """Return a reader of instances of a class, with a reader for each field: ``from_`` for the key ``from``."""
+    field_of = {name.rstrip("_"): name for name in readers}
+    read = keyed({key: readers[name] for key, name in field_of.items()}, other_names)
+    return lambda value, path: cls(**{field_of[key]: given for key, given in read(value, path).items()})
 
 
 def _message(value: Any, path: str) -> Message:
@@ -614,8 +615,11 @@ _MESSAGE_READERS: dict[str, Callable[[Any, str], Any]] = {
     "tool_calls": list_of(_tool_request), "tool_results": list_of(_tool_response), "attachments": list_of(an_object),
 }  # fmt: skip
 _tool_call_keys = keyed(
-    needs="name", name=a_name, arguments=_arguments, result=anything, error=_error, duration_s=a_number, span_id=a_text,
-    call_id=a_name, permission_denied=a_flag, agent=a_name, cost_usd=a_number, malformed=a_flag, state=_state,
+    {
+        "name": a_name, "arguments": _arguments, "result": anything, "error": _error, "duration_s": a_number, "span_id": a_text,
+        "call_id": a_name, "permission_denied": a_flag, "agent": a_name, "cost_usd": a_number, "malformed": a_flag, "state": _state,
+    },
+    required=("name",),
 )  # fmt: skip
 
 
@@ -637,10 +641,10 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
         time_to_first_token_s=a_number, error=_error, cache_write_tokens=a_count,
     )),
     "retrievals": list_of(_record(
-        Retrieval, query=a_text, documents=list_of(_record(Document, DOCUMENT, id=a_text, content=a_text, score=a_number)),
+        Retrieval, query=a_text, documents=list_of(_record(Document, DOCUMENT_NAMES, id=a_text, content=a_text, score=a_number)),
     )),
     "agent_runs": list_of(_record(AgentRun, name=a_name, span_id=a_text, parent=a_name, duration_s=a_number, error=_error)),
-    "handoffs": list_of(_record(Handoff, HANDOFF, from_=a_name, to=a_name, success=a_flag, duration_s=a_number)),
+    "handoffs": list_of(_record(Handoff, HANDOFF_NAMES, from_=a_name, to=a_name, success=a_flag, duration_s=a_number)),
     "usage": _record(
         Usage, input_tokens=a_count, output_tokens=a_count, total_tokens=a_count, cached_tokens=a_count, reasoning_tokens=a_count,
         cache_write_tokens=a_count,

@@ -72,21 +72,62 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if math.isfinite(value) else None
     if value is None or kind is bool or kind is Later:
         return value
-    if isinstance(value, (Mapping, list, tuple, AbstractSet)):
-        return None if depth >= MAX_DEPTH else _plain_container(value, depth + 1)
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, depth + 1) if depth < MAX_DEPTH else None
+    if isinstance(value, (list, tuple, AbstractSet)):
+        return _plain_items(value, depth + 1) if depth < MAX_DEPTH else None
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     try:
-        if isinstance(value, (int, float)):  # enum members, and number types of other libraries
-            return plain(value.__index__() if isinstance(value, int) else float(value))
-        found = _written(value, True)
-        return (
-            well_formed(str.__str__(value) if isinstance(value, str) else str(value)) if found is value else plain(found, depth)
-        )
+        return _plain_object(value, depth)
     except Exception:  # methods of the application's objects can raise anything
         return None
 
 
+def _plain_mapping(value: Mapping[Any, Any], depth: int) -> Mapping[Any, Any]:
+    found: dict[str, Any] = {}
+    changed = value.__class__ is not dict
+    for key, inner in value.items():
+        plain_key = well_formed(key) if key.__class__ is str else _plain_key(key)
+        found[plain_key] = plain_inner = plain(inner, depth)
+        changed = changed or plain_inner is not inner or plain_key is not key
+    return found if changed else value
+
+
+def _plain_key(key: Any) -> str:
+    """Return a dictionary key as JSON encoders write it."""
+    if key is None or key.__class__ is bool:
+        return _WORDS[key]
+    found = plain(key)
+    return "" if found is None else str(found)
+
+
+def _plain_items(value: Any, depth: int) -> Any:
+    items = [plain(item, depth) for item in value]
+    if isinstance(value, AbstractSet):
+        return sorted(items, key=str)  # the same order in every process
+    if all(item is before for item, before in zip(items, value, strict=True)):
+        return value
+    return tuple(items) if value.__class__ is tuple else items
+
+
+def _plain_object(value: Any, depth: int) -> Any:
+    if isinstance(value, (int, float)):  # enum members, and number types of other libraries
+        return plain(value.__index__() if isinstance(value, int) else float(value))
+    found = _written(value, True, _decimal_number)
+    if found is not value:
+        return plain(found, depth)
+    return well_formed(str.__str__(value) if isinstance(value, str) else str(value))
+
+
+def _real(number: int) -> float | None:
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+_decimal_text = "{:f}".format
 _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 
 
@@ -97,71 +138,50 @@ def written(value: Any, *, finite: bool = True) -> Any:
     if ``finite``. Objects of other libraries are unchanged, and so is what is nested too deeply.
     """
     try:
-        return _written(value, finite, inside=False)
+        return _written(value, finite, _decimal_text)
     except RecursionError:
         return value
 
 
-def _written(value: Any, finite: bool, inside: bool = True) -> Any:
+def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal], Any]) -> Any:
     kind = value.__class__
     if kind is dict:
-        return {key: _written(inner, finite) for key, inner in value.items()}
+        return {key: _written(inner, finite, _decimal_number) for key, inner in value.items()}
     if kind is list or kind is tuple:
-        return kind(_written(inner, finite) for inner in value)
+        return kind(_written(inner, finite, _decimal_number) for inner in value)
     if kind is float:
         return None if finite and not math.isfinite(value) else value
-    module = kind.__module__.partition(".")[0]
-    if module not in _LIBRARIES or isinstance(value, type):
+    library = kind.__module__.partition(".")[0]
+    if library not in _LIBRARIES or isinstance(value, type):
         return value
-    if module in ("numpy", "pandas") and hasattr(value, "dtype"):
+    if library in ("numpy", "pandas") and hasattr(value, "dtype"):
         if getattr(value, "ndim", 0):
-            return _written(list(value), finite)
-        value = (value.astype("datetime64[us]") if value.dtype.kind == "M" else value).item()
-        return value if value.__class__.__module__ == "numpy" else _written(value, finite, inside)
-    return None if kind.__name__ in ("NAType", "NaTType") else _written_scalar(value, inside)
-
-
-def _written_scalar(value: Any, inside: bool) -> Any:
-    if isinstance(value, decimal.Decimal):
-        if not value.is_finite():
-            return None
-        return (int(value) if value == value.to_integral_value() else float(value)) if inside else format(value, "f")
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is None and value.time() == datetime.time():
-            return value.date().isoformat()
-        return value.isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, (datetime.date, datetime.time)) else str(value)
-
-
-def _plain_container(value: Any, depth: int) -> Any:
-    if isinstance(value, Mapping):
-        made: dict[str, Any] = {}
-        changed = value.__class__ is not dict
-        for key, inner in value.items():
-            its_key = well_formed(key) if key.__class__ is str else _key(key)
-            made[its_key] = found = plain(inner, depth)
-            changed = changed or found is not inner or its_key is not key
-        return made if changed else value
-    items = [plain(item, depth) for item in value]
-    if isinstance(value, AbstractSet):
-        return sorted(items, key=str)  # the same order in every process
-    if all(item is before for item, before in zip(items, value, strict=True)):
-        return value
-    return tuple(items) if value.__class__ is tuple else items
-
-
-def _key(key: Any) -> str:
-    """Return a dictionary key as JSON encoders write it."""
-    if key is None or key.__class__ is bool:
-        return _WORDS[key]
-    return str(found) if (found := plain(key)) is not None else ""
-
-
-def _real(number: int) -> float | None:
-    try:
-        return float(number)
-    except OverflowError:
+            return _written(list(value), finite, _decimal_number)
+        item = _item_of(value)
+        return item if item.__class__.__module__ == "numpy" else _written(item, finite, write_decimal)
+    if kind.__name__ in ("NAType", "NaTType"):  # missing values of pandas
         return None
+    if isinstance(value, decimal.Decimal):
+        return write_decimal(value) if value.is_finite() else None
+    return _written_time(value) if isinstance(value, (datetime.date, datetime.time)) else str(value)
+
+
+def _item_of(scalar: Any) -> Any:
+    """Return a NumPy scalar as a Python object, or a NumPy scalar again if Python has no such type."""
+    # without the cast, the item of a time in nanoseconds is a number
+    return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
+
+
+def _decimal_number(value: decimal.Decimal) -> float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _written_time(value: datetime.date | datetime.time) -> str:
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    if value.tzinfo is None and value.time() == datetime.time():
+        return value.date().isoformat()
+    return value.isoformat().replace("+00:00", "Z")
 
 
 def decoded(raw: bytes) -> str:
@@ -181,6 +201,8 @@ class Later:
         self.reader = reader
         self.raw = raw
 
+
+# --- limits of names and counts
 
 MOST = 2**63 - 1
 """Largest count that fits a database column and an OTLP integer."""

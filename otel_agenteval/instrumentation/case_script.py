@@ -24,7 +24,7 @@ _NO_REFERENCES = ("input", "references", "metrics")
 _INPUT_NAMES = ("user", *ASKED)
 """Other names of a turn's ``input``."""
 _MOST_TURNS = 10
-_input_in = keyed(f"input={','.join(_INPUT_NAMES)}", "*", "input", input=as_given)
+_input_in = keyed({"input": as_given}, {"input": _INPUT_NAMES}, required=("input",), ignore_others=True)
 
 Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
 """A simulated user: receives the conversation so far and the case, and returns the next message, or None to end."""

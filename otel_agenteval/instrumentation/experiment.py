@@ -137,34 +137,16 @@ def evaluate(
         whole = [one for one in whole if one.name in metrics or one.metric.name in metrics]
     selected = with_signals(selected, [*selected, *whole])
     cases = CaseMetrics(loaded, selected, [case for run in runs for case in run.script.cases])  # errors before the task runs
-    bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
     with models(loaded, judge, embedder) as (asks, embeds):
-        asynchronous = inspect.iscoroutinefunction(task) or inspect.iscoroutinefunction(getattr(task, "__call__", None))  # noqa: B004 - of an object whose call is one
-        user = simulate or _simulated_user(runs, asks, loaded)
-        given, loop, interrupted = _Task(task, _later_parameters(task), user), _CALLERS_LOOP.get(), False
-        try:
-            with captured_turns(tracer_provider) as kept:
-                begin = (lambda run: submitted(given.run_async(run), loop)) if asynchronous else partial(started, given.run)
-                for run, future in completed(runs, begin, concurrency, limit):
-                    run.end(limit) if future is None else future.result()
-                    run.is_over = True
-                    bar.step()
-        except KeyboardInterrupt:
-            interrupted = True
-        bar.close()
+        called = _Task(task, _later_parameters(task), simulate or _simulated_user(runs, asks, loaded))
+        bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
+        was_interrupted = _call_task(called, runs, bar, tracer_provider, concurrency, limit)
         ended = [run for run in runs if run.is_over]
-        _give_turns(ended, kept)
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
         most = loaded.judge.max_concurrency if asks is not None or embeds is not None else 1
-        try:
-            for run, scores in completed(
-                ended, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), most, limit
-            ):
-                run.scored = scorer.late(run.calls, limit) if scores is None else scores.result()
-        except KeyboardInterrupt:
-            interrupted = True
+        was_interrupted |= _score(scorer, ended, most, limit)
         found = Experiment(list(_trials(ended)), loaded.scale)
-    if interrupted:
+    if was_interrupted:
         raise Interrupted(found)
     return found
 
@@ -218,12 +200,34 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 # --- running -------------------------------------------------------------------------------------------------------
 
 
+def _call_task(task: _Task, runs: Sequence[_Run], bar: _Bar, tracer_provider: Any, concurrency: int, limit: float) -> bool:
+    """Run the task until all runs are over or Ctrl-C, and assign the captured turns. Return True after Ctrl-C."""
+    loop, was_interrupted = _CALLERS_LOOP.get(), False
+    try:
+        with captured_turns(tracer_provider) as kept:
+            begin = (lambda run: submitted(task.run_async(run), loop)) if task.is_coroutine else partial(started, task.run)
+            for run, future in completed(runs, begin, concurrency, limit):
+                run.end(limit) if future is None else future.result()
+                run.is_over = True
+                bar.step()
+    except KeyboardInterrupt:
+        was_interrupted = True
+    bar.close()
+    _give_turns([run for run in runs if run.is_over], kept)
+    return was_interrupted
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     fn: Callable[..., Any]
     names: Sequence[str]
     """Parameters that receive the conversation."""
     simulate: Simulate | None
+
+    @property
+    def is_coroutine(self) -> bool:
+        """True for a coroutine function, and an object whose ``__call__`` is one."""
+        return inspect.iscoroutinefunction(self.fn) or inspect.iscoroutinefunction(getattr(self.fn, "__call__", None))  # noqa: B004
 
     def run(self, run: _Run) -> None:
         calls = run.calls
@@ -309,6 +313,18 @@ def _joined(parts: list[Any]) -> Any:
 
 
 # --- turns and scores ----------------------------------------------------------------------------------------------
+
+
+def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: float) -> bool:
+    """Score the runs until all are scored or Ctrl-C. Return True after Ctrl-C."""
+    try:
+        for run, scores in completed(
+            runs, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), concurrency, limit
+        ):
+            run.scored = scorer.late(run.calls, limit) if scores is None else scores.result()
+    except KeyboardInterrupt:
+        return True
+    return False
 
 
 def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:

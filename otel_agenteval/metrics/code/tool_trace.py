@@ -15,7 +15,7 @@ from annotated_types import Ge, MinLen
 from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.fact_forms import each
-from ...core.forms import a_mapping, keyed, wrong
+from ...core.forms import a_mapping, anything, keyed, wrong
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
 from ..lib.schema import violations
@@ -186,7 +186,7 @@ def _required(given: Any, path: str) -> dict[str, list[str]]:
             raise wrong(path, given, "text")
         return str(given)
 
-    of_schema = keyed("required", "*", "required")
+    of_schema = keyed({"required": anything}, required=("required",), ignore_others=True)
     required: dict[str, list[str]] = {}
     for tool, names in a_mapping(given, path).items():
         at = f"{path}.{tool}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core import jsonio, python_text
 from ...core.errors import MetricError
-from ...core.forms import a_mapping, keyed, wrong
+from ...core.forms import a_mapping, anything, keyed, wrong
 from ...core.turn import ToolCall, Turn, is_no_object
 from .values import json_equal, readable, reference
 
@@ -82,12 +82,18 @@ def _tool_name(given: Any, path: str) -> str:
 
 
 _call = keyed(
-    "name=tool,tool_name,function_name,function "
-    "arguments=args,input,input_parameters,parameters,tool_input,tool_args,kwargs output=result,tool_output",
-    "id call_id tool_call_id type index description reasoning",
-    "name",
-    name=_tool_name,
-    arguments=lambda given, path: a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path),
+    {
+        "name": _tool_name,
+        "arguments": lambda given, path: a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path),
+        "output": anything,
+    },
+    {
+        "name": ("tool", "tool_name", "function_name", "function"),
+        "arguments": ("args", "input", "input_parameters", "parameters", "tool_input", "tool_args", "kwargs"),
+        "output": ("result", "tool_output"),
+    },
+    required=("name",),
+    ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
 """Reader of expected calls in our spelling and those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
 
