@@ -68,7 +68,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| row | meaning |\n|---|---|",
         "| value | Unit, better direction, and default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | The turns that the metric can score. On other turns, it is skipped before sampling and before any judge call. |",
+        "| applies to | The turns that the metric can score. On other turns, it is skipped before sampling and before any judge call, even if its description has a vacuous value for them. |",
         "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if they are available. |",
         "| groups | The [groups](#groups) that include the metric. |\n",
         (
@@ -115,7 +115,7 @@ def other_tools_page() -> str:
             parts.append("| name | metric here | sets | parameters | notes |\n|---|---|---|---|---|")
         for named, row in accepted:
             sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
-            parameters = linked(_cell("; ".join(_parameter(name, spelling) for name, spelling in row.parameters.items())))
+            parameters = linked(_cell("<br>".join(_parameter(name, spelling) for name, spelling in row.parameters.items())))
             note = linked(_cell(_sentences(row.note)))
             parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {parameters or '–'} | {note or '–'} |")
         if accepted:
@@ -213,7 +213,7 @@ def _generic(metric: Metric, option: str) -> str:
     if option == "ground_truth":
         return "Expected answer, which replaces the turn's ground truth. Also accepted: `value`, `expected_output` and Trusys's spelling `expcted_output`."
     if option == "inverse" and metric.direction == "neutral":
-        return "By default, there is no verdict. With `false`, 1 passes. With `true`, the value is reversed first."
+        return "By default, the metric has no verdict. With `false`, 1 passes. With `true`, the value is reversed, and then 1 passes."
     return "If true, reverse the verdict." if option == "inverse" else "–"
 
 
@@ -267,15 +267,15 @@ def _markdown(doc: str) -> str:
 _OTHER_TOOLS = """\
 # Metric names of other tools
 
-You can use metric names and parameters of other evaluation tools. A name works if one of our metrics answers the same
-question on the same scale and in the same direction. Otherwise, the configuration is rejected, and the error names the
-closest metric.
+You can use metric names and parameters of other evaluation tools. A name works if one of our metrics
+measures the same thing on the same scale and in the same direction. Otherwise, otel-agenteval rejects the configuration, and the
+error names the closest metric.
 
 - A name with its tool's prefix, such as `deepeval:FaithfulnessMetric`, is always unambiguous.
-- A name without a prefix, such as `KnowledgeRetentionMetric`, works if only one tool has it, or if it means the same in
-  every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
+- A name without a prefix, such as `KnowledgeRetentionMetric`, works if only one tool uses this name, or if the name means the
+  same in every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - Parameters work under the tool's names and ours, in snake case and camel case. Setting one parameter twice is an error.
-- Under a name of the five systems, values use that system's units and default threshold.
+- If you use a name from one of the five systems, values use that system's units and default threshold.
 
 ```yaml
 metrics:
@@ -294,7 +294,7 @@ Each tool has a table of accepted names with these columns:
 
 ## Presets
 
-A preset runs the metrics of another system that work without parameters, with that system's thresholds. Set
+A preset runs another system's metrics that work without parameters, with that system's thresholds. Set
 `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
 in addition to yours. Your own entry for a metric replaces the preset's entry. To run only the preset, use `--metrics @NAME`.
 
@@ -306,16 +306,16 @@ metrics:
     policy: trend
 ```
 
-Like HPD-Agent, the preset `hpd` makes deterministic metrics with a verdict gates. In this example, `code_icontains` must
-always pass. An entry's own `policy` takes precedence, and our default metrics remain trends.
+The preset `hpd` sets `policy: gate` for deterministic metrics with a verdict, as HPD-Agent does. In this example,
+`code_icontains` must always pass. An entry's own `policy` takes precedence, and our default metrics remain trends.
 
 """
 
 
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
-    yield f"These pages list each name, parameter and difference of a system: {pages}.\n"
-    yield "| preset | system | metrics of turns | metrics of conversations |\n|---|---|---|---|"
+    yield f"For each system, a page lists all names, parameters and differences: {pages}.\n"
+    yield "| preset | system | turn metrics | conversation metrics |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
         yield f"| `{name}` | {preset.title} | {' | '.join(cell or '–' for cell in cells)} |"

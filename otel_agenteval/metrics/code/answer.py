@@ -1,6 +1,6 @@
 """Checks of the answer itself, such as completeness. They don't need a reference.
 
-The *answering call* is the last LLM call of the turn. If only the number of LLM calls is known, metrics that read the calls
+If only the number of LLM calls is known, metrics that read the calls
 themselves are skipped.
 """
 
@@ -50,8 +50,8 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that a turn without an error has an answer that isn't empty.
 
-    White space, control characters and invisible characters (zero width, fillers, direction marks) don't count as content,
-    nor do ``null``, ``{}``, ``[]``, ``""`` and an empty code fence. An image or file counts as an answer, and
+    White space, control characters, invisible characters (zero width, fillers, direction marks), ``null``, ``{}``, ``[]``,
+    ``""`` and an empty code fence don't count as content. An image or file counts as an answer, and
     ``detail.attachments`` lists it. A turn that ends with a tool call, such as a call for the client, has no answer to check.
 
     | turn | result |
@@ -154,7 +154,7 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts. A failed tool or model call that the agent recovered from doesn't. If the whole answer is
+    Only the turn's own error counts. A failed tool or model call doesn't count if the agent recovered from it. If the whole answer is
     a framework's stop message ("Agent stopped due to max iterations."), the error has the type ``stopped``. A turn that the
     user or the client stopped is skipped as ``cancelled``.
 
@@ -183,7 +183,8 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. Telemetry shows a provider SDK's own retries as one call.
+    The metric counts retries by the application or framework. A provider SDK's own retries appear as one call in the
+    telemetry.
     A dated release counts as the same model (``m`` and ``m-2024-08-06``). A fallback to another model isn't a retry, and a
     failed
     call without a model doesn't count.
@@ -217,7 +218,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Seconds from the request of the turn's last LLM call to its first token.
 
-    The time excludes all steps before that call (see ``code_latency``). Only streamed calls record this time.
+    The time excludes all steps before that call. For the whole turn, see ``code_latency``. Only streamed calls record this time.
 
     Detail: ``first_call``, the time to first token of the first LLM call that records one.
 

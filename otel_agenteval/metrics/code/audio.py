@@ -112,7 +112,7 @@ def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts it.
 
     A sample is clipped if it and a neighboring sample are at 99 % of full scale or more. The worst recording counts.
-    Compression smooths clipped samples, so the metric finds few of them in MP3 files. The metric measures and skips the same
+    Compression smooths clipped samples, so the metric finds few clipped samples in MP3 files. The metric measures and skips the same
     recordings as ``code_audio_silence``.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
@@ -127,15 +127,15 @@ def code_audio_clipping(turn: Turn) -> Result:
 def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 
-    The value is the time in which two channels contain speech, divided by the time in which any channel does. The worst
+    The value is the time in which two channels contain speech, divided by the time in which any channel contains speech. The worst
     recording counts. WebRTC's detector finds speech in 30 ms pieces, and pauses under half a second count as speech. The
     detector mistakes music and tones for speech.
 
     The metric needs one channel per speaker. Otherwise, it is skipped as ``not_applicable:one_channel``. A recording without
-    speech has the value 0 (vacuous). Otherwise, the rules of ``code_audio_silence`` apply.
+    speech has the value 0 (vacuous). The metric measures and skips the same recordings as ``code_audio_silence``.
 
     Detail: ``recordings``, each with ``duration_s``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
-    interruption has ``at_s``, ``by_channel``, ``of_channel`` and ``stops_after_s`` (how long the interrupted speaker
+    interruption has ``at_s``, ``by_channel``, ``of_channel`` and ``stops_after_s`` (seconds for which the interrupted speaker
     continues).
 
     Source: otel-agenteval.

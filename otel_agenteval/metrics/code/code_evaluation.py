@@ -119,11 +119,12 @@ def code_code_execution(
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     In ``monty``, a program with unsupported features (generators, inheritance, most of the standard library) results in the
-    error ``unsupported_program``. Each process tests a sandbox once, and doesn't use a sandbox that fails to isolate programs.
+    error ``unsupported_program``. Each process of otel-agenteval tests a sandbox once. A sandbox that fails to isolate
+    programs isn't used.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
-        timeout_s: Wall-clock seconds, at most 60. A program that takes longer fails.
+        timeout_s: Maximum wall-clock seconds of a program, at most 60. A slower program fails.
         sandbox: ``auto`` tries bubblewrap, then monty. If you select a sandbox that isn't usable, the score is an error.
         stdin: Standard input of the program. Programs in monty read it only through ``input()``.
         block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs at most 10 blocks separately,
@@ -132,8 +133,8 @@ def code_code_execution(
             ``assert total([1, 2]) == 3``. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, ``sandbox``. With
-    ``each``, these describe the first failed block or the last block, and ``blocks`` lists ``exit_code`` and ``timed_out``
-    of each.
+    ``each``, these keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the
+    ``exit_code`` and ``timed_out`` of each block.
 
     Source: Trusys code-execution.
     """

@@ -1,6 +1,6 @@
 """Scores computed from other scores, and policies over them.
 
-A composite evaluates a turn with its inner metrics, or combines existing scores (``combine``). Scores of inner metrics aren't
+A composite evaluates a turn with its inner metrics, or its method ``combine`` combines existing scores. Scores of inner metrics aren't
 exported unless you also configure these metrics. If an inner metric needs a judge, the composite waits for the results of all
 inner metrics.
 """
@@ -211,7 +211,7 @@ def code_threshold_gate(
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
     """Opposite of another metric: a reversed boolean, or ``1 - value``.
 
-    The opposite of a boolean is 1 or 0. A number must be from 0 to 1. Otherwise, the result is an error. The verdict is the
+    The opposite of a boolean is 1 or 0. A number outside 0 to 1 is an error. The verdict is the
     opposite of the inner metric's verdict. If the inner metric has no verdict, ``threshold`` decides. If the inner metric is
     skipped, the result is skipped as ``inner_null``. If the inner metric is an error, the result is an error too. Every
     boolean metric also has its own option
@@ -367,7 +367,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Constant 0: the policy for metrics that you only observe. The score has no verdict.
+    """Constant 0 without a verdict, as a policy for metrics that you only observe.
 
     Parameters:
         metrics: Names, or ``{name: {parameters}}``. Optional. The metrics aren't evaluated, because their scores can't change

@@ -1,6 +1,7 @@
 """Completeness of a conversation, and the agent's reliability over a session.
 
-The turn represents its conversation: ``messages`` contains the messages of all turns, and ``session`` describes each trace.
+The evaluated turn represents its conversation. Its ``messages`` contain the messages of all turns, and its ``session``
+describes each trace.
 """
 
 from __future__ import annotations
@@ -142,15 +143,15 @@ def code_agent_reliability(
 
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is
     ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The value is
-    ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. Without any traces the
+    ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the
     value is 1 (vacuous).
 
     The score is skipped as ``missing:signals`` if the only known signal is ``loop_detection`` of a single trace, because a
     first output can't repeat an earlier output.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
-    recorded turns lack them, the metric turns on the turn metrics of its signals (``llm_confidence``, ``embed_loop_detection``,
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or recorded turns
+    lack signals, the metric enables the turn metrics that compute them (``llm_confidence``, ``embed_loop_detection``,
     ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
 
     Parameters:
@@ -201,12 +202,12 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 -
     signal)`` over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is
     ``1 - sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count.
-    Without any traces, the value is 1 (vacuous). A trace with confidence 1 never lowers the value, whatever its other signals
-    are. To include the other signals, use ``code_agent_reliability``.
+    If no trace counts, the value is 1 (vacuous). A trace with confidence 1 never lowers the value, even if its other signals
+    are bad. To include the other signals, use ``code_agent_reliability``.
 
     The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or
-    recorded turns lack them, the metric turns on the turn metrics of its signals (``llm_confidence``, ``embed_loop_detection``,
+    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or recorded turns
+    lack signals, the metric enables the turn metrics that compute them (``llm_confidence``, ``embed_loop_detection``,
     ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
 
     Parameters:

@@ -33,7 +33,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 
     Duplicates count towards ``k``. Without retrieval spans, the ids in tool results count. If nothing was retrieved (an
     empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. The score is skipped as
-    ``missing:retrieved_ids`` or ``missing:relevant_ids`` if these ids are unknown, or if there are no relevant ids.
+    ``missing:retrieved_ids`` if the retrieved ids are unknown, and as ``missing:relevant_ids`` if there are no relevant ids.
 
     Parameters:
         k: Number of retrieved documents to compare.

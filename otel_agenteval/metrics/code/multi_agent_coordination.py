@@ -1,6 +1,4 @@
-"""Computed metrics for the coordination of a turn's agents: hand-offs, conflicts, messages, roles and load.
-
-If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
+"""The coordination metrics cover hand-offs, conflicts, messages, roles and load.
 Spans don't contain conflicts and roles, so the turn must provide them.
 """
 
@@ -59,7 +57,7 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    Without hand-offs, conflicts or roles, the part for them is 1. Without interactions, the metric is skipped as
+    Without hand-offs, conflicts or roles, the corresponding part is 1. Without interactions, the metric is skipped as
     ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
@@ -130,7 +128,7 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. It is vacuous if the turn
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. This 0 is vacuous if the turn
     doesn't provide interactions either, because spans don't contain conflicts.
 
     Detail: ``conflicts``, ``interactions``.
@@ -148,7 +146,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    Without conflicts, the value is 1 (vacuous). A conflict counts as resolved only if it is marked so.
+    Without conflicts, the value is 1 (vacuous). A conflict counts as resolved only if its ``resolved`` is true.
 
     Detail: ``conflicts``, ``resolved``.
 
@@ -182,7 +180,7 @@ def code_avg_resolution_time(turn: Turn) -> Result:
     aliases=("agentunit:communication_efficiency", "agentunit:InteractionAnalyzer"),
 )
 def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)] = 5.0) -> Result:
-    """Success, speed and even distribution of the messages between agents.
+    """Success, speed and even distribution of messages between agents.
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
@@ -218,15 +216,15 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
-    Only interactions whose sender has a role count. A delegation requires ``can_delegate``. A response requires an
+    Interactions count only if their sender has a role. A delegation requires ``can_delegate``. A response requires an
     ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. If no interaction counts,
     the value is 1 (vacuous).
 
     Parameters:
-        roles: ``{agent: {can_delegate, authority_level}}``. The default is the turn's agents. Omitted fields are false and
-            5.
+        roles: ``{agent: {can_delegate, authority_level}}``. The default is the turn's agents. An omitted ``can_delegate`` is
+            false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (those that count), ``adherent``.
+    Detail: ``interactions`` (whose sender has a role), ``adherent`` (those that the role allows).
 
     Source: AgentUnit role_adherence.
     """
@@ -247,17 +245,17 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @metric(uses=("agents", "interactions"), applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Evenness of the messages over the agents: 1 if all send and receive the same number.
+    """Even distribution of messages: 1 if each agent sends or receives the same number in total.
 
-    The value is ``1 - standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once per
-    recipient for its sender, and once for each recipient. The standard deviation is the population standard deviation. Without
+    The value is ``1 - population standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once
+    per recipient for its sender, and once for each recipient. Without
     activity, the value is 1
     (vacuous).
 
     Parameters:
-        include_idle: Count known agents without interactions as 0.
+        include_idle: Include known agents without interactions, with an activity of 0.
 
-    Detail: ``agents`` (those that count), ``messages``.
+    Detail: ``agents`` (number of agents compared), ``messages``.
 
     Source: AgentUnit load_balance_score.
     """
@@ -280,7 +278,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """All multi-agent metrics in one score, whose value is ``code_coordination_efficiency``.
+    """All multi-agent metrics in one score. Its value is that of ``code_coordination_efficiency``.
 
     All metrics use their defaults. The score is skipped if ``code_coordination_efficiency`` is skipped.
 

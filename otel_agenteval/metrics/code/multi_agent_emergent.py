@@ -1,6 +1,8 @@
-"""Computed metrics for the self-organization of agents over a turn's interactions.
+"""Computed metrics for a turn with several agents: self-organization, coordination and network.
 
 If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
+A turn that a metric doesn't apply to is skipped. The vacuous values below for such turns only occur in direct calls of a metric,
+and inside metrics that combine others.
 """
 
 from __future__ import annotations
@@ -75,9 +77,9 @@ def _improvement(early: float, late: float) -> float:
     aliases=("agentunit:self_organization_score", "agentunit:self_organization"),
 )
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
-    """Change in the division of labor over the turn: above 0.5 if it became clearer.
+    """Change in the division of labor during the turn: above 0.5 if it became clearer.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are the Shannon entropy (in bits) of
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are Shannon entropies (in bits) of
     the pairs of agent and interaction type. ``early`` covers the first half of the interactions (rounded down), and ``late``
     the rest. If the first half has no entropy, the value is 0.5. With fewer than ``min_interactions`` interactions, the value
     is 0 (vacuous).
@@ -131,9 +133,9 @@ def code_specialization(turn: Turn) -> Result:
     aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"),
 )
 def code_collective_decision(turn: Turn) -> Result:
-    """Share of the interactions that are of type collaboration or negotiation.
+    """Share of the interactions with the type collaboration or negotiation.
 
-    Spans only contain calls and hand-offs, so the value is 0 if the turn doesn't provide interactions. Without any
+    Spans only contain calls and hand-offs, so a turn that doesn't provide interactions is skipped. Without any
     interactions, the value is 0 (vacuous).
 
     Detail: ``interactions``, ``collective``.
@@ -149,7 +151,7 @@ def code_collective_decision(turn: Turn) -> Result:
 
 @metric(uses=("agents", "interactions"), applies=applies.many_response_times, aliases=("agentunit:adaptation_rate",))
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
-    """Change of response times over the turn: above 0.5 if the agents became faster.
+    """Change of response times during the turn: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times of
     interactions with a

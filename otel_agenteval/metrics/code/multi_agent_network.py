@@ -1,10 +1,7 @@
-"""Computed metrics for the network of agents that send each other messages.
-
-The network is a graph. Its nodes are the agents in the turn's role table (or, without a table, the agents that ran) and all
-other agents that took part. A broadcast is one edge per recipient. An agent's message to itself isn't an edge. If the turn
-provides no interactions, the metrics
-derive them from its spans: agents that call agents, and hand-offs. If a computation would take too many steps, such as
-shortest paths between thousands of agents, the metric is skipped as ``too_long``.
+"""The network metrics read a graph of the agents that send each other messages.
+Its nodes are the agents in the turn's role table (or, without a table, the agents that ran) and all other agents that took
+part. A broadcast is one edge per recipient. An agent's message to itself isn't an edge. If a computation would take too many
+steps, such as shortest paths between thousands of agents, the metric is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -184,12 +181,11 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
 
     The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the results of ``code_network_density`` and
     ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all its
-    agents. For a single agent, the value is 1 (vacuous). The score is skipped as ``missing:interactions``, or as
-    ``missing:agents`` if neither a
-    role table nor the spans contain agents.
+    agents. For a single agent, the value is 1 (vacuous). Without interactions, the score is skipped as
+    ``missing:interactions``. If neither a role table nor the spans contain agents, it is skipped as ``missing:agents``.
 
     Parameters:
-        roles: ``{agent: {…}}``, whose agents belong to the network even if they send nothing. The default is the turn's
+        roles: ``{agent: {…}}``. These agents belong to the network even if they send nothing. The default is the turn's
             agents.
 
     Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents``,
@@ -289,7 +285,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. It is at least 1. The score is
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. The score is
     skipped as
     ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
 
@@ -338,8 +334,8 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
     """Number of agents with nearly as many recipients as the agent with the most recipients.
 
-    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges, the value is
-    0 (vacuous). The score is skipped as ``missing:interactions`` if no agent is known either.
+    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges, the value is 0
+    (vacuous). Without known agents, the score is skipped as ``missing:interactions``.
 
     Parameters:
         share_of_highest: Share of the highest number of recipients. You can also write ``threshold``, as in AgentUnit. The
@@ -373,7 +369,7 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
     traits=("heavy",),
 )
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
-    """Number of agents through which much of the communication passes.
+    """Number of agents that much of the communication passes through.
 
     An agent's product is its number of senders times its number of recipients. An agent counts if its product is at least half
     of the highest product and above 0. With one or two agents, or without edges, the value is 0 (vacuous). The score is

@@ -137,7 +137,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
     - ``too_long`` if there are more than 100 images.
 
     Parameters:
-        min_sharpness: Sharpness from which an image counts as sharp.
+        min_sharpness: Lowest sharpness of an image that counts as sharp.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels) and ``sharpness``.
 
@@ -150,12 +150,12 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[Share, Share] = (0.08, 0.95)) -> Result:
     """Share of the turn's images that are neither too dark nor too bright.
 
-    An image is well exposed if its mean brightness is in range and few of its pixels are too dark or too bright to show
-    detail. Documents on white paper are bright on purpose, so raise ``max_lost`` for them. By default, all images must be
+    An image is well exposed if its mean brightness is within ``brightness``, at most ``max_lost`` of its pixels are too dark
+    to show detail, and at most ``max_lost`` are too bright. Documents on white paper are bright on purpose, so raise ``max_lost`` for them. By default, all images must be
     well exposed to pass. The metric measures and skips the same images as ``code_image_sharpness``.
 
     Parameters:
-        max_lost: Maximum share of black or white pixels without detail, 0..1.
+        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright, 0..1.
         brightness: Lowest and highest mean brightness, each 0..1.
 
     Detail: ``images``, each with ``width``, ``height`` (pixels), ``brightness``, ``dark`` and ``bright`` (shares of
@@ -239,10 +239,11 @@ def code_image_text_overlap(
     generated with a given text. The OCR model reads Latin letters, digits and Chinese, but hardly any other script.
 
     The metric reads and skips the same images as ``code_image_sharpness``. It is also skipped as ``missing:output`` or
-    ``missing:ground_truth`` if the text is missing, and as ``no_writing`` if there are no words to look for.
+    ``missing:ground_truth`` if the text is missing, and as ``no_writing`` if there are no words to search for.
 
     Parameters:
-        share_of: Words to look for: the words of the ``image`` in the text, or the words of the ``text`` in the images.
+        share_of: Words to search for. ``image`` searches the text for the images' words, and ``text`` searches the images for
+            the text's words.
         against: Text to compare with: the turn's ``output`` or its ``ground_truth``.
 
     Detail: ``read`` (words in the images), ``words`` (in the text), ``found`` (in both).

@@ -113,9 +113,8 @@ def code_bleu(
 
     The value is the geometric mean of the clipped precisions of n-grams of 1 to ``max_n`` words, times the brevity penalty.
     The penalty is 1 if the output is longer than the reference closest in length. Of two equally close references, the shorter
-    one counts. Otherwise, the penalty is ``exp(1 - reference / output)``. Values depend strongly on tokenizer and smoothing,
-    so keep both
-    fixed.
+    one counts. Otherwise, the penalty is ``exp(1 - reference / output)``. Values depend strongly on the tokenizer and the
+    smoothing, so don't change them between runs.
 
     The score is skipped with one of these reasons:
 
@@ -128,10 +127,10 @@ def code_bleu(
         references: A text or a list of texts. The default is the turn's references or its ground truth. Trusys also spells
             the option ``value``, ``expected_output`` and ``expcted_output``.
         max_n: Maximum number of words in an n-gram, 1 to 16.
-        tokenizer: ``ms``: symbols and punctuation are separate words, in upper case, except after a number (``72.`` isn't
-            ``72``, so use ``word`` for short answers). ``word``: runs of letters and digits,
-            in lower case, or the symbols of a text without any. ``whitespace``: text between white space, in lower case.
-        smoothing: ``method4`` is that of Chen and Cherry: the first n-gram length without a match counts as
+        tokenizer: ``ms`` uses upper case and makes each symbol and punctuation mark a separate word, except after a number
+            (``72.`` isn't ``72``, so use ``word`` for short answers). ``word`` uses lower case and returns runs of letters
+            and digits or, if there are none, the symbols. ``whitespace`` uses lower case and splits at white space.
+        smoothing: ``method4`` (Chen and Cherry) counts the first n-gram length without a match as
             ``ln(words) / (5 · 2)`` matches, the second as ``ln(words) / (5 · 4)``, and so on. Without any common word the
             value is 0. ``epsilon`` uses 1e-7 for each precision of 0, ignores n-grams longer than the output, and clips
             with the best single reference.
@@ -208,7 +207,8 @@ def code_gleu(
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
-        min_n, max_n: Range of n-gram lengths in words, 1 to 16.
+        min_n: Minimum number of words in an n-gram, 1 to 16.
+        max_n: Maximum number of words in an n-gram, 1 to 16.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``matches``, ``output_runs``, ``reference_runs``, ``reference_index`` of the best reference.
@@ -362,8 +362,8 @@ def code_rouge(
 
     Parameters:
         reference: A text or a list of texts. The default is the turn's references or its ground truth.
-        variant: ``rougeL``, ``rouge1``, ``rouge2`` or ``rougeS``.
-        measure: ``recall``, ``precision`` or ``f1``.
+        variant: Units to compare, as described above.
+        measure: Value of the score. ``f1`` is the harmonic mean of the other two.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
@@ -396,7 +396,7 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
         reference: A text or a list of texts, of which the best counts. The default is the turn's references or its ground
             truth. Trusys also spells the option ``value``, ``expected_output`` and ``expcted_output``.
         n: Words in an n-gram, 1 to 16.
-        measure: ``recall``, ``precision`` or ``f1``.
+        measure: Value of the score. ``f1`` is the harmonic mean of the other two.
 
     Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
 

@@ -141,7 +141,8 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    If there are several texts, the first text that passes counts or, if no text passes, the text with the highest value. With
+    With several texts, the first text that passes determines the value. If no text passes, the text with the highest value
+    does. With
     ``inverse``, the conditions are reversed, and the value is 1 minus the plain value. The output must then differ from all
     texts, and the smallest value counts. The score is skipped as ``missing:output`` if the output is unknown, and as
     ``empty_output`` if it has no text.
@@ -178,9 +179,9 @@ def embed_similar(
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     """Similarity of question and answer by embeddings. A cheap but weak indicator of coherence.
 
-    If the question or the answer is unknown or blank, the value is 1 (vacuous) without a request.
+    A turn whose question or answer is unknown or blank is skipped.
 
-    Detail: ``coherence_gap`` (1 minus the value, four decimals), and ``note`` if there was nothing to compare.
+    Detail: ``coherence_gap`` (1 minus the value, four decimals).
 
     Source: PandaProbe coherence.
     """
@@ -202,8 +203,7 @@ def embed_loop_detection(
     """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
 
     The value is ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an
-    answer also fill
-    the window. The Jaccard index compares the distinct lower-case words of at least two characters, without stop words.
+    answer also count toward ``window``. The Jaccard index compares the distinct lower-case words of at least two characters, without stop words.
     Scripts without spaces are split as in ``code_bleu``. If no words are left, the index is 0. Equal one-word answers are a
     loop. Without history, with a blank answer, or if no earlier answer has text, the value is 1 (vacuous) without a request.
 

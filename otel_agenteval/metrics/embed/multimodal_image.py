@@ -29,8 +29,8 @@ def embed_cross_modal_grounding(
     """Similarity of the answer and the turn's images, relative to a threshold.
 
     The value is 1 if the cosine of the embeddings of answer and image is at least ``threshold``. Otherwise, the value is
-    ``similarity / threshold``, at least 0, and the metric fails. The most similar image counts. The metric needs an
-    embedder for images and texts, such as CLIP, and makes one request. An image is embedded by its uri, id or data.
+    ``similarity / threshold``, at least 0, and the metric fails. The most similar image counts. The metric makes one request
+    and needs an embedder for images and texts, such as CLIP. The request contains each image's uri, id or data.
     The score is skipped with one of these reasons:
 
     - ``missing:output`` if the answer is unknown.
@@ -39,7 +39,7 @@ def embed_cross_modal_grounding(
 
     Parameters:
         threshold: Lowest similarity (not value) that passes, -1..1.
-        model: Name of the model for which you chose the threshold, as a note. This option doesn't select the embedder.
+        model: A note that names the model for which you chose the threshold. It doesn't select the embedder.
 
     Detail: ``similarity`` (-1..1), ``is_grounded``.
 
@@ -73,8 +73,7 @@ def embed_image_caption_accuracy(
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
     The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the distinct
-    lower-case
-    words, separated by white space, with their punctuation. Scripts without spaces are split as in ``code_bleu``. The score is
+    words in lower case. White space separates words, and punctuation belongs to its word. Scripts without spaces are split as in ``code_bleu``. The score is
     skipped as
     ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer has no text.
 

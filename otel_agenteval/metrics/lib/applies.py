@@ -46,7 +46,7 @@ def an_interaction(turn: Turn, params: Params) -> str | None:
 
 
 def three_agents(turn: Turn, params: Params) -> str | None:
-    """Turns with messages between three agents or more (two always form the same graph)."""
+    """Turns with messages between at least three agents."""
     found = interactions_of(turn)
     if not found:
         return "missing:interactions"

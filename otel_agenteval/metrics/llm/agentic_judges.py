@@ -1,7 +1,8 @@
 """Judged metrics for an agent's actions: its task, tools, plan and steps.
 Each stage of a metric is one judge call. The judge reads the request, the reasoning, the numbered steps with arguments,
 results and errors, the answer and the error.
-Of more than 100 steps, the judge reads only the first and the last. Long arguments and results are truncated.
+If a turn has more than 100 steps or about 16,000 characters of steps, the judge doesn't read the middle steps.
+Long arguments and results are truncated.
 """
 
 from __future__ import annotations
@@ -162,10 +163,10 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
-    """Accuracy with which the answer achieves a goal, 0..1.
+    """Degree to which the answer achieves a goal, 0..1.
 
-    The value is the score of a single judge call. The score is skipped as ``missing:ground_truth`` without a goal, ground truth and
-    input.
+    The value is the score of a single judge call. If the goal, the ground truth and the input are all missing, the score is
+    skipped as ``missing:ground_truth``.
 
     Parameters:
         goal: Goal of the answer. The default is the turn's ground truth or its input.
@@ -194,7 +195,7 @@ def llm_topic_adherence(
     The value is the score of a single judge call.
 
     Parameters:
-        allowed_topics: Names or short descriptions of the topics, at least one.
+        allowed_topics: At least one topic, as a name or a short description.
 
     Detail: ``reason``.
 
@@ -289,9 +290,8 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call lists request and calls. The second call returns a verdict per tool call, in order. The third call
-    explains the score. The value is ``yes / calls``. Without tool calls, the value is 1 (vacuous), without a judge call. It is
-    also 1 (vacuous) if the judge returns an empty list. Fewer verdicts than calls are an error. Additional verdicts are
+    The first judge call lists the request and the tool calls. The second call returns a verdict per tool call, in order. The third call
+    explains the score. The value is ``yes / calls``. If the judge returns an empty list, the value is 1 (vacuous). Fewer verdicts than calls are an error. Additional verdicts are
     ignored.
 
     Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.

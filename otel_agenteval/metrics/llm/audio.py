@@ -1,7 +1,8 @@
 """Judged metrics for recordings, by sound or transcript.
 
 The recordings are the turn's audio attachments. The judge receives a recording's bytes if the turn contains them or ``media``
-allows fetching them. Otherwise, it receives the address, or only the name of an id that models can't open. The judge also
+allows fetching them. Otherwise, it receives the recording's address or, if the address is an id that models can't open, only
+a name. The judge also
 reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
 Without both, a metric is skipped as ``missing:audio``.
 """
@@ -144,8 +145,8 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
     A single judge call selects one of the labels, ignoring case. Any other label is an error. With ``expected``, the metric
-    passes if the label is one of the expected labels. Otherwise, the score has a label and no value. It is skipped as
-    ``missing:audio`` if there is neither a recording nor a transcript.
+    passes if the label is one of the expected labels. Without ``expected``, the score has a label and no value. The score is
+    skipped as ``missing:audio`` if there is neither a recording nor a transcript.
 
     Parameters:
         expected: Label, or list of labels, that passes.
@@ -170,8 +171,8 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
     """Category of a call, as a label that you can compare with an expected label.
 
     A single judge call selects one of the categories, ignoring case. Any other category is an error. With ``expected``, the
-    metric passes if the category is one of the expected categories. Otherwise, the score has a label and no value. It is
-    skipped as ``missing:audio`` if there is neither a recording nor a transcript.
+    metric passes if the category is one of the expected categories. Without ``expected``, the score has a label and no value.
+    The score is skipped as ``missing:audio`` if there is neither a recording nor a transcript.
 
     Parameters:
         categories: Categories that the judge can select. Without them, the judge names the category in a few words.
@@ -254,9 +255,9 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     A single judge call lists the interruptions and rates each interruption. Without interruptions, the value is 1 (vacuous).
     The score is skipped as ``missing:audio`` if there is neither a recording nor a transcript.
 
-    With the extra ``[media]``, the metric measures each recording that it can open, and the judge reads the measurements. It
-    measures when each channel speaks, the interruptions, and the time until the interrupted channel stops. This requires one
-    channel per speaker.
+    With the extra ``[media]``, the metric measures each recording that it can open, and the judge reads the measurements:
+    when each channel speaks, the interruptions, and the time until the interrupted channel stops. The measurements require
+    one channel per speaker.
 
     Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
     interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
@@ -298,7 +299,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker has false or misleading intent, unless ``expected`` is true.
 
-    A single judge call detects such intent. By default, the metric passes if the judge detects no such intent. With
+    By default, the metric passes if a single judge call detects no such intent. With
     ``expected``, it passes if the result equals ``expected``. The score is skipped as ``missing:audio`` if there is neither a
     recording nor a transcript.
 

@@ -1,6 +1,7 @@
 """Judged metrics for a conversation, and for an answer within a conversation.
 
-The turn represents its conversation: ``messages`` contains all messages, and ``history`` the earlier turns. Messages that only
+The evaluated turn represents its conversation. Its ``messages`` contain all messages, and its ``history`` contains the
+earlier turns. Messages that only
 the history contains come first. Only messages with text count. Tool calls without text, and tool results, aren't part of the
 conversation.
 """
@@ -95,7 +96,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """Progress of the conversation toward the user's goal through the answer, 0..1.
 
-    The value is the score of a single judge call. A turn without a history is judged too.
+    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
 
     Parameters:
         max_messages: Number of earlier messages that the judge reads, counted from the last.
@@ -118,7 +119,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
-    """Accuracy with which the answer uses facts from earlier turns, 0..1.
+    """Accuracy of the answer's use of facts from earlier turns, 0..1.
 
     The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
     If the turn has neither, the metric is skipped as ``missing:history``.
@@ -216,7 +217,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     checks that the message doesn't forget a fact or ask for it again. Without assistant messages, the value is 1 (vacuous).
     Without any messages, the metric is skipped as ``missing:conversation``.
 
-    Detail: ``data`` (facts), ``verdicts`` (yes if something was forgotten), ``reasons`` of the yes verdicts. Each has at
+    Detail: ``data`` (facts), ``verdicts`` (yes if something was forgotten), ``reasons`` of the yes verdicts. Each list has at
     most 200 entries.
 
     Source: deepeval knowledge retention (Trusys).
@@ -277,7 +278,8 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
     A single judge call lists the positions (from 0) of messages that break the role. The value is
-    ``(assistant messages - violations) / assistant messages``. A position counts once, and only if it is an assistant message.
+    ``(assistant messages - violations) / assistant messages``. Each position counts once, and only if it refers to an
+    assistant message.
     Without assistant messages, the value is 1 (vacuous) without a judge call. Without any messages, the metric is skipped as
     ``missing:conversation``.
 
@@ -327,7 +329,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
     Parameters:
         window_size: Number of interactions in the window (promptfoo uses 5).
 
-    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts. Each has at most 200 entries.
+    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts. Each list has at most 200 entries.
 
     Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
     """

@@ -26,7 +26,7 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     A single judge call reads the user's message and the response, and flags content as a moderation service does. If the
     judge has ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its
     code is one of ``categories`` (ignoring case) and its confidence is at least ``min_confidence``. A flag without a
-    confidence counts as 1. An empty response passes (vacuous) without a judge call.
+    confidence counts as 1. A blank response is skipped as ``empty_output``.
 
     Parameters:
         categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses

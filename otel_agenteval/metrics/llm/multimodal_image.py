@@ -1,7 +1,7 @@
 """Judged metrics for answers with images. The judge must support images.
 
 The judge receives an image's bytes, without metadata, if the turn contains them or ``media`` allows fetching them. Otherwise,
-it receives the address, or only the name of an id that models can't open.
+it receives the image's address or, if the address is an id that models can't open, only a name.
 """
 
 from __future__ import annotations

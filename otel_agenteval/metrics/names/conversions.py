@@ -282,7 +282,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "flag": flag,
     "ignored": ignored,
     "joined": _of_one(
-        "; all entries of a list must hold",
+        ", and all entries of a list must hold",
         lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
     ),
     "keyed_by": keyed_by,
