@@ -213,7 +213,7 @@ def _generic(metric: Metric, option: str) -> str:
     if option == "ground_truth":
         return "Expected answer, which replaces the turn's ground truth. Also accepted: `value`, `expected_output` and Trusys's spelling `expcted_output`."
     if option == "inverse" and metric.direction == "neutral":
-        return "By default, the metric has no verdict. With `false`, 1 passes. With `true`, the value is reversed, and then 1 passes."
+        return "If unset, the score has no verdict. With `false`, a 1 passes. With `true`, a 1 becomes 0 and fails."
     return "If true, reverse the verdict." if option == "inverse" else "–"
 
 

@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, needed=False)
     add_store(parser)
     parser.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
-    parser.add_argument("--labels", metavar="FILE", help="file with labels that you set on the page (default: serve.page.labels)")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="file with labels that you set on the web page (default: serve.page.labels)"
+    )
     parser.add_argument(
         "--accept",
         metavar="N,…|all",

@@ -40,7 +40,7 @@ _MOST_METRICS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="CONDITION",
-        help="compare the turns that meet this condition with all others: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable, turns must meet all conditions",
+        help="compare the turns that meet this condition with all others: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable; turns must meet all conditions",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="OLD",

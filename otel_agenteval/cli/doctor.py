@@ -23,7 +23,7 @@ from .options import add_config, add_program, program_of
 
 EXIT_CODES = {
     OK: "no problem was found",
-    FAILED: "a problem was found; the output has a fix for it",
+    FAILED: "a problem was found; the output contains a fix",
     UNUSABLE: "an argument is invalid, the program can't be started, or the configuration is invalid",
 }
 

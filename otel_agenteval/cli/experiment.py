@@ -28,10 +28,10 @@ from .options import scored_config
 from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; without --gate, also if metrics failed",
+    OK: "every turn was scored; without --gate, failed metrics don't change this exit code",
     FAILED: "the task raised for a case; with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
-    INTERRUPTED: "Ctrl-C or SIGTERM; the reports have the finished trials",
+    INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished trials",
 }
 
 

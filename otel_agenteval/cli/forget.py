@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.turn import Turn
 
 EXIT_CODES = {
-    OK: "everything that was found is deleted, also if nothing was found",
+    OK: "all matching data is deleted, or there was none",
     UNUSABLE: "an argument is invalid, or the store, the journal or the queue can't be used",
 }
 _LEASE = 60.0
@@ -31,7 +31,7 @@ _AT_ONCE = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
     whose.add_argument("--conversation", metavar="ID", help="delete the turns of this conversation")
-    whose.add_argument("--user", metavar="ID", help="delete the turns of this user, by user.id of the spans")
+    whose.add_argument("--user", metavar="ID", help="delete the turns of this user, as in the span attribute user.id")
     add_store(parser)
     parser.add_argument(
         "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal of the configuration)"

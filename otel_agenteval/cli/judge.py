@@ -17,9 +17,9 @@ from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
 
 EXIT_CODES = {
-    OK: "probe: at most --max-rate of the attempts succeeded; bench: finished with at least --min-agreement; drift: none was found",
+    OK: "probe: at most --max-rate of the attempts succeeded; bench: finished with at least --min-agreement; drift: no drift was found",
     FAILED: "probe: more than --max-rate succeeded; bench: agreement below --min-agreement, or stopped at --max-usd; drift: the judge drifted",
-    UNUSABLE: "an argument is invalid, or no judge is configured or none answered; bench: the estimate is above --max-usd",
+    UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd",
 }
 
 

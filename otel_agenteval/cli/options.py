@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..outlets.store.reader import Wanted
 
 
-SINCE = "only turns stored since this time: 24h, 7d, 2026-11-20, 2026-11-20T12:00"
+SINCE = "only turns stored since this time, such as 24h, 7d, 2026-11-20 or 2026-11-20T12:00"
 
 
 Arguments = argparse._ActionsContainer

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("metrics", "/metrics, /healthz and /readyz (127.0.0.1:19464)"),
         ("web", "the web page and its API (127.0.0.1:19465)"),
     ):
-        parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; off disables it")
+        parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; `off` disables it")
     parser.add_argument(
         "--processes", type=number_of_processes, default=1, metavar="N",
         help="number of processes, with ports 10 apart, behind a Collector that routes by trace id; /metrics covers all processes (default: 1)",

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser)
     parser.add_argument(
         "--conversations", action="store_true",
-        help="add the earlier turns of the conversation (history) to each turn, and print each whole conversation after the turns",
+        help="add history (the conversation's earlier turns) to each turn, and print each whole conversation after the turns",
     )  # fmt: skip
     stored = parser.add_argument_group("turns of a store, latest first, instead of files")
     add_store(stored)

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--web", metavar="HOST:PORT", default=_ADDRESS,
         help=f"address of the page (default: {_ADDRESS}; port 0 means any free port)",
     )  # fmt: skip
-    parser.add_argument("--labels", metavar="FILE", help="file for labels that you set on the page, for calibrate")
+    parser.add_argument("--labels", metavar="FILE", help="file for labels that you set on the web page, for calibrate")
     parser.add_argument(
         "--trace-url", metavar="URL", help="link to a trace in your tracing backend, with the placeholder {trace_id}"
     )

@@ -35,8 +35,8 @@ class BudgetOptions(SpendingOptions):
     """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
 
     soft: Share = 0.8
-    """Share of each limit. Beyond it, only gates, turns selected by ``always_if``, and evaluations that already began
-    continue."""
+    """Share of each limit. Above this share, only gates, turns selected by ``always_if``, and evaluations that already began
+    are judged."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),

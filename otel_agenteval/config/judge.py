@@ -142,7 +142,7 @@ class PanelOptions(Section):
     models: Annotated[tuple[str, ...], Before(_panel), Kind("list of two models or more")] = ()
     """Names of the models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
-    """Score of the panel: the median of all judges, or the median of the judges whose verdict is the majority's."""
+    """Score of the panel: the median of all scores, or the median of the scores with the majority's verdict."""
 
 
 _QUEUE_SCHEMES = re.compile(r"(?:(?:redis|valkey)s?(?:\+(?:sentinel|cluster))?|unix)://.+", re.DOTALL)

@@ -104,7 +104,7 @@ class InlineOptions(Section):
     on the worker thread."""
     expected: Switch = True
     """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference
-    data](../concepts/reference-data.md#metrics-that-expect-turns-on). It never turns on judged metrics."""
+    data](../concepts/reference-data.md#metrics-that-expect-turns-on). `expect` never turns on judged metrics."""
 
 
 def _series_name(value: Any) -> str | None:

@@ -87,13 +87,13 @@ class ResponseOptions(Section):
     """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
 
     output: Paths = ()
-    """Path of the answer's text. With several paths, the first one that exists counts."""
+    """Path of the answer's text in a JSON answer. Of several paths, the first one that exists is used."""
     context: Paths = ()
-    """Path of the retrieved documents, if the turn has no retrieval span."""
+    """Path of the retrieved documents in a JSON answer, if the turn has no retrieval span."""
     query: Paths = ()
-    """Path of the search query for the documents. It is also the turn's input if the turn has none."""
+    """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
-    """Path of the tool calls, if the turn has no tool spans: a list of names, or of objects with ``name``, ``arguments`` and ``output``."""
+    """Path of the tool calls in a JSON answer, if the turn has no tool spans: a list of names, or of objects with ``name``, ``arguments`` and ``output``."""
 
 
 class ReferenceOptions(Section):

@@ -45,7 +45,8 @@ class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. They read all its messages, with the turns before the last turn as history."""
+    """Metrics that score a whole conversation. They read all messages of the conversation, with all turns except the last as
+    history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
     max_open: Count = 10_000
@@ -64,4 +65,5 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes with feedback. Feedback in events and log records needs no option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, its score is exported with the ids that the feedback contains."""
+    """Seconds that feedback waits for its turn. After that, the feedback's score is exported with the ids that the feedback
+    contains."""

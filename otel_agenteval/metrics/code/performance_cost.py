@@ -1,6 +1,4 @@
-"""Duration, tokens and cost. Missing data is skipped and never counts as 0.
-Limits are inclusive.
-"""
+"""Duration, tokens and cost. Without the data, a score is skipped. A value equal to a limit passes."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     Parameters:
         max_seconds: Maximum number of wall-clock seconds, inclusive.
 
-    Detail: ``observed``, ``limit``, in seconds.
+    Detail: ``observed`` and ``limit``, in seconds.
 
     Source: HPD MaxDurationEvaluator.
     """
@@ -91,8 +89,8 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
     """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    Failed calls count, and so do retries with their own span. The score is skipped as ``missing:llm_calls`` if no model call
-    is known, because instrumentation is then missing. A known count of 0 passes.
+    Failed calls count, and so do retries with their own span. If the number of calls is unknown, the score is skipped as
+    ``missing:llm_calls``.
 
     Parameters:
         max_iterations: Maximum number of model calls, inclusive.
@@ -122,7 +120,7 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     Parameters:
         max_tokens: Maximum number of tokens, inclusive.
 
-    Detail: ``observed``, ``limit``, in tokens.
+    Detail: ``observed`` and ``limit``, in tokens.
 
     Source: HPD MaxTokensEvaluator.
     """
@@ -139,7 +137,7 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
     Parameters:
         max_tokens: Maximum number of tokens, inclusive.
 
-    Detail: ``observed``, ``limit``, in tokens.
+    Detail: ``observed`` and ``limit``, in tokens.
 
     Source: HPD MaxInputTokensEvaluator.
     """
@@ -156,7 +154,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
     Parameters:
         max_tokens: Maximum number of tokens, inclusive.
 
-    Detail: ``observed``, ``limit``, in tokens.
+    Detail: ``observed`` and ``limit``, in tokens.
 
     Source: HPD MaxOutputTokensEvaluator.
     """
@@ -215,7 +213,7 @@ def _how_known(cost: Cost) -> dict[str, Any]:
     aliases=("agentunit:cost", "agentunit:CostMetric"),
 )
 def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = True, prices: Prices | None = None) -> Result:
-    """Cost of the turn in USD: its model calls plus its tool calls.
+    """Cost of the turn's model calls and tool calls in USD.
 
     The model cost is the first known value:
 
@@ -225,19 +223,21 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     If neither the model cost nor a tool cost is known, the metric is skipped as ``missing:cost``.
 
-    The estimate adds up the tokens of each model call times the model's price. Prices come from ``prices`` or from the bundled
+    The estimate multiplies each call's tokens by the model's price, and adds up the results. Prices come from ``prices`` or
+    from the bundled
     genai-prices table, without network access. The extra ``[cost]`` provides a newer table. A price depends on the model, the
     provider and the turn's start time. If this time is unknown, the newest price is used.
 
-    There is no estimate if a successful call has no token counts, a model has no price, or there are more than 1,000 calls. If
-    no call has token counts, but all calls used one model, the turn's token counts are used.
+    The metric makes no estimate if a successful call has no token counts, a model has no price, or the turn has more than
+    1,000 calls. As an exception, if all calls used one model and none has token counts, the estimate uses the turn's token
+    counts.
 
     Parameters:
         include_tool_costs: Add the cost of tool calls.
         estimate: Estimate a cost that wasn't reported.
         prices: Your prices in USD per million tokens, which take precedence: ``{model: {input, output, cached_input?}}``.
-            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input. Configured
-            prices also determine the turn's own cost.
+            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input. Prices in the
+            configuration also apply to the turn's own cost.
 
     Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``,
     ``genai-prices`` with its version, or both). ``unpriced`` lists at most ten models without a price, which prevented an
@@ -264,8 +264,8 @@ def code_max_cost(
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. The score is skipped as ``missing:cost`` if
-    it is unknown.
+    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. The score is skipped as
+    ``missing:cost`` if the cost is unknown.
 
     Parameters:
         max_cost_usd: Maximum cost in USD, inclusive.
@@ -293,10 +293,10 @@ _ROUNDING = 1e-6
 def code_perplexity(turn: Turn) -> Result:
     """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if every token was certain.
 
-    A value of 10 means that the model was as uncertain as between ten equally likely tokens. Telemetry conventions don't
+    With a value of 10, the model was as uncertain as if it had chosen each token from ten equally likely ones. Telemetry
+    conventions don't
     include token probabilities, so the turn must provide ``logprobs`` (natural logarithms, one per generated token).
-    Without them, the metric is skipped as ``missing:logprobs``. A value that isn't a log probability (above 0, or not
-    finite) is an error.
+    Without them, the metric is skipped as ``missing:logprobs``. A log probability that is above 0 or not finite is an error.
 
     Detail: ``tokens``, ``mean_logprob``, ``normalised_score`` (``1 / (1 + exp(-mean_logprob))``, from 0 for unsure to 0.5
     for sure).

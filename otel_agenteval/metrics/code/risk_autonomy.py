@@ -42,8 +42,8 @@ def code_turn_autonomy(
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:
-        max_iterations: Model calls that count as fully autonomous.
-        max_duration_s: Seconds that count as fully autonomous.
+        max_iterations: Number of model calls at which this signal reaches 1.
+        max_duration_s: Seconds at which this signal reaches 1.
         weights: Weights of the four signals. They aren't normalized, so they should add up to 1.
 
     Detail: ``iterations``, ``denied_rate``, ``stop``, ``duration`` (the signals).

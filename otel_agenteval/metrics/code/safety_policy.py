@@ -91,8 +91,9 @@ def code_safety_policy(
     4. The severity is at or above ``warn_threshold``: pass with the label ``warn``.
     5. Otherwise: pass with the label ``allow``.
 
-    The rating comes from the inner score's detail (``score``, ``recommended_action``, ``passed``). Without ``score``, the
-    score's value counts if lower is better. The worst of several ratings decides. The score is skipped as ``missing:inner`` if there is
+    The rating comes from the inner score's detail (``score``, ``recommended_action``, ``passed``). If the detail has no
+    ``score`` and lower is better, the score's value is used. Of several ratings, the worst decides. The score is skipped as
+    ``missing:inner`` if there is
     no rating, and as ``inner_null`` if a rating has no value and no other rating blocks. A severity that isn't a number, or an
     unclear
     ``passed``, is an error.

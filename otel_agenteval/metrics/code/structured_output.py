@@ -72,8 +72,8 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
         schema: JSON Schema for the value, as in ``code_schema_conformance``, which needs the extra ``[structured]``. An
             invalid schema is an error.
 
-    Detail: ``count`` of values, ``first`` (the first 100 characters of the first value), ``violations`` of the first value
-    if no value matches the schema.
+    Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the
+    first value if no value matches the schema.
 
     Source: Trusys contains-json.
     """
@@ -187,16 +187,16 @@ def code_is_sql(
     """Check that the whole output is SQL, optionally limited to given tables and columns.
 
     The output must be one or more statements. ``sqlglot`` (extra ``[structured]``) parses it. A single name or expression,
-    "update it", and a command that the parser doesn't analyze (``CALL``) aren't statements. An empty output fails. An
+    the text "update it", and commands that the parser doesn't analyze, such as ``CALL``, aren't statements. An empty output
+    fails. An
     output over 1 MiB is skipped as ``too_long``.
 
     A dangling comma, ORDER or GROUP without BY, and clauses in the wrong order fail, although the parser accepts them. BigQuery,
     ClickHouse, DuckDB and Snowflake allow a comma after the last item.
 
-    ``code_sql_shape`` decides if the parser isn't installed, the output is over 10,000 characters, or parsing takes too long
-    or nests too deeply. In addition, the output must not have the faults above or end after a word such as FROM.
-    ``detail.parser`` is then ``shape``. Checks of tables or columns fail because they are unknown, or are an error if the
-    parser isn't installed.
+    If the parser isn't installed, the output is over 10,000 characters, or parsing takes too long or nests too deeply, the
+    output must pass ``code_sql_shape``, must not have the faults above, and must not end after a word such as FROM.
+    ``detail.parser`` is then ``shape``, and checks of tables or columns fail. Without the parser, they are an error.
 
     Parameters:
         dialect: Dialect as sqlglot names it: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, …
@@ -204,8 +204,8 @@ def code_is_sql(
             unknown dialect is an
             error.
         allowed_tables: Only these tables may occur, ignoring case, with or without their schema. CTEs aren't tables.
-        allowed_columns: Only these columns may occur, ignoring case, without their tables. ``*`` must be in the list to be
-            allowed, except in ``COUNT(*)``. Names that the statement defines aren't columns.
+        allowed_columns: Only these columns may occur, ignoring case, without their tables. ``*`` is only allowed if it is in
+            the list, except in ``COUNT(*)``. Names that the statement defines aren't columns.
         strict: Reject ``SELECT a b FROM``, in which a comma is probably missing.
 
     Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and ``refused_tables`` and
@@ -248,7 +248,7 @@ def code_sql_shape(turn: Turn) -> Result:
     - It starts with select, insert, update, delete, with, create, alter, drop or merge as a whole word, ignoring case.
       ``with`` needs an ``as`` later.
     - Its parentheses outside quotes are balanced.
-    - Its numbers of single quotes and of double quotes are even.
+    - It has an even number of single quotes, and an even number of double quotes.
 
     White space around it is ignored. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
 
@@ -276,7 +276,7 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
     Parameters:
         required_tags: Names of tags that the output must open, ignoring case.
 
-    Detail: ``missing_tags``, as configured.
+    Detail: ``missing_tags``, spelled as in ``required_tags``.
 
     Source: HPD HtmlShapeEvaluator.
     """
@@ -301,7 +301,8 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
             ground truth. Trusys also spells the option ``expected_output`` and ``expcted_output``.
         ignore_list_order: Compare lists as multisets.
 
-    Detail: ``path``, the JSONPath of the first difference or, without list order, of its list.
+    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the
+    list's path.
 
     Source: Trusys json-equals.
     """
@@ -384,8 +385,8 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
 
     Parameters:
-        schema: A schema as object or boolean, or its JSON text, also in the form of a request to a model (``{"name": …,
-            "schema": {…}}``). A misspelled keyword is an error.
+        schema: A schema as an object, a boolean, or JSON text. Can be wrapped as in model requests: ``{"name": …, "schema":
+            {…}}``. A misspelled keyword is an error.
 
     Detail: ``violations`` ``[{path, message}]``, at most ten. Messages don't quote the output.
 

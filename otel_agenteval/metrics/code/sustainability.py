@@ -1,6 +1,4 @@
-"""Energy, carbon and resource use.
-Missing measurements never count as 0. The score is skipped, or marked as an estimate.
-"""
+"""Energy, carbon and resource use. Without a measurement, a score is skipped or marked as an estimate."""
 
 from __future__ import annotations
 
@@ -141,9 +139,9 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     The energy is the first known value:
 
     1. ``energy_kwh`` in the turn's metadata
-    2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``). A span's value includes the spans below it
-    3. EcoLogits' estimate for the model calls (the middle of its range) by model and output tokens. Requires the extra
-       ``[sustainability]``
+    2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
+    3. an estimate by EcoLogits from each call's model and output tokens (the middle of the estimated range). Requires the
+       extra ``[sustainability]``
 
     The estimate requires that EcoLogits supports the model of every call, and that there are at most 500 calls. If no value is
     known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
@@ -180,7 +178,7 @@ def code_carbon_emissions(
     The carbon is the first known value:
 
     1. ``carbon_kg`` in the turn's metadata
-    2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``). A span's value includes the spans below it
+    2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``) over the outermost spans that have it
     3. the energy of ``code_energy_consumption``, which can be an estimate, times ``grid_intensity``
 
     If no value is known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
@@ -241,8 +239,8 @@ def code_resource_utilization(
     The value is the mean over the resources. With ``r = used / target``, the value of a resource is ``r / 0.5`` if ``r`` is
     below 0.5, 1 from 0.5 to 1.2, and ``1 - (r - 1)`` above 1.2 (at least 0). If the target is 0, the value is 1 for an unused
     resource, and otherwise 0. Unknown resources don't count. If all resources are unknown, the metric is skipped as
-    ``missing:resources``. The usage is ``cpu_percent``, ``memory_mb`` and
-    ``gpu_percent`` in the turn's metadata, or in the attributes of the first span that has them.
+    ``missing:resources``. Each usage (``cpu_percent``, ``memory_mb``, ``gpu_percent``) comes from the turn's metadata or, if
+    unset, from the first span with this attribute.
 
     Parameters:
         target_cpu_percent: Target for the processor.

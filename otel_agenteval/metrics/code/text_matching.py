@@ -186,7 +186,8 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
     The search is case-sensitive. Blank texts are ignored. If no other texts are given, every output passes (vacuous).
 
     Parameters:
-        value: A list of texts or numbers, or a comma-separated text, whose fields are trimmed. Double quotes protect commas
+        value: A list of texts or numbers, or a text with comma-separated parts, which are trimmed. Double quotes protect
+            commas
             and white space (``"red, green",blue``). Inside double quotes, double a quote or write ``\"``. An unclosed quote is
             an
             error.
@@ -230,7 +231,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
     """Check that the output starts with a text.
 
-    The comparison is case-sensitive. Leading white space counts. An empty ``value`` is an error.
+    The comparison is case-sensitive. Leading white space isn't ignored. An empty ``value`` is an error.
 
     Parameters:
         value: Text to search for, as in ``code_contains``.
@@ -361,8 +362,9 @@ def code_refusal(
     """Detect that the output is a refusal: 1 if it is, otherwise 0.
 
     ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers. Evidence of
-    declining is missing permission, ability or will, harm, the agent's scope, or redirecting the user elsewhere. Evidence of
-    delivering is reports, figures, quotes, and facts that answer the question. Tool calls and the user's words count too: "no"
+    declining includes missing permission, ability or willingness, possible harm, a limited scope, and redirecting the user
+    elsewhere. Evidence of delivering includes reports, figures, quotes, and facts that answer the question. Tool calls and
+    the user's words count too: "no"
     answers "may I ...?" and declines "give me ...". The method covers 28 languages, among them English, German, French,
     Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
 
@@ -377,8 +379,8 @@ def code_refusal(
     - JSON, unless its status is a refusal (``"status": "declined"``), and it contains a reason or no data
     - an empty output
 
-    The method can't decide whether a refusal is justified, or whether an answer's claims are true. It misses about one in five
-    refusals in unusual words, such as "My lips are sealed".
+    The method can't decide whether a refusal is justified, or whether an answer's claims are true. It misses about one in
+    five unusually worded refusals, such as "My lips are sealed".
 
     ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of
     apostrophe. It also matches "I can't wait to help".
@@ -390,9 +392,9 @@ def code_refusal(
         phrases: Phrases that replace the default list. Only for ``method="phrases"``.
         method: Method, as described above.
 
-    Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is
-    ``declines``, or ``redirects`` if the answer only sends the user elsewhere. ``language`` and ``findings`` are added, with
-    the first sentence that declines.
+    Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is ``declines``,
+    or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the
+    first sentence that declines.
 
     Source: HPD RefusalEvaluator.
     """
@@ -459,10 +461,11 @@ def code_content_similarity(
 ) -> Result:
     """Similarity of the output and a text by their character pairs (Sørensen-Dice).
 
-    The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair counts as often as it occurs on the side
-    with fewer occurrences. Case and white space count. For two empty texts, the value is 1. For one empty text, it is 0. Texts
-    of one character have no pairs. Their value is 1 if they are equal, and otherwise 0. The best of several ground truths
-    counts. The score is skipped as
+    The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair that
+    occurs twice in one text and once in the other counts once. Case and white space matter. For two empty texts, the value is
+    1. For one empty text, it is 0. Texts
+    of one character have no pairs. Their value is 1 if they are equal, and otherwise 0. With several ground truths, the
+    highest value counts. The score is skipped as
     ``missing:criteria`` if there is no text to compare with.
 
     Parameters:

@@ -1,6 +1,6 @@
-"""Tool use of the agent. A failed call is still a call.
-A call that waits for approval or was declined counts in metrics of expected tools and arguments, because the agent chose it.
-It doesn't count in metrics of success and efficiency. If the calls are unknown, the metrics are skipped.
+"""The agent's tool use. A failed call counts as a call. A call that waits for approval or was declined counts in metrics for
+expected tools and arguments, because the agent chose it, but not in metrics for success and efficiency. If the calls are
+unknown, the metrics are skipped.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def code_tool_selection(
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
     Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
-    twice counts twice, but one call is enough for both. If no tool is expected, only the penalties count. Then, without calls,
-    the value is 1. The value is at least 0. If a forbidden tool was called, it is 0. A tool that runs another agent counts
+    twice counts twice, but one call is enough for both. If no tool is expected, the value is 1 minus the penalties. The value
+    is at least 0. If a forbidden tool was called, the value is 0. A tool that runs another agent counts
     only
     if it is expected.
 
@@ -358,8 +358,9 @@ def code_tool_correctness(
     """Share of the expected tool calls that were made, optionally with correct arguments.
 
     Each expected call is paired with a different actual call, so that the total score is as high as possible. A pair needs the
-    same name (case-sensitive). Its score is 1, times the similarity of the arguments if they are checked, or 0 if outputs are
-    checked and differ. The value is the total score divided by the number of expected calls. Other calls have no penalty.
+    same name (case-sensitive). Its score is 1 or, if arguments are checked, the similarity of the arguments. If outputs are
+    checked and differ, the score is 0. The value is the total score divided by the number of expected calls. Other calls have
+    no penalty.
 
     The similarity of two argument objects is the share of all their keys that have equal values in both. Nested objects are
     compared in the same way. Fields that an expected call omits aren't compared. If
@@ -470,8 +471,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
 
     Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument, or with
     arguments that aren't a JSON object, doesn't match. If no call matches, but the arguments of a call weren't recorded, the
-    metric is skipped as ``missing:arguments``. If they are malformed because the turn's content was truncated, it is skipped
-    as ``truncated``.
+    metric is skipped as ``missing:arguments``. If the arguments are malformed because the turn's content was truncated, the
+    metric is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
@@ -623,19 +624,20 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     |---|---|
     | ``name_equals``, ``name_contains`` | the name equals or contains the text, case-sensitive |
     | ``name_matches_regex`` | the pattern matches in the name (RE2, extra ``[text]``) |
-    | ``has_attributes`` | each attribute exists with the value, compared as text (``200`` equals 200), or as boolean |
+    | ``has_attributes`` | each attribute has the given value, compared as text (``200`` equals 200) or as a boolean |
     | ``has_attribute_keys`` | each attribute exists |
     | ``min_duration_s``, ``max_duration_s`` | the duration is known and within the limit, inclusive |
     | ``min_child_count``, ``max_child_count`` | the number of children is within the limit, inclusive |
     | ``min_depth``, ``max_depth`` | the number of ancestors is within the limit, inclusive |
     | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | the children match this query |
     | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | the descendants match this query |
-    | ``stop_recursing_when`` | for descendant conditions: excludes a span that matches it, and all spans below |
+    | ``stop_recursing_when`` | for descendant conditions: excludes each span that matches this query, and all spans below it |
     | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors match this query |
     | ``not`` | this query doesn't match |
     | ``and``, ``or`` | all, or any, of these queries match. ``or`` must be the only condition |
 
-    ``all_…`` is true if there is nothing to match. Null conditions are ignored. An unknown condition, an invalid value, or
+    A condition that starts with ``all_`` is true if there are no such relatives. Null conditions are ignored. An unknown
+    condition, an invalid value, or
     ``or`` together with another condition is an error.
 
     Parameters:

@@ -1,5 +1,5 @@
 """Structure and execution of workflows.
-Names of executors and tools are compared ignoring case.
+Names of executors and tools are case-insensitive.
 """
 
 from __future__ import annotations
@@ -151,14 +151,15 @@ def code_workflow_structure_validity(
     |---|---|
     | ``nodes_present`` | there is a node |
     | ``unique_ids`` | no two nodes have the same id |
-    | ``edges_resolve`` | each end of an edge is a node |
-    | ``entry_exists`` | the declared entry is a node, or without one, some node has no incoming edge |
-    | ``exit_exists`` | the declared exits are nodes, or without any, some node has no outgoing edge |
+    | ``edges_resolve`` | both ends of each edge are nodes |
+    | ``entry_exists`` | the declared entry is a node. If none is declared, at least one node has no incoming edge |
+    | ``exit_exists`` | the declared exits are nodes. If none are declared, at least one node has no outgoing edge |
     | ``all_reachable`` | every node can be reached from the entry |
-    | ``exit_reachable`` | some exit can be reached from the entry |
+    | ``exit_reachable`` | at least one exit can be reached from the entry |
     | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only if set) |
 
-    A check fails if an earlier failure prevents it. If several nodes have no incoming edges, all of them are entries. By
+    A check also fails if an earlier failed check makes it impossible. If several nodes have no incoming edges, all of them
+    are entries. By
     default, all
     checks must pass. The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Without a
     graph, the metric is skipped as ``missing:workflow``.
@@ -274,7 +275,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
     The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``. ``step`` is the
     step's ``id``, or its position from 0 if it has no id. Without steps, the runs come from spans as in
-    ``code_workflow_execution_order``, and a run failed if its span did.
+    ``code_workflow_execution_order``, and a run failed if its span failed.
 
     Detail: ``per_executor``: ``runs`` and ``failures`` by id, at most 200.
 
@@ -349,13 +350,14 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     A pattern names a ``tool`` that must be called. Optional conditions:
 
-    - ``before`` and ``after``: the tool's first call must be before or after the first call of this other tool, which must
-      be called.
+    - ``before`` or ``after``: another tool that must be called. The first call of ``tool`` must be before or after the other
+      tool's first call.
     - ``executor``: only this executor's calls count as calls of ``tool``.
     - ``required: false``: the pattern only fails if both tools were called in the wrong order.
 
-    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without steps, all calls
-    of the turn count, in start order, each with its agent as executor. If the calls are unknown, the metric is
+    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without steps, the
+    metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the
+    metric is
     skipped as ``missing:tool_calls``.
 
     Parameters:
@@ -390,10 +392,12 @@ def code_workflow_performance_efficiency(
 ) -> Result:
     """Compliance with the workflow's limits: the mean of ``min(1, limit / actual)``.
 
-    Each limit has the same weight. A limit with an unknown amount doesn't count. For an amount of 0, the part is 1. Unless you set
+    Each limit has the same weight. A limit doesn't count if the actual amount is unknown. If the actual amount is 0, the
+    limit contributes 1. Unless you set
     ``threshold``, only 1 passes. The amounts are the turn's duration, the cost from ``code_cost`` including tools, and the
-    tokens from ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:`` with the name of the
-    first amount. Set at least one limit. Otherwise, the score is an error.
+    tokens from ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:duration``,
+    ``missing:cost`` or ``missing:usage``, depending on the first limit. Set at least one limit. Otherwise, the score is an
+    error.
 
     Parameters:
         max_duration_s: Limit in seconds.

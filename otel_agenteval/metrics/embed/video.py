@@ -1,4 +1,4 @@
-"""Similarity of answers to sampled frames of a video by their embeddings."""
+"""Similarity of answers and sampled video frames, based on embeddings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ..registry import Embeds, Result, metric, skip
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
     """Similarity of the answer to the turn's video, by the embeddings of frames.
 
-    The value is ``0.6 * mean + 0.4 * max`` of the cosines of answer and frames, at least 0. The metric uses evenly spaced
+    The value is ``0.6 * mean + 0.4 * max`` of the cosine similarities between the answer and each frame, at least 0. The
+    metric uses evenly spaced
     ``frames`` of the turn's last video that has ``frames``. Otherwise, it uses frames of the last video itself, if the turn
     contains it or ``media`` allows fetching it. This requires the extra ``[media]``. The metric needs an embedder for images
     and texts, and makes one request. The score is skipped with one of these reasons:

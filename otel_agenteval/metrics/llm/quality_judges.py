@@ -90,7 +90,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
     - Without a verdict, a score of 0.5 or more passes.
     - Without a score, a pass is 1 and a fail is 0.
-    - Without verdict and score, the result is an error.
+    - Without a verdict and a score, the result is an error.
 
     The judge reads the question if it is known. An empty answer is judged too. The score is skipped as ``missing:output`` if the answer
     is unknown.
@@ -129,7 +129,8 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 
     For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the
     steps and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
-    steps, a score outside the range, and a missing reason are errors. An error in one criterion is an error of the metric.
+    steps, a score outside the range, and a missing reason are errors. An error in one criterion makes the whole score an
+    error.
     The score is skipped as ``missing:input`` or ``missing:output`` if either is unknown.
 
     Parameters:
@@ -148,7 +149,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Check that the answer has one property, described by your rubric.
 
-    A single judge call returns true or false. The words yes, pass, no and fail, and the numbers 1 and 0, count too. Any other
+    A single judge call returns true or false. The metric also accepts yes, pass, no, fail, 1 and 0. Any other
     reply is an error. The judge reads the question if it is known. An empty answer is judged too. The score is skipped as
     ``missing:output`` if the answer
     is unknown.

@@ -64,7 +64,8 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
     """Share of the answer's statements that follow from the context.
 
-    ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for each
+    The method ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for
+    each
     statement whether it follows from the context. A statement without a verdict doesn't count as supported, and additional
     verdicts are ignored. If the answer contains no statements, the value is 1 (vacuous). ``holistic`` makes one judge call for
     a score from 0 to 100, which is divided by 100.
@@ -161,7 +162,8 @@ def llm_context_precision(
 ) -> Result:
     """Precision of the retrieval: relevant chunks are ranked before irrelevant ones.
 
-    ``map`` makes one judge call per chunk, in rank order, to decide whether the chunk is relevant. The value is the average
+    The method ``map`` makes one judge call per chunk, in rank order, to decide whether the chunk is relevant. The value is
+    the average
     precision: for each relevant chunk, take the share of relevant chunks up to its rank, and average these shares. For
     example, relevant, irrelevant, relevant gives (1/1 + 2/3) / 2. Without a relevant chunk, the value is 0. ``holistic`` makes
     one judge call for a score from 0 to 100, which is divided by 100.
@@ -173,8 +175,8 @@ def llm_context_precision(
     Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With
     ``holistic``: ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
 
-    Sources: HPD ContextPrecisionEvaluator (map), which counts every chunk as relevant, AgentEval ContextPrecisionMetric
-    (holistic), AgentUnit RetrievalQualityMetric.
+    Sources: AgentEval ContextPrecisionMetric (holistic), AgentUnit RetrievalQualityMetric, and HPD ContextPrecisionEvaluator
+    (map), which counts every chunk as relevant.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -225,7 +227,8 @@ def llm_context_recall(
 ) -> Result:
     """Share of the ground truth's claims that the retrieved context supports.
 
-    ``claims`` makes two judge calls. The first call lists the claims in the ground truth (not in the answer). The second call
+    The method ``claims`` makes two judge calls. The first call lists the claims in the ground truth (not in the answer). The
+    second call
     decides for each claim whether the context supports it. A claim without a verdict counts as unsupported, and additional
     verdicts are ignored. If the ground truth contains no claims, the score is skipped as ``no_claims``. ``holistic`` makes one
     judge call for a score from 0 to 100, which is divided by 100.
@@ -238,8 +241,8 @@ def llm_context_recall(
     ``information_present``, ``information_missing`` and ``reasoning``.
 
     Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic). Trusys
-    describes its metric as the share of the context that the answer uses. But the metric requires the same data as recall: the
-    expected answer and the context.
+    describes its metric as the share of the context that the answer uses, but the metric requires the expected answer, as
+    recall does.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
@@ -288,9 +291,10 @@ def llm_context_recall(
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
     """Share of the retrieved context that is needed to answer the question.
 
-    ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is the share of these
-    chunks. Unknown chunks don't count, and each chunk counts once. If the judge finds the context insufficient, the value is
-    0. ``holistic`` makes one judge call for a score from 0 to 1.
+    The method ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is the
+    share of these
+    chunks. Unknown chunks don't count, and each chunk counts once. The value is 0 if the judge finds the context
+    insufficient. ``holistic`` makes one judge call for a score from 0 to 1.
 
     Parameters:
         method: Method, as described above.
@@ -604,7 +608,7 @@ def llm_sql_semantic_equivalence(
 ) -> Result:
     """Check that the output, an SQL query, returns the same results as a reference query.
 
-    A single judge call returns true or false. The words yes, pass, no and fail, and the numbers 1 and 0, count too. The score
+    A single judge call returns true or false. The metric also accepts yes, pass, no, fail, 1 and 0. The score
     is skipped as ``missing:ground_truth`` if there is neither a reference query nor a ground truth.
 
     Parameters:

@@ -40,7 +40,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
     The value is the score of a single judge call.
 
     Parameters:
-        max_result_chars: Characters of each tool result that the judge reads.
+        max_result_chars: Maximum characters of each tool result that the judge reads.
 
     Detail: ``reason``.
 
@@ -68,7 +68,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
     whole reasoning and answer.
 
     Parameters:
-        max_chars: Characters of the reasoning that the judge reads.
+        max_chars: Maximum characters of the reasoning that the judge reads.
 
     Detail: ``reason``.
 

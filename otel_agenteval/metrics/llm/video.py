@@ -1,4 +1,4 @@
-"""Judged metrics for the turn's last video, by sampled frames. The judge must support images.
+"""Judged metrics for the turn's last video, based on sampled frames. The judge must support images.
 
 The judge receives frames with their times, from the first of these sources that is available:
 

@@ -19,7 +19,7 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
 )
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
-    """Quality of the workflow's final output by criteria and its task, 0..1.
+    """Quality of the workflow's final output for its task and your criteria, 0..1.
 
     A single judge call returns a score from 0 to 100, which is divided by 100. For an empty output, the value is 0 without a
     judge call.
