@@ -100,4 +100,4 @@ def table() -> Iterator[str]:
         yield f"| `[{extra}]` | {PURPOSES[extra]} | +{more[0]} | +{more[1]:.0f} | +{more[2]:.0f} |"
     installed(f"{ROOT}[all]")
     all_of_it = installed(f"{ROOT}[all]")
-    yield f"| `[all]` | tests | {all_of_it.packages} | {all_of_it.megabytes:.0f} | {all_of_it.seconds:.0f} |"
+    yield f"| `[all]` | all extras, for development | {all_of_it.packages} | {all_of_it.megabytes:.0f} | {all_of_it.seconds:.0f} |"

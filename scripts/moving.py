@@ -44,7 +44,7 @@ def page(seed: str) -> str:
     facts, preset = FACTS[seed], names.presets()[seed]
     parts = [
         f"# Moving from {preset.title}\n",
-        f"{facts['intro']} This page lists every name, parameter and difference. It is based on {preset.title} {facts['version']}.\n",
+        f"{facts['intro']} This page is based on {preset.title} {facts['version']}.\n",
         *([f"## {START}\n\n{facts['start']}"] if "start" in facts else []),
         "## Turn on the metrics\n",
         f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
@@ -55,14 +55,14 @@ def page(seed: str) -> str:
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"Each name works with the prefix `{seed}:`, and without the prefix if no other system uses the name. Thresholds are defaults.\n",
-        f"| {preset.title} | metric | preset parameters | threshold |\n|---|---|---|---|",
+        f"Each name works with the prefix `{seed}:`, and without the prefix if no other system uses the name.\n",
+        f"| {preset.title} | metric | preset parameters | default threshold |\n|---|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"`a` → b means that {preset.title}'s parameter `a` has the name b here. All names also work in camel case. Metrics that aren't listed have at most the parameter `threshold`.\n",
+        f"`a` → b means that {preset.title}'s parameter `a` is called b here. All names also work in camel case. Metrics that aren't listed have at most the parameter `threshold`.\n",
         "| metric | parameters |\n|---|---|",
         *(
-            f"| all with such a parameter | {_cell(shown)} |"
+            f"| all metrics with these parameters | {_cell(shown)} |"
             for shown in ["; ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),
@@ -71,9 +71,9 @@ def page(seed: str) -> str:
             for metric, aliases in names_of(seed).items()
             if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
         ),
-        f"\n## Differences\n\nAll other metrics give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
+        f"\n## Differences\n\nMetrics not in this table give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nIf a metric lacks data, it is skipped. If it fails, its score is an error. Neither counts as 0.",
+        "\nMetrics without data are skipped. Skipped scores and errors never count as 0.",
     ]
     return "\n".join(parts) + "\n"
 
