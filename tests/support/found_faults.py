@@ -12,10 +12,12 @@ import otel_agenteval as oa
 from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.first_fault import first_fault
+from otel_agenteval.metrics.registry import default_pack
 from tests.support.faults import faulty_turns
 from tests.support.recorded_faults import Recorded, faulty_recordings, recorded
 from tests.support.recordings import CORPUS, unpack_all
 
+METRICS = (*default_pack(), "code_ungrounded_numbers")
 _WITH_HANDOFFS = ("corpus", "corpus_b", "frameworks")
 
 
@@ -45,7 +47,7 @@ def unpacked_corpora(folder: Path) -> list[Path]:
 
 def clean(turns: Iterable[Turn]) -> list[tuple[Turn, list[Score]]]:
     """The turns without a failed score, with their scores."""
-    scored = ((turn, list(scores)) for turn, scores in oa.score_turns(turns))
+    scored = ((turn, list(scores)) for turn, scores in oa.score_turns(turns, METRICS))
     return [(turn, scores) for turn, scores in scored if turn.output and all(score.verdict is not False for score in scores)]
 
 
@@ -53,7 +55,7 @@ def found_in_turns(turns: Iterable[Turn], most: int) -> Found:
     """Put faults into turns, up to ``most`` of each kind."""
     cases = list(faulty_turns(turns, most))
     found, of = Counter[str](), Counter[str]()
-    for case, (turn, scores) in zip(cases, oa.score_turns([case.turn for case in cases]), strict=True):
+    for case, (turn, scores) in zip(cases, oa.score_turns([case.turn for case in cases], METRICS), strict=True):
         fault = first_fault(turn, scores)
         of[case.kind] += 1
         found[case.kind] += fault is not None and (fault.kind, fault.path) == (case.kind, case.path)
@@ -73,7 +75,7 @@ def found_in_spans(recordings: Iterable[Path], most: int, folder: Path) -> Found
         turn = next((turn for turn in oa.load_turns(path) if turn.turn_id == case.turn_id), None)
         of[case.kind] += 1
         if turn is not None:
-            ((_, scores),) = oa.score_turns([turn])
+            ((_, scores),) = oa.score_turns([turn], METRICS)
             fault = first_fault(turn, scores)
             found[case.kind] += fault is not None and (fault.kind, fault.path) == (case.kind, case.path)
     return Found(found, of)
