@@ -294,7 +294,7 @@ class Judge(JudgeModel):
         if found is None:
             raise JudgeError("the reply isn't exactly one JSON object", "unreadable_reply")
         if fault_in(found, keys, ranges) == "scale":
-            raise JudgeError("the numbers are at most 1, although 0 to 100 was asked for", "invalid_reply")
+            raise JudgeError("all numbers are at most 1, but the scale is 0 to 100", "invalid_reply")
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:

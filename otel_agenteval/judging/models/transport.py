@@ -124,7 +124,7 @@ class JsonTransport:
             target = urllib.parse.urljoin(url, location)
             if not _is_same_server(url, target):
                 status = reply.status
-                raise NotAnswered("redirected to another server; set base_url to its address", f"http_{status}", status=status)
+                raise NotAnswered("redirected to another server. Set base_url to its address", f"http_{status}", status=status)
             url = target
         return reply
 
