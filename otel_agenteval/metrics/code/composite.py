@@ -190,7 +190,7 @@ def code_threshold_gate(
     as ``inner_null``.
 
     Parameters:
-        metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
+        metric: A name, or ``{name: {parameters}}``. Optional if you only call ``combine``. That method compares the first score that you pass.
         threshold: Threshold for the inner value.
         direction: ``up`` requires at least the threshold, and ``down`` at most the threshold. ``auto`` uses the inner metric's direction.
 
@@ -218,7 +218,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
     ``inverse``.
 
     Parameters:
-        metric: A name, or ``{name: {parameters}}``. Optional if you only use ``combine``, which takes the first score.
+        metric: A name, or ``{name: {parameters}}``. Optional if you only call ``combine``. That method compares the first score that you pass.
         threshold: Lowest passing value of a number, instead of the inner metric's verdict.
 
     Detail: ``name`` (``Not (code_x)``), ``inner_value``, ``vacuous`` as in the inner metric.

@@ -630,7 +630,7 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``min_child_count``, ``max_child_count`` | the number of children is within the limit, inclusive |
     | ``min_depth``, ``max_depth`` | the number of ancestors is within the limit, inclusive |
     | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | the children match this query |
-    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | the descendants match this query |
+    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | some, all or none of the descendants match this query |
     | ``stop_recursing_when`` | for descendant conditions: excludes each span that matches this query, and all spans below it |
     | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors match this query |
     | ``not`` | this query doesn't match |
