@@ -162,7 +162,7 @@ class Rated:
         if not parts or not len(parts[0]):
             return self._model.bias
         places = np.concatenate(parts)
-        places.sort()
+        places.sort(kind="stable")  # radix sort
         later = places[1:][places[1:] != places[:-1]]
         total = int(self._model.weights[places[0]]) + int(np.add.reduce(self._model.weights.take(later), dtype=np.int64))
         return total * self._model.unit / math.sqrt(1 + len(later)) + self._model.bias
@@ -215,7 +215,7 @@ class Rated:
             if width < longest:  # repeated places don't count
                 parts.append(np.full(len(_RUNS) * (longest - width), parts[-1][0]))
         places = np.concatenate(parts).reshape(len(ends), -1)
-        places.sort(axis=1)
+        places.sort(axis=1, kind="stable")
         is_new = places[:, 1:] != places[:, :-1]
         weights = self._model.weights.take(places)
         totals = weights[:, 0] + np.add.reduce(weights[:, 1:] * is_new, axis=1, dtype=np.int32)
