@@ -165,12 +165,12 @@ def cascade(result: Result) -> list[str]:
     """Return the figures of a judge that is only asked about turns with an unknown number."""
     numbers = result.by_name["ungrounded_numbers"]
     return [
-        f"A judge that is only called if `score.code_ungrounded_numbers < 1` reads {numbers.alarms} of these {result.turns} turns",
-        f"({numbers.alarms / result.turns:.0%}). They contain {numbers.found} of the {numbers.problems} turns with an invented number".replace(
+        f"If a judge is only called when `score.code_ungrounded_numbers < 1`, it reads {numbers.alarms} of these {result.turns} turns",
+        f"({numbers.alarms / result.turns:.0%}). These turns include {numbers.found} of the {numbers.problems} turns with an invented number".replace(
             "%)", " %)"
         )
         + f" ({numbers.found / numbers.problems:.0%}).".replace("%)", " %)"),
-        "To configure that, see [Call a judge about unknown numbers](../../guides/set-up-a-judge.md#call-a-judge-about-unknown-numbers).",
+        "To configure this, see [Call a judge about unknown numbers](../../guides/set-up-a-judge.md#call-a-judge-about-unknown-numbers).",
     ]
 
 
@@ -185,7 +185,7 @@ def share(part: int, whole: int) -> str:
 def table(result: Result, cost: Mapping[str, str]) -> list[str]:
     """Return one line for each detector."""
     lines = [
-        "| detector | gives | problems | found (95 %) | innocent turns | false alarms (95 %) | alarms per 1,000 ordinary turns | cost |",
+        "| detector | result | problems | found (95 %) | innocent turns | false alarms (95 %) | alarms per 1,000 ordinary turns | cost |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, of in result.by_name.items():

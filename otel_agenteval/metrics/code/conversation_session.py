@@ -1,6 +1,6 @@
-"""Completeness of a conversation, and the agent's reliability over a session.
+"""These metrics evaluate a conversation: its completeness, and the agent's reliability over its session.
 
-The evaluated turn represents its conversation. Its ``messages`` contain the messages of all turns, and its ``session``
+The evaluated turn represents the whole conversation. Its ``messages`` contain the messages of all turns, and its ``session``
 describes each trace.
 """
 
@@ -52,26 +52,28 @@ def code_conversation_completeness(
 ) -> Result:
     """Completeness of a conversation: response rate, expected tools, duration and errors.
 
-    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an
-    error never passes.
+    The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
+    never passes.
 
     - ``response_rate``: assistant messages per user message, at most 1. Without user messages, it is 1. Messages that only
       contain tool calls or results don't count.
-    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. Without expected tools, it is 1.
-    - ``duration_compliance``: 1 within the limit, then decreasing linearly to 0 at twice the limit. Without a limit, it is 1.
+    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. If no tools are expected, it is 1.
+    - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you set no
+      limit, it is 1.
+    - ``error_free``: 0 if the turn has an error, and otherwise 1.
 
-    The score is skipped with one of these reasons:
+    The score is skipped for one of these reasons:
 
-    - ``missing:conversation`` if there are no messages.
-    - ``missing:tool_calls`` if tools are expected, but the calls are unknown.
-    - ``missing:duration`` if there is a limit, but the duration is unknown.
+    - ``missing:conversation``: the conversation is empty.
+    - ``missing:tool_calls``: tools are expected, but the calls are unknown.
+    - ``missing:duration``: you set a limit, but the duration is unknown.
 
     Parameters:
-        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``.
-        max_duration_s: Limit for the turn's wall-clock seconds, inclusive.
+        expected_tools: Tool names, or objects with ``name``. The default is ``expected_tools`` in the turn's reference data.
+        max_duration_s: Longest duration of the turn in seconds that doesn't lower the value.
         weights: Weights of the four parts, in the order of the formula. They must add up to 1.
 
-    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance``, ``error_free``, each 0..1.
+    Detail: ``response_rate``, ``tool_usage``, ``duration_compliance`` and ``error_free``, each 0..1.
 
     Source: AgentEval ConversationCompleteness.
     """
@@ -141,27 +143,26 @@ def code_agent_reliability(
 ) -> Result:
     """Reliability of the agent in a session's worst traces: 1 minus their risk.
 
-    A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is
-    ``0.9 * mean of the k highest risks + 0.1 * highest risk`` with ``k = ceil(0.15 * traces)``, at least 1. The value is
-    ``1 - raw risk``, limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the
-    value is 1 (vacuous).
+    A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean
+    of the k highest risks + 0.1 * highest risk``, with ``k = ceil(0.15 * traces)`` and at least 1. The value is ``1 - raw risk``,
+    limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the value is 1 (vacuous).
 
-    The score is skipped as ``missing:signals`` if the only known signal is ``loop_detection`` of a single trace, because a
+    The score is skipped as ``missing:signals`` if the only known signal is a ``loop_detection`` of 1 in a single trace, because a
     first output can't repeat an earlier output.
 
-    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or recorded turns
-    lack signals, the metric enables the turn metrics that compute them (``llm_confidence``, ``embed_loop_detection``,
-    ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
+    The turn's ``session`` has the form ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
+    coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
+    recorded turns, otel-agenteval enables the turn metrics that compute the signals: ``llm_confidence``,
+    ``embed_loop_detection``, ``llm_tool_correctness`` and ``embed_coherence``.
 
     Parameters:
-        signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
-            coherence 1. With a weight above 1, a signal can push the risk above 1.
-        top_k: Share of the traces, riskiest first, in ``mean_top_k_risk``.
-        ensemble: Share of the single highest risk in the raw risk.
+        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence
+            1. If a weight is above 1, a risk can exceed 1.
+        top_k: Share of the traces that determines ``k``.
+        ensemble: Weight of the highest risk in the raw risk.
 
-    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of
-    traces with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` by trace, at most 200 traces),
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
+    with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` of at most 200 traces) and
     ``aggregation`` (``mean_top_k_risk``, ``max_risk`` and the parameters).
 
     Source: PandaProbe agent_reliability.
@@ -199,24 +200,23 @@ def code_agent_reliability(
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """Consistency of the agent over a session: 1 minus its root mean square uncertainty.
 
-    A trace's weighted uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 -
-    signal)`` over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is
-    ``1 - sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count.
-    If no trace counts, the value is 1 (vacuous). A trace with confidence 1 never lowers the value, even if its other signals
-    are bad. To include the other signals, use ``code_agent_reliability``.
+    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)``
+    over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 -
+    sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count. If no trace
+    counts, the value is 1 (vacuous).
 
-    The turn's ``session`` has ``traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness, coherence}}]``.
-    Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. If live or recorded turns
-    lack signals, the metric enables the turn metrics that compute them (``llm_confidence``, ``embed_loop_detection``,
-    ``llm_tool_correctness``, ``embed_coherence``), and uses their scores.
+    A trace with confidence 1 doesn't lower the value, even if its other signals are bad. To count these signals too, use
+    ``code_agent_reliability``.
+
+    The signals come from the turn's ``session``, as in ``code_agent_reliability``.
 
     Parameters:
-        signal_weights: Weights by signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8,
-            coherence 1.
+        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence
+            1.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
-    ``signal_weights``, ``per_trace_signals`` (signals, their risks, ``situational_penalty`` and ``weighted_uncertainty`` by
-    trace, at most 200 traces), ``aggregation``.
+    ``signal_weights``, ``per_trace_signals`` (signals, their risks, ``situational_penalty`` and ``weighted_uncertainty`` of at
+    most 200 traces) and ``aggregation``.
 
     Source: PandaProbe agent_consistency.
     """

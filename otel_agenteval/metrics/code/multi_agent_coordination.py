@@ -1,5 +1,5 @@
-"""The coordination metrics cover hand-offs, conflicts, messages, roles and load.
-Spans don't contain conflicts and roles, so the turn must provide them.
+"""The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Spans don't contain conflicts and roles, so the
+turn must provide them.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    Without hand-offs, conflicts or roles, the corresponding part is 1. Without interactions, the metric is skipped as
+    If hand-offs, conflicts or roles are missing, the part for them is 1. Without interactions, the metric is skipped as
     ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
 
     Parameters:
-        weights: Weights of the five parts in the listed order, 0..1. They are divided by their sum, which must not be 0.
+        weights: Weights of the five parts (each 0..1), in the listed order. They are divided by their sum, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
-    Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence``,
+    Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
     ``load_balance_score``.
 
     Source: AgentUnit coordination_efficiency.
@@ -88,10 +88,10 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, for
-    example because hand-offs only appear in messages, the metric is skipped as ``missing:handoffs``.
+    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the metric
+    is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (with a known result), ``successful``.
+    Detail: ``handoffs`` (those with a known result) and ``successful``.
 
     Source: AgentUnit handoff_success_rate.
     """
@@ -110,7 +110,7 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 
     Hand-offs with an unknown duration don't count. If no duration is known, the metric is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (with a known duration).
+    Detail: ``handoffs`` (number of hand-offs with a known duration).
 
     Source: AgentUnit avg_handoff_time.
     """
@@ -128,10 +128,10 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. This 0 is vacuous if the turn
-    doesn't provide interactions either, because spans don't contain conflicts.
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. If the reference data lacks
+    ``interactions`` too, this 0 is vacuous, because spans don't contain conflicts.
 
-    Detail: ``conflicts``, ``interactions``.
+    Detail: ``conflicts`` and ``interactions``.
 
     Source: AgentUnit conflict_rate.
     """
@@ -146,9 +146,9 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    Without conflicts, the value is 1 (vacuous). A conflict counts as resolved only if its ``resolved`` is true.
+    A conflict counts as resolved only if its ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
 
-    Detail: ``conflicts``, ``resolved``.
+    Detail: ``conflicts`` and ``resolved``.
 
     Source: AgentUnit conflict_resolution_rate.
     """
@@ -163,9 +163,10 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 def code_avg_resolution_time(turn: Turn) -> Result:
     """Mean time to resolve a conflict, in seconds.
 
-    Only resolved conflicts with a known time count. Without them, the metric is skipped as ``missing:conflicts``.
+    The mean includes only resolved conflicts whose resolution time is known. If no such conflict is known, the metric is skipped
+    as ``missing:conflicts``.
 
-    Detail: ``resolved`` (conflicts with a known duration).
+    Detail: ``resolved`` (number of conflicts in the mean).
 
     Source: AgentUnit avg_resolution_time.
     """
@@ -185,17 +186,17 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
     - success: share of interactions that succeeded, among those with a known result. It is 1 if no result is known.
-    - response: ``min(1, slow_s / mean response time)`` over the response times above 0. It is 1 if there are none.
-    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there are no
-      pairs or only one pair.
+    - response: ``min(1, slow_s / mean response time)``, based on response times above 0. It is 1 if there are none.
+    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there are no pairs
+      or only one pair.
 
-    A message to several agents counts once per pair. The response time of a called agent is its run time. Without
-    interactions the value is 1 (vacuous).
+    A message to several agents counts once per pair. The response time of a called agent is its run time. Without interactions,
+    the value is 1 (vacuous).
 
     Parameters:
-        slow_s: Mean response time in seconds above which the response part decreases.
+        slow_s: Mean response time in seconds above which ``response`` decreases.
 
-    Detail: ``success``, ``response``, ``evenness``.
+    Detail: ``success``, ``response`` and ``evenness``.
 
     Source: AgentUnit communication_efficiency.
     """
@@ -216,15 +217,15 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
-    Interactions count only if their sender has a role. A delegation requires ``can_delegate``. A response requires an
+    Only interactions whose sender has a role count. A delegation requires ``can_delegate``. A response requires an
     ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. If no interaction counts,
     the value is 1 (vacuous).
 
     Parameters:
-        roles: ``{agent: {can_delegate, authority_level}}``. The default is the turn's agents. An omitted ``can_delegate`` is
-            false, and an omitted ``authority_level`` is 5.
+        roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
+            ``can_delegate`` is false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (whose sender has a role), ``adherent`` (those that the role allows).
+    Detail: ``interactions`` (those whose sender has a role) and ``adherent`` (those that the role allows).
 
     Source: AgentUnit role_adherence.
     """
@@ -245,17 +246,15 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 
 @metric(uses=("agents", "interactions"), applies=applies.three_agents, aliases=("agentunit:load_balance_score",))
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
-    """Even distribution of messages: 1 if each agent sends or receives the same number in total.
+    """Even distribution of messages: 1 if all agents send and receive the same total number.
 
-    The value is ``1 - population standard deviation / mean`` of the agents' activity, at least 0. An interaction counts once
-    per recipient for its sender, and once for each recipient. Without
-    activity, the value is 1
-    (vacuous).
+    The value is ``1 - population standard deviation / mean`` of the agents' activity, at least 0. An interaction adds 1 to each
+    recipient's activity, and 1 per recipient to the sender's. Without activity, the value is 1 (vacuous).
 
     Parameters:
         include_idle: Include known agents without interactions, with an activity of 0.
 
-    Detail: ``agents`` (number of agents compared), ``messages``.
+    Detail: ``agents`` (number of agents compared) and ``messages``.
 
     Source: AgentUnit load_balance_score.
     """
@@ -278,19 +277,18 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """All multi-agent metrics in one score. Its value is that of ``code_coordination_efficiency``.
+    """All multi-agent metrics in one score, with the value of ``code_coordination_efficiency``.
 
     All metrics use their defaults. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
-    Detail, with the names of AgentUnit (null if a metric is skipped): ``coordination_efficiency``,
-    ``handoff_success_rate``, ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``,
-    ``avg_resolution_time``, ``communication_efficiency``, ``role_adherence``, ``load_balance_score``, ``fault_tolerance``,
-    ``density``, ``centralization``, ``avg_path_length``, ``clustering_coefficient``, ``hub_agents`` and
-    ``bottleneck_agents`` (names), ``self_organization_score``, ``specialization_emergence``, ``collective_decision_score``,
-    ``adaptation_rate``, ``swarm_intelligence_score``.
+    Detail, with AgentUnit's names (null for a skipped metric): ``coordination_efficiency``, ``handoff_success_rate``,
+    ``avg_handoff_time``, ``conflict_rate``, ``conflict_resolution_rate``, ``avg_resolution_time``, ``communication_efficiency``,
+    ``role_adherence``, ``load_balance_score``, ``fault_tolerance``, ``density``, ``centralization``, ``avg_path_length``,
+    ``clustering_coefficient``, ``hub_agents`` and ``bottleneck_agents`` (names), ``self_organization_score``,
+    ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``, ``swarm_intelligence_score``.
 
     Source: AgentUnit MultiAgentMetricsCalculator.
     """

@@ -1,8 +1,8 @@
-"""Computed metrics for a turn with several agents: self-organization, coordination and network.
+"""These metrics evaluate turns with several agents: self-organization, coordination and network.
 
-If the turn provides no interactions, the metrics derive them from its spans: agents that call agents, and hand-offs.
-A turn that a metric doesn't apply to is skipped. The vacuous values below for such turns only occur in direct calls of a metric,
-and inside metrics that combine others.
+If the turn lacks ``interactions``, the metrics derive them from its spans: agents that call agents, and hand-offs. If a metric
+doesn't apply to a turn, its score is skipped. You get the vacuous value that is described for such a turn only if you call the
+metric directly or if another metric combines it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
     """Group behavior: self-organization, specialization, joint decisions and adaptation.
 
-    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``.
-    The parts are
-    the values of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
+    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. The
+    parts are the values of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
     ``code_adaptation_rate`` with their defaults, including vacuous values. Without interactions, the metric is skipped as
     ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four parts in the listed order, 0..1. They are divided by their sum, which must not be 0.
+        weights: Weights of the four parts (each 0..1), in the order of the formula. They are divided by their sum, which must not
+            be 0.
 
-    Detail: ``self_organization``, ``specialization``, ``collective_decision``, ``adaptation_rate``.
+    Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
 
     Source: AgentUnit swarm_intelligence.
     """
@@ -79,15 +79,14 @@ def _improvement(early: float, late: float) -> float:
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Change in the division of labor during the turn: above 0.5 if it became clearer.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are Shannon entropies (in bits) of
-    the pairs of agent and interaction type. ``early`` covers the first half of the interactions (rounded down), and ``late``
-    the rest. If the first half has no entropy, the value is 0.5. With fewer than ``min_interactions`` interactions, the value
-    is 0 (vacuous).
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the Shannon entropy (in bits) of the pairs of
+    agent and interaction type in the first half of the interactions (rounded down). ``late`` is the entropy in the second half.
+    If ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
         min_interactions: Minimum number of interactions.
 
-    Detail: ``interactions``, ``early_entropy``, ``late_entropy``.
+    Detail: ``interactions``, ``early_entropy`` and ``late_entropy``.
 
     Source: AgentUnit self_organization_score.
     """
@@ -108,12 +107,11 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of agents: 1 if every agent sends only one type of message.
 
-    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). The value
-    is the mean over the senders. A sender with a single message counts as 1. If an interaction has no ``message_type``, its
-    ``type`` counts. If no sender
-    is known, the value is 0 (vacuous).
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). The value is
+    the mean over the senders. A sender with a single message counts as 1. If an interaction has no ``message_type``, its ``type``
+    counts. If no sender is known, the value is 0 (vacuous).
 
-    Detail: ``agents`` (senders).
+    Detail: ``agents`` (number of senders).
 
     Source: AgentUnit specialization_emergence.
     """
@@ -133,12 +131,12 @@ def code_specialization(turn: Turn) -> Result:
     aliases=("agentunit:collective_decision_score", "agentunit:collective_decision"),
 )
 def code_collective_decision(turn: Turn) -> Result:
-    """Share of the interactions with the type collaboration or negotiation.
+    """Share of the interactions that are a collaboration or a negotiation.
 
-    Spans only contain calls and hand-offs, so a turn that doesn't provide interactions is skipped. Without any
-    interactions, the value is 0 (vacuous).
+    The metric compares the ``type`` of each interaction. Spans only contain calls and hand-offs, so a turn without
+    ``interactions`` is skipped. In a direct call without interactions, the value is 0 (vacuous).
 
-    Detail: ``interactions``, ``collective``.
+    Detail: ``interactions`` and ``collective`` (collaborations and negotiations).
 
     Source: AgentUnit collective_decision_score.
     """
@@ -153,16 +151,14 @@ def code_collective_decision(turn: Turn) -> Result:
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
     """Change of response times during the turn: above 0.5 if the agents became faster.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are mean response times of
-    interactions with a
-    response time above 0. ``early`` covers the first half (rounded down), and ``late`` the rest. With fewer than
-    ``min_interactions``
-    interactions or response times, the value is 0.5 (vacuous). The response time of a called agent is its run time.
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
+    interactions (rounded down), and ``late`` in the second half. Only interactions with a response time above 0 count. If there
+    are fewer than ``min_interactions`` of them, the value is 0.5 (vacuous). The response time of a called agent is its run time.
 
     Parameters:
         min_interactions: Minimum number of interactions. Also accepted as ``min``.
 
-    Detail: ``interactions``, ``early_s``, ``late_s``.
+    Detail: ``interactions``, ``early_s`` and ``late_s``.
 
     Source: AgentUnit adaptation_rate.
     """

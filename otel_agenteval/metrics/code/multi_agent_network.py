@@ -1,7 +1,7 @@
-"""The network metrics read a graph of the agents that send each other messages.
-Its nodes are the agents in the turn's role table (or, without a table, the agents that ran) and all other agents that took
-part. A broadcast is one edge per recipient. An agent's message to itself isn't an edge. If a computation would take too many
-steps, such as shortest paths between thousands of agents, the metric is skipped as ``too_long``.
+"""The network metrics read a graph of the agents that send each other messages. Its nodes are the agents in the turn's role table
+(``agents``), or, without a table, those that ran, and all other agents that took part in interactions. A message to several
+agents is one edge per recipient. An agent's message to itself isn't an edge. If a computation would take too many steps, such as
+shortest paths between thousands of agents, the metric is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -181,14 +181,14 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
 
     The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the results of ``code_network_density`` and
     ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all its
-    agents. For a single agent, the value is 1 (vacuous). Without interactions, the score is skipped as
-    ``missing:interactions``. If neither a role table nor the spans contain agents, it is skipped as ``missing:agents``.
+    agents. Without interactions, the score is skipped as ``missing:interactions``. If no agents are known from a role table or
+    the spans, it is skipped as ``missing:agents``.
 
     Parameters:
         roles: ``{agent: {…}}``. These agents belong to the network even if they send nothing. The default is the turn's
-            agents.
+            ``agents``.
 
-    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents``,
+    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and
     ``bottleneck_count``.
 
     Source: AgentUnit network_fault_tolerance.
@@ -225,14 +225,12 @@ def fault_tolerance_of(graph: AgentGraph) -> float:
     aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
 )
 def code_network_density(turn: Turn) -> Result:
-    """Share of the ordered pairs of agents in which the first sent a message to the second.
+    """Share of the possible pairs of sender and recipient between which a message was sent.
 
-    The value is ``edges / (agents * (agents - 1))``. An edge counts once, no matter how many messages it has. For a single
-    agent, the value
-    is 1 (vacuous).
-    The score is skipped as ``missing:interactions`` if several agents have no known interactions, or if no agent is known.
+    The value is ``edges / (agents * (agents - 1))``. Several messages from one agent to another are one edge. For a single agent,
+    the value is 1 (vacuous). Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``.
 
-    Detail: ``agents``, ``edges``.
+    Detail: ``agents`` and ``edges``.
 
     Source: AgentUnit density.
     """
@@ -259,15 +257,15 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all others, and no other agent sends.
 
-    The value is Freeman's out-degree centralization. Each agent's number of recipients is subtracted from the highest number.
-    The sum of the differences is divided by its possible maximum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). The score is skipped
-    as ``missing:interactions`` if three or more agents have no known interactions, or if no agent is known.
+    The value is Freeman's out-degree centralization. Each agent's number of recipients is subtracted from the highest number. The
+    sum of the differences is divided by its possible maximum, ``(agents - 1) ** 2``. With one or two agents, the value is 0
+    (vacuous). Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)`` as AgentUnit does, a formula for undirected graphs. A star
-            of four agents then has the value 1.5.
+        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is for undirected graphs: a
+            star of four agents has the value 1.5.
 
-    Detail: ``agents``, ``edges``.
+    Detail: ``agents`` and ``edges``.
 
     Source: AgentUnit centralization.
     """
@@ -285,13 +283,12 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. The score is
-    skipped as
-    ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. The score
+    is skipped as ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
 
-    Detail: ``agents``, ``edges``.
+    Detail: ``agents`` and ``edges``.
 
-    Source: AgentUnit avg_path_length, which AgentUnit documents, but always reports as 0.
+    Source: AgentUnit avg_path_length, for which AgentUnit always reports 0.
     """
     graph, _ = _graph_of(turn)
     return _measured(graph, graph.mean_distance)
@@ -305,14 +302,14 @@ def code_avg_path_length(turn: Turn) -> Result:
     traits=("heavy",),
 )
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Share of an agent's pairs of recipients that also send each other messages.
+    """Share of an agent's recipient pairs that also send each other messages.
 
-    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. It is 0 for an
-    agent with at most one recipient. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). The score is
-    skipped as ``missing:interactions`` if three or more agents have no known interactions, or if no agent is known. It is
-    skipped as ``too_long`` if the graph is too large.
+    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. It is 0 for an agent
+    with at most one recipient. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous).
+    Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``. If the graph is too large, it is
+    skipped as ``too_long``.
 
-    Detail: ``agents``, ``edges``.
+    Detail: ``agents`` and ``edges``.
 
     Source: AgentUnit clustering_coefficient.
     """
@@ -335,13 +332,13 @@ def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("thr
     """Number of agents with nearly as many recipients as the agent with the most recipients.
 
     An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges, the value is 0
-    (vacuous). Without known agents, the score is skipped as ``missing:interactions``.
+    (vacuous). If no agents are known, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        share_of_highest: Share of the highest number of recipients. You can also write ``threshold``, as in AgentUnit. The
-            metric has no passing threshold.
+        share_of_highest: Share of the highest number of recipients. You can also call this option ``threshold``, as in AgentUnit.
+            The metric has no passing threshold.
 
-    Detail: ``hub_agents`` (names, in the order of the role table, then the others).
+    Detail: ``hub_agents`` (names, in the order of the role table, followed by other agents).
 
     Source: AgentUnit hub_agents.
     """
@@ -371,16 +368,16 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication passes through.
 
-    An agent's product is its number of senders times its number of recipients. An agent counts if its product is at least half
-    of the highest product and above 0. With one or two agents, or without edges, the value is 0 (vacuous). The score is
-    skipped as
-    ``missing:interactions`` if no agent is known, and as ``too_long`` if the graph is too large for ``betweenness``.
+    For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if its
+    product is at least half of the highest product and above 0. With one or two agents, or without edges, the value is 0
+    (vacuous). The score is skipped as ``missing:interactions`` if no agent is known, and as ``too_long`` if the graph is too
+    large for ``betweenness``.
 
     Parameters:
-        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents send
-            to all others, the product counts every agent, and betweenness counts no agent.
+        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents send to
+            all others, the product counts every agent, and ``betweenness`` counts none.
 
-    Detail: ``bottleneck_agents`` (names, in the order of the role table, then the others).
+    Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).
 
     Source: AgentUnit bottleneck_agents.
     """

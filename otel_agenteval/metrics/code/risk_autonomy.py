@@ -1,4 +1,4 @@
-"""Autonomy of an agent from 1 to 10, for a scatter plot with ``llm_turn_risk``."""
+"""Autonomy of the agent in a turn, from 1 to 10."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def code_turn_autonomy(
 ) -> Result:
     """Autonomy of the agent, from 1 (asks immediately) to 10 (completes many steps alone).
 
-    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal, half to even.
+    The value is ``1 + 9 * (w1 * iterations + w2 * denied + w3 * stop + w4 * duration)``, rounded to one decimal (half to even).
     Each signal is from 0 to 1:
 
-    - iterations: model calls divided by ``max_iterations``, at most 1.
-    - denied: share of tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's
+    - iterations: number of model calls divided by ``max_iterations``, at most 1.
+    - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's
       intent.
-    - stop: 1 if completed, 0.5 if credentials were requested or the stop kind is unknown, 0.2 if the agent asked for
-      clarification or awaits confirmation.
+    - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the stop kind is unknown, and 0.2 if it
+      requested clarification or awaits confirmation.
     - duration: seconds divided by ``max_duration_s``, at most 1.
 
     Parameters:
-        max_iterations: Number of model calls at which this signal reaches 1.
-        max_duration_s: Seconds at which this signal reaches 1.
-        weights: Weights of the four signals. They aren't normalized, so they should add up to 1.
+        max_iterations: Number of model calls at which ``iterations`` reaches 1.
+        max_duration_s: Number of seconds at which ``duration`` reaches 1.
+        weights: Weights of the four signals, in the order of the formula. They aren't normalized, so they should add up to 1.
 
-    Detail: ``iterations``, ``denied_rate``, ``stop``, ``duration`` (the signals).
+    Detail: the four signals, as ``iterations``, ``denied_rate``, ``stop`` and ``duration``.
 
     Source: HPD TurnAutonomyEvaluator.
     """

@@ -46,7 +46,7 @@ def an_interaction(turn: Turn, params: Params) -> str | None:
 
 
 def three_agents(turn: Turn, params: Params) -> str | None:
-    """Turns with messages between at least three agents."""
+    """Turns with at least three agents and an interaction between agents."""
     found = interactions_of(turn)
     if not found:
         return "missing:interactions"
@@ -54,13 +54,13 @@ def three_agents(turn: Turn, params: Params) -> str | None:
 
 
 def typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data has interactions with a ``type``, which spans never contain."""
+    """Turns whose reference data contains an interaction with a ``type`` (spans never contain one)."""
     given: Any = turn.interactions
     return None if any(entry.get("type") or entry.get("message_type") for entry in given) else "missing:interactions"
 
 
 def many_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns with at least ``min_interactions`` interactions (default: 10)."""
+    """Turns with at least ``min_interactions`` (default: 10) interactions."""
     found = len(interactions_of(turn))
     if not found:
         return "missing:interactions"
@@ -68,12 +68,12 @@ def many_interactions(turn: Turn, params: Params) -> str | None:
 
 
 def many_typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data has at least 10 interactions with a ``type``."""
+    """Turns whose reference data contains at least 10 interactions, with a ``type`` for at least one."""
     return typed_interactions(turn, params) or many_interactions(turn, params)
 
 
 def many_response_times(turn: Turn, params: Params) -> str | None:
-    """Turns with at least ``min_interactions`` interactions of known duration (default: 5)."""
+    """Turns with at least ``min_interactions`` (default: 5) interactions whose response time is known."""
     found = interactions_of(turn)
     if not found:
         return "missing:interactions"
@@ -87,12 +87,12 @@ def a_handoff(turn: Turn, params: Params) -> str | None:
 
 
 def known_conflicts(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data has conflicts or interactions (spans never have conflicts)."""
+    """Turns whose reference data contains conflicts or interactions (spans never contain conflicts)."""
     return None if turn.conflicts or turn.interactions else "missing:conflicts"
 
 
 def a_conflict(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data has a conflict."""
+    """Turns whose reference data contains a conflict."""
     return None if turn.conflicts else "missing:conflicts"
 
 
@@ -108,7 +108,7 @@ def roles(turn: Turn, params: Params) -> str | None:
 
 
 def session_signals(turn: Turn, params: Params) -> str | None:
-    """Conversations with scores of their turns (see ``session`` in the reference data).
+    """Conversations whose ``session`` contains traces with scores.
 
     A score is one of ``confidence``, ``loop_detection``, ``tool_correctness`` or ``coherence``.
     """
@@ -116,12 +116,12 @@ def session_signals(turn: Turn, params: Params) -> str | None:
 
 
 def consent(turn: Turn, params: Params) -> str | None:
-    """Turns with a known user consent."""
+    """Turns for which the user's consent is known."""
     return None if params.get("consent") or turn.metadata.get("consent") else "missing:consent"
 
 
 def privacy_spent(turn: Turn, params: Params) -> str | None:
-    """Turns with a known cost in a privacy budget."""
+    """Turns whose privacy cost (epsilon) is known."""
     spent = fact(turn, "privacy") or {}
     known = spent.get("epsilon") is not None or spent.get("spent_before") is not None
     known = known or any("privacy.epsilon" in span.attributes for span in turn.spans)

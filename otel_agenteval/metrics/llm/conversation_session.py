@@ -1,9 +1,7 @@
-"""Judged metrics for a conversation, and for an answer within a conversation.
+"""The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The evaluated turn represents its conversation. Its ``messages`` contain all messages, and its ``history`` contains the
-earlier turns. Messages that only
-the history contains come first. Only messages with text count. Tool calls without text, and tool results, aren't part of the
-conversation.
+The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Only messages
+with text count. Tool calls without text and tool results aren't part of the conversation.
 """
 
 from __future__ import annotations
@@ -79,8 +77,8 @@ def _material(turn: Turn, history: str) -> Detail:
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
-    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
-    If the turn has neither, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
+    answer. If these are missing too, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
 
@@ -94,15 +92,16 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
-    """Progress of the conversation toward the user's goal through the answer, 0..1.
+    """Progress that the answer makes toward the user's goal, 0..1.
 
-    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
+    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
+    answer.
 
     Parameters:
-        max_messages: Number of earlier messages that the judge reads, counted from the last.
-        max_chars: Characters of each message.
+        max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
+        max_chars: Maximum characters of each message that the judge reads.
 
-    Detail: ``goal``, ``progression_reason``, ``blockers``.
+    Detail: ``goal``, ``progression_reason`` and ``blockers``.
 
     Source: HPD GoalProgressionEvaluator.
     """
@@ -119,16 +118,16 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
-    """Accuracy of the answer's use of facts from earlier turns, 0..1.
+    """Accuracy with which the answer uses facts from earlier turns, 0..1.
 
-    The value is the score of a single judge call. The judge reads the history, or the messages up to the previous answer.
-    If the turn has neither, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
+    answer. If these are missing too, the metric is skipped as ``missing:history``.
 
     Parameters:
-        max_messages: Number of earlier messages that the judge reads, counted from the last.
-        max_chars: Characters of each message.
+        max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
+        max_chars: Maximum characters of each message that the judge reads.
 
-    Detail: ``facts_referenced``, ``memory_errors``.
+    Detail: ``facts_referenced`` and ``memory_errors``.
 
     Source: HPD MemoryAccuracyEvaluator.
     """
@@ -150,13 +149,13 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:RepetitionDetectionEvaluator",)
 )
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
-    """Novelty of the answer: 1 is entirely new, 0 repeats the agent's last answers.
+    """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
 
-    The value is the score of a single judge call. Earlier answers are the answers in the history, or the assistant's messages
-    before the last message. Blank answers don't count. Without earlier answers, the value is 1 (vacuous) without a judge call.
+    One judge call compares the answer with earlier answers: those in the history or, without a history, the assistant's earlier
+    messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
-        last_n: Number of earlier answers to compare with, counted from the last.
+        last_n: Maximum number of earlier answers to compare with, counted from the last.
 
     Detail: ``reason``.
 
@@ -187,19 +186,18 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 
 @metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversational-g-eval",))
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """Quality of the whole conversation by your own criteria (G-Eval).
+    """Quality of the whole conversation, rated by your own criteria (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a
-    score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. A score outside the
-    range, a missing reason and an empty list of steps are errors. Without messages, the metric is skipped as
-    ``missing:conversation``.
+    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score
+    from 0 to 10. The value is this score divided by 10 or, with several criteria, the mean. A score outside the range, a missing
+    reason or an empty list of steps is an error. If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Parameters:
-        criteria: Criteria for a good conversation: one text, or several that are evaluated separately.
+        criteria: Criteria for a good conversation: one string, or a list of strings that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
-    ``criterion``) and ``reason``.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects
+    that contain ``criterion`` and these three fields.
 
     Source: deepeval conversational G-Eval (Trusys).
     """
@@ -211,14 +209,14 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that don't forget facts from the user.
+    """Share of the assistant's messages that forget no facts from the user.
 
-    For each assistant message in order, the first judge call adds the user's new facts to the known facts. The second call
-    checks that the message doesn't forget a fact or ask for it again. Without assistant messages, the value is 1 (vacuous).
-    Without any messages, the metric is skipped as ``missing:conversation``.
+    There are two judge calls for each assistant message, in order. The first call adds the user's new facts to the known facts.
+    The second call checks that the message doesn't forget a fact or ask for it again. Without assistant messages, the value is 1
+    (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
-    Detail: ``data`` (facts), ``verdicts`` (yes if something was forgotten), ``reasons`` of the yes verdicts. Each list has at
-    most 200 entries.
+    Detail: ``data`` (the facts), ``verdicts`` (``yes`` for a message that forgot something) and ``reasons`` (for each ``yes``),
+    each with at most 200 entries.
 
     Source: deepeval knowledge retention (Trusys).
     """
@@ -277,16 +275,15 @@ def _first_reason(reasons: Iterable[str | None]) -> str | None:
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
-    A single judge call lists the positions (from 0) of messages that break the role. The value is
-    ``(assistant messages - violations) / assistant messages``. Each position counts once, and only if it refers to an
-    assistant message.
-    Without assistant messages, the value is 1 (vacuous) without a judge call. Without any messages, the metric is skipped as
-    ``missing:conversation``.
+    One judge call lists the positions (from 0) of messages that break the role. The value is ``(assistant messages - violations)
+    / assistant messages``. Repeated positions, and positions that don't refer to an assistant message, are ignored. Without
+    assistant messages, the value is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped
+    as ``missing:conversation``.
 
     Parameters:
         role: The role, in your words.
 
-    Detail: ``verdicts`` (``index`` and ``reason`` of each counted violation, at most 200), ``violations`` (number).
+    Detail: ``verdicts`` (``index`` and ``reason`` of each violation, at most 200) and ``violations`` (their number).
 
     Source: deepeval role adherence (Trusys).
     """
@@ -322,14 +319,13 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
     An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
-    that the answer is relevant to the last interactions in the window. The value is ``relevant / interactions``. Unanswered
-    user
-    messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
+    that the answer is relevant to the last ``window_size`` interactions. The value is the share of relevant answers. Unanswered
+    user messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:
-        window_size: Number of interactions in the window (promptfoo uses 5).
+        window_size: Number of interactions that the judge reads (promptfoo uses 5).
 
-    Detail: ``verdicts`` (yes or no), ``reasons`` of the no verdicts. Each list has at most 200 entries.
+    Detail: ``verdicts`` (yes or no) and ``reasons`` (for each no), each with at most 200 entries.
 
     Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
     """

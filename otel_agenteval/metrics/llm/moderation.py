@@ -1,4 +1,4 @@
-"""Content moderation of a response by a judge or a moderation endpoint."""
+"""This metric moderates the response with a judge or a moderation endpoint."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NAMED = 5  # codes in an explanation
 def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Share = 0) -> Result:
     """Check that moderation doesn't flag content in the response.
 
-    A single judge call reads the user's message and the response, and flags content as a moderation service does. If the
-    judge has ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its
-    code is one of ``categories`` (ignoring case) and its confidence is at least ``min_confidence``. A flag without a
-    confidence counts as 1. A blank response is skipped as ``empty_output``.
+    One judge call reads the user's message and the response, and flags content as a moderation service does. If the judge has
+    ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its code is one of
+    ``categories`` (ignoring case) and its confidence is at least ``min_confidence``. A flag without a confidence has the
+    confidence 1. If the response is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses
-            the categories of common moderation services.
+        categories: Codes to count, such as ``violence`` or ``self-harm``. By default, all codes count, and the judge uses the
+            categories of common moderation services.
         min_confidence: Lowest confidence at which a flag counts.
 
-    Detail: counted ``flags``: ``{code, description, confidence}``.
+    Detail: ``flags`` that count, each as ``{code, description, confidence}``.
 
     Source: Trusys moderation.
     """
