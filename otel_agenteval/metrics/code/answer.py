@@ -1,7 +1,6 @@
-"""Checks of the answer itself, such as completeness. They don't need a reference.
+"""These metrics check the answer itself, such as its completeness, without a reference.
 
-If only the number of LLM calls is known, metrics that read the calls
-themselves are skipped.
+If a turn contains only the number of LLM calls, metrics that read individual calls are skipped.
 """
 
 from __future__ import annotations
@@ -50,18 +49,19 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that a turn without an error has an answer that isn't empty.
 
-    White space, control characters, invisible characters (zero width, fillers, direction marks), ``null``, ``{}``, ``[]``,
-    ``""`` and an empty code fence don't count as content. An image or file counts as an answer, and
-    ``detail.attachments`` lists it. A turn that ends with a tool call, such as a call for the client, has no answer to check.
+    White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as
+    content. An image or file counts as an answer. If the output is empty because the turn ends with a tool call, for example one that the
+    client executes, the score is skipped.
 
     | turn | result |
     |---|---|
-    | output ``"Paris."`` | passes |
-    | output ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
-    | output ``""``, the last assistant message has an image | passes |
-    | output ``""`` and an error | skipped ``turn_error`` |
-    | output ``""``, the last LLM call ended with ``tool_calls``, or a tool waits for an approval | skipped ``tool_calls`` |
-    | output unknown | skipped ``missing:output`` |
+    | the output is ``"Paris."`` | passes |
+    | the output is ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
+    | the output is ``""``, but the last assistant message contains an image | passes |
+    | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
+    | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool waits for approval | skipped as ``tool_calls`` |
+
+    Detail: ``attachments`` (number of images and files), if the text is empty.
     """
     if turn.error is not None:
         return skip("turn_error")
@@ -91,18 +91,17 @@ def _readable(text: str) -> bool:
 def code_truncated_answer(turn: Turn) -> bool | Result:
     """Check that a token limit didn't cut off the turn's last LLM call.
 
-    The metric reads the finish reason of the last LLM call in any provider's spelling: ``length``, ``max_tokens``,
-    ``MAX_TOKENS``, ``max_output_tokens``, ``model_length``, ``incomplete``, … Earlier calls don't count, because a complete
-    answer can follow a truncated step.
+    The metric reads the finish reason of the last LLM call in any provider's spelling, such as ``length``, ``max_tokens``,
+    ``model_length`` and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
     Detail: ``finish_reason``, ``model``.
 
     | turn | result |
     |---|---|
-    | last call ``stop``, ``end_turn``, ``tool_calls`` | passes |
-    | last call ``length`` or ``FinishReason.MAX_TOKENS`` | fails |
-    | first call ``length``, last call ``stop`` | passes |
-    | the last call has no finish reason, or there is no call | skipped ``missing:finish_reason`` |
+    | the last call ended with ``stop``, ``end_turn`` or ``tool_calls`` | passes |
+    | the last call ended with ``length`` or ``FinishReason.MAX_TOKENS`` | fails |
+    | the first call ended with ``length``, and the last with ``stop`` | passes |
+    | the last call doesn't have a finish reason, or there was no call | skipped as ``missing:finish_reason`` |
     """
     call = turn.llm_calls[-1] if turn.llm_calls else None
     reason = _reason_of(call) if call is not None else None
@@ -118,19 +117,19 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
 def code_content_filtered(turn: Turn) -> bool | Result:
     """Check that no content filter, guardrail or model refusal stopped an LLM call.
 
-    The metric reads the finish reason of every LLM call (``content_filter``, ``safety``, ``refusal``, ``blocklist``,
-    ``prohibited_content``, ``guardrail_intervened``, ``recitation``, ``spii``, … in any spelling). It also reads the error
-    types of the calls and the turn (``content_policy_violation``, ``ContentFilterFinishReasonError``,
-    ``GuardrailTripwireTriggered``). It doesn't detect a refusal in the answer's text with finish reason ``stop``.
+    The metric reads the finish reason of every LLM call in any provider's spelling, such as ``content_filter``, ``safety``, ``refusal``
+    and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as ``content_policy_violation``,
+    ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. It doesn't detect a refusal in the answer's text. For that, use
+    ``code_refusal``.
 
-    Detail: ``reason`` as recorded, ``model`` of the call.
+    Detail: ``reason`` (as recorded), and the ``model`` of the call.
 
     | turn | result |
     |---|---|
-    | all calls ``stop`` or ``tool_calls`` | passes |
-    | any call ``content_filter`` or ``SAFETY`` | fails |
+    | all calls ended with ``stop`` or ``tool_calls`` | passes |
+    | any call ended with ``content_filter`` or ``SAFETY`` | fails |
     | a call failed with ``content_policy_violation`` | fails |
-    | no call has a finish reason, and no error matches | skipped ``missing:finish_reason`` |
+    | no call has a finish reason, and no error matches | skipped as ``missing:finish_reason`` |
     """
     stated = False
     for call in turn.llm_calls:
@@ -154,19 +153,19 @@ def _filtered(reason: str | None, **detail: str | None) -> Result:
 def code_turn_error(turn: Turn) -> bool | Result:
     """Check that the turn didn't end in an error.
 
-    Only the turn's own error counts. A failed tool or model call doesn't count if the agent recovered from it. If the whole answer is
-    a framework's stop message ("Agent stopped due to max iterations."), the error has the type ``stopped``. A turn that the
-    user or the client stopped is skipped as ``cancelled``.
+    Only the turn's own error counts. A failed tool or model call doesn't count if the agent recovered from it. If the whole answer is a
+    framework's stop message ("Agent stopped due to max iterations."), it counts as an error of type ``stopped``. If the user or the
+    client stopped the turn, the score is skipped as ``cancelled``.
 
-    Detail: ``type`` of the error, or ``unknown``. The message is omitted because it can quote content.
+    Detail: the error's ``type``, or ``unknown``. The message is omitted because it can quote content.
 
     | turn | result |
     |---|---|
-    | no error | passes |
-    | a tool failed, the turn didn't | passes |
-    | error ``TimeoutError`` | fails |
-    | error ``CancelledError`` or ``ClientDisconnect`` | skipped ``cancelled`` |
-    | output ``Agent stopped due to max iterations.`` | fails |
+    | the turn didn't end in an error | passes |
+    | a tool failed, but the turn didn't | passes |
+    | the turn ended in ``TimeoutError`` | fails |
+    | the turn ended in ``CancelledError`` or ``ClientDisconnect`` | skipped as ``cancelled`` |
+    | the output is ``Agent stopped due to max iterations.`` | fails |
     """
     if turn.error is not None:
         if turn.error.is_cancellation:
@@ -183,21 +182,19 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. A provider SDK's own retries appear as one call in the
-    telemetry.
-    A dated release counts as the same model (``m`` and ``m-2024-08-06``). A fallback to another model isn't a retry, and a
-    failed
-    call without a model doesn't count.
+    The metric counts retries by the application or framework. It doesn't count a provider SDK's own retries, because telemetry shows them
+    as one call. A dated release counts as the same model (``m`` and ``m-2024-08-06``). A fallback to a different model isn't a retry. A
+    failed call without a model name doesn't count.
 
-    Detail: ``errors``, the number of retries by error type.
+    Detail: ``errors`` (number of retries by error type).
 
     | LLM calls | value |
     |---|---|
-    | ``m`` ok, ``m`` ok | 0 |
-    | ``m`` failed, ``m`` failed, ``m`` ok | 2 |
-    | ``m`` failed, ``other`` ok | 0 |
-    | ``m`` ok, ``m`` failed | 0 |
-    | only their number is known, or there are none | skipped ``missing:llm_calls`` |
+    | ``m`` succeeds twice | 0 |
+    | ``m`` fails twice, then succeeds | 2 |
+    | ``m`` fails, then ``other`` succeeds | 0 |
+    | ``m`` succeeds, then fails | 0 |
+    | no calls, or only their number is known | skipped as ``missing:llm_calls`` |
     """
     calls = turn.llm_calls
     if not calls:
@@ -216,17 +213,17 @@ def code_llm_retries(turn: Turn) -> int | Result:
 
 @metric(unit="s", direction="down", groups=("cost",))
 def code_time_to_first_token(turn: Turn) -> Result:
-    """Seconds from the request of the turn's last LLM call to its first token.
+    """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time excludes all steps before that call. For the whole turn, see ``code_latency``. Only streamed calls record this time.
+    The time excludes all steps before that call. For the duration of the whole turn, see ``code_latency``. Only streamed calls record
+    this time.
 
-    Detail: ``first_call``, the time to first token of the first LLM call that records one.
+    Detail: ``first_call`` (the same time for the first LLM call that records it).
 
     | LLM calls | value |
     |---|---|
-    | 0.8 s (tool choice), 0.3 s (answer) | 0.3, ``first_call`` 0.8 |
-    | 0.8 s, the last call records none | skipped ``missing:time_to_first_token`` |
-    | none | skipped ``missing:time_to_first_token`` |
+    | first call (tool choice): 0.8 s, last call (answer): 0.3 s | 0.3, with ``first_call`` 0.8 |
+    | the last call doesn't record the time, or there was no call | skipped as ``missing:time_to_first_token`` |
     """
     calls = turn.llm_calls
     seconds = calls[-1].time_to_first_token_s if calls else None

@@ -1,4 +1,4 @@
-"""Computed metrics for a turn's recordings: sound and transcript quality."""
+"""The ``code_`` metrics measure a turn's recordings: sound and transcript quality."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _LONGEST = 50_000
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """Accuracy of a transcript: 1 minus its word error rate, at least 0.
 
-    The transcript is the turn's output. Without an output, it is the ``transcript`` of the turn's recordings, or the result
-    of ``media.transcriber``. The reference is the turn's ground truth. The word error rate is the number of substitutions,
-    deletions and insertions divided by the words of the reference. White space separates words. Case and punctuation count. An
-    empty transcript has the error rate 1. A transcript with many extra words can have an error rate above 1.
+    The transcript is the turn's output. If the output is missing, it is the ``transcript`` of the turn's recordings, or the result of
+    ``media.transcriber``. The reference is the turn's ground truth.
 
-    The score is skipped with one of these reasons:
+    The word error rate is the number of substituted, deleted and inserted words, divided by the number of words in the reference. White
+    space separates words. Case and punctuation matter. An empty transcript has an error rate of 1. If a transcript has many additional
+    words, its error rate can exceed 1.
 
-    - ``missing:transcript`` if there is no transcript.
-    - ``missing:ground_truth`` if the reference is missing or has no words.
-    - ``too_long`` if either text has more than 50,000 characters.
+    The score is skipped for these reasons:
+
+    - ``missing:transcript``: the transcript is missing.
+    - ``missing:ground_truth``: the reference is missing or blank.
+    - ``too_long``: either text has more than 50,000 characters.
 
     Parameters:
-        use_wer: If false, use the character error rate, ignoring white space at the ends.
+        use_wer: If false, use the character error rate. White space at the start and end is then ignored.
         normalize: ``lower`` ignores case.
 
-    Detail: ``wer``, ``cer`` (the two rates), ``accuracy`` (1 minus the rate, can be negative).
-
-    Source: AgentUnit audio_transcription_quality.
+    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, can be negative).
     """
     transcript = (transcripts_of(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
@@ -86,22 +86,19 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 
 @metric(direction="down", applies=applies.recording, extra="media", traits=("media",))
 def code_audio_silence(turn: Turn) -> Result:
-    """Silent share of a recording, which reveals broken microphones and slow agents.
+    """Share of a recording that is silent, for example because of a broken microphone.
 
-    The value is the share of 30 ms pieces in which all channels are below -50 dBFS. The most silent recording counts. The
-    metric measures recordings in the turn and recordings that ``media`` allows it to fetch, but not the sound of videos.
+    The value is the share of 30 ms intervals in which all channels are below -50 dBFS. If there are several recordings, the highest share
+    counts. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it to fetch. It
+    doesn't measure the sound of videos. A broken recording is an error.
 
-    The score is skipped with one of these reasons:
+    The score is skipped for these reasons:
 
-    - ``missing:audio`` if there is no recording.
-    - ``media_not_open`` if the metric isn't allowed to open any recording.
-    - ``too_long`` if there are more than 20 recordings.
-
-    If a recording is broken, the score is an error.
+    - ``missing:audio``: the turn doesn't contain recordings.
+    - ``media_not_open``: the metric isn't allowed to open any recording.
+    - ``too_long``: the turn has more than 20 recordings.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
-
-    Source: otel-agenteval.
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "silence", "longest_silence_s")
@@ -109,15 +106,13 @@ def code_audio_silence(turn: Turn) -> Result:
 
 @metric(direction="down", threshold=0.001, applies=applies.recording, extra="media", traits=("media",))
 def code_audio_clipping(turn: Turn) -> Result:
-    """Share of a recording that is clipped at full scale, which distorts it.
+    """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if it and a neighboring sample are at 99 % of full scale or more. The worst recording counts.
-    Compression smooths clipped samples, so the metric finds few clipped samples in MP3 files. The metric measures and skips the same
-    recordings as ``code_audio_silence``.
+    A sample is clipped if it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest share
+    counts. In MP3 files, the metric finds few clipped samples, because compression smooths them. ``code_audio_silence`` describes which
+    recordings are measured, and when the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
-
-    Source: otel-agenteval.
     """
     found = _measured(turn)
     return found if isinstance(found, Result) else _worst(found, "clipped", "peak")
@@ -127,18 +122,16 @@ def code_audio_clipping(turn: Turn) -> Result:
 def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 
-    The value is the time in which two channels contain speech, divided by the time in which any channel contains speech. The worst
-    recording counts. WebRTC's detector finds speech in 30 ms pieces, and pauses under half a second count as speech. The
-    detector mistakes music and tones for speech.
+    The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech. If
+    there are several recordings, the highest value counts. WebRTC's detector finds speech in 30 ms intervals. Pauses under half a second
+    count as speech. The detector mistakes music and tones for speech.
 
-    The metric needs one channel per speaker. Otherwise, it is skipped as ``not_applicable:one_channel``. A recording without
-    speech has the value 0 (vacuous). The metric measures and skips the same recordings as ``code_audio_silence``.
+    Each speaker needs a separate channel. If all recordings have one channel, the score is skipped as ``not_applicable:one_channel``. If
+    the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured, and
+    further reasons to skip the score.
 
-    Detail: ``recordings``, each with ``duration_s``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
-    interruption has ``at_s``, ``by_channel``, ``of_channel`` and ``stops_after_s`` (seconds for which the interrupted speaker
-    continues).
-
-    Source: otel-agenteval.
+    Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
+    interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).
     """
     found = _measured(turn, speech=True)
     if isinstance(found, Result):

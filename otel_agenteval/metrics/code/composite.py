@@ -1,8 +1,8 @@
-"""Scores computed from other scores, and policies over them.
+"""These metrics combine the scores of other metrics, called inner metrics, or apply a policy to them.
 
-A composite evaluates a turn with its inner metrics, or its method ``combine`` combines existing scores. Scores of inner metrics aren't
-exported unless you also configure these metrics. If an inner metric needs a judge, the composite waits for the results of all
-inner metrics.
+A composite evaluates a turn with its inner metrics. To combine existing scores instead, call its method ``combine``. Scores of inner
+metrics are exported only if you also configure these metrics. If an inner metric needs a judge, the composite waits for the results of
+all inner metrics.
 """
 
 from __future__ import annotations
@@ -81,17 +81,16 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 
 @metric(aliases=("agentunit:composite", "agentunit:CompositeMetric"))
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
-    """Mean of several metrics.
+    """Mean value of several metrics.
 
-    The mean excludes scores without a value (skipped scores and errors). A value of 0 counts. If no value is left, the metric
-    is skipped as ``all_inner_null``. All inner metrics should have the same scale and direction. To reverse a metric's
-    direction, use ``code_not``.
+    Skipped scores and errors don't have a value, so the mean excludes them. If no value is left, the metric is skipped as
+    ``all_inner_null``. All inner metrics should have the same scale and direction. To reverse a metric's direction, use ``code_not``.
 
     Parameters:
-        metrics: Names, or ``{name: {parameters}}``. Optional if you only use ``combine``.
-        threshold: Lowest passing value, or the highest if lower is better in all inner metrics.
+        metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
+        threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: details of each inner metric by name. Vacuous if all values are vacuous.
+    Detail: the details of each inner metric, by name. The score is vacuous if all inner values are vacuous.
 
     Source: AgentUnit composite, which returns 0 if there is no value.
     """
@@ -130,19 +129,20 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)`` over the counted scores. Scores without a value don't count.
-    Booleans count only if ``include_booleans`` is true. If the sum of the weights isn't above 0, the divisor is 1. If no score
-    counts, the metric is skipped as ``all_inner_null``.
+    The value is ``sum(value * weight) / sum(weights)`` over all scores that count. Skipped scores and errors don't count. Booleans count
+    only if ``include_booleans`` is true. If the sum of the weights is 0 or negative, the divisor is 1. If no score counts, the metric is
+    skipped as ``all_inner_null``.
 
     Parameters:
-        entries: ``[{metric, weight}]``, each metric a name or ``{name: {parameters}}``.
-        metrics: Alternative to ``entries``, together with ``weights``. Optional if you only use ``combine``.
-        weights: One number per inner metric, in their order.
+        entries: Objects ``{metric, weight}``. Each metric is a name or ``{name: {parameters}}``.
+        metrics: Metric names, or objects ``{name: {parameters}}``, as an alternative to ``entries``. Requires ``weights``. Not needed if
+            you only call ``combine``.
+        weights: One number per inner metric, in the same order.
         include_booleans: Count booleans as 1 and 0.
-        threshold: Lowest passing value, or the highest if lower is better in all inner metrics.
+        threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: ``used`` (names), ``excluded`` ``[{name, reason}]`` (``boolean``, ``error`` or the skip reason). Vacuous if all
-    used values are vacuous.
+    Detail: ``used`` (metric names), and ``excluded`` (``[{name, reason}]``, with ``boolean``, ``error`` or the skip reason). The score is
+    vacuous if all used values are vacuous.
 
     Source: HPD WeightedScoreEvaluator, which rounds to four decimals.
     """
@@ -186,15 +186,16 @@ def code_threshold_gate(
 ) -> Result:
     """Check that another metric's value meets a threshold.
 
-    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric has no value, the metric is skipped
+    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric is skipped or an error, this metric is skipped
     as ``inner_null``.
 
     Parameters:
-        metric: A name, or ``{name: {parameters}}``. Optional if you only call ``combine``. That method compares the first score that you pass.
-        threshold: Threshold for the inner value.
+        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
+            pass.
+        threshold: Threshold for the inner metric's value.
         direction: ``up`` requires at least the threshold, and ``down`` at most the threshold. ``auto`` uses the inner metric's direction.
 
-    Detail: ``name`` (``code_x >= 0.80``), ``inner_value``, ``vacuous`` as in the inner metric.
+    Detail: ``name`` (such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
     Source: HPD ThresholdGate, which always requires at least the threshold.
     """
@@ -209,21 +210,18 @@ def code_threshold_gate(
 
 @metric(aliases=("hpd:NotEvaluator", "trusys:not-*"), version="2")
 def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: Finite | None = None) -> Result:
-    """Opposite of another metric: a reversed boolean, or ``1 - value``.
+    """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
-    The opposite of a boolean is 1 or 0. A number outside 0 to 1 is an error. The verdict is the
-    opposite of the inner metric's verdict. If the inner metric has no verdict, ``threshold`` decides. If the inner metric is
-    skipped, the result is skipped as ``inner_null``. If the inner metric is an error, the result is an error too. Every
-    boolean metric also has its own option
-    ``inverse``.
+    If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's
+    verdict. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric is an error, this metric is an
+    error too. To reverse a boolean metric, you can also set its option ``inverse``.
 
     Parameters:
-        metric: A name, or ``{name: {parameters}}``. Optional if you only call ``combine``. That method compares the first score that you pass.
-        threshold: Lowest passing value of a number, instead of the inner metric's verdict.
+        metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
+            pass.
+        threshold: Lowest passing value if the inner metric isn't boolean. Replaces the inner metric's verdict.
 
-    Detail: ``name`` (``Not (code_x)``), ``inner_value``, ``vacuous`` as in the inner metric.
-
-    Sources: HPD NotEvaluator, Trusys not-….
+    Detail: ``name`` (such as ``Not (code_x)``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
     """
     inner = _inner_score(subject, metric)
     if inner is not None and inner.status == "error":
@@ -281,25 +279,26 @@ def _oracle(given: Any) -> Oracle:
 
 @metric(aliases=("hpd:TaskOracleEvaluator",))
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
-    """Result of your own function on the turn.
+    """Score that your own function returns for the turn.
 
-    The function receives the turn, whose attributes are named as in ``turn.v1``, and must not change it. It returns one of the
-    following:
+    Your function receives the turn and must not change it. The turn's attributes are named as in ``turn.v1``. The score depends on the
+    result:
 
-    - a bool: the value 1 or 0, with a verdict
-    - a number: the value
-    - a ``Score`` or ``Result``: used unchanged
-    - None: skipped
+    | result | score |
+    |---|---|
+    | a bool | 1 or 0, with a verdict |
+    | a number | this number |
+    | a ``Score`` or ``Result`` | this object, unchanged |
+    | None | skipped |
+    | any other result, or an exception | an error |
 
-    Any other result, or an exception, is an error. Don't add a slow function to the inline metrics.
+    If the function is slow, don't add this metric to ``inline.metrics``.
 
     Parameters:
-        oracle: A function, or in a configuration its import path ``module:function``. Source text is refused.
-        threshold: Lowest passing value of a number. By default, a number has no verdict.
+        oracle: A function. In a configuration file, its import path ``module:function``. Source code isn't accepted.
+        threshold: Lowest passing value if the result is a number. By default, a number has no verdict.
 
     Detail: the details of the returned ``Score`` or ``Result``.
-
-    Source: HPD TaskOracleEvaluator.
     """
     try:
         found = oracle(turn)
@@ -348,14 +347,14 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
 
-    A violation is a score that failed or is an error. A skipped score, or one without a verdict, isn't a violation. The
-    metric passes if there are no violations.
+    A score that failed or is an error counts as a violation. A skipped score, or a score without a verdict, doesn't count. The metric
+    passes if there are no violations.
 
     Parameters:
-        metrics: Names, or ``{name: {parameters}}``. In a configuration, the default is all metrics with ``policy: gate``.
-            Optional if you only use ``combine``.
+        metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
+            gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (names of the metrics, in order). Vacuous if there was no score, or if every score was skipped.
+    Detail: ``violations`` (metric names, in order). The score is vacuous if there was no score, or if all scores were skipped.
 
     Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """
@@ -367,14 +366,11 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Constant 0 without a verdict, as a policy for metrics that you only observe.
+    """Policy for metrics that you only observe: the value is always 0, without a verdict.
 
     Parameters:
-        metrics: Names, or ``{name: {parameters}}``. Optional. The metrics aren't evaluated, because their scores can't change
-            the result.
+        metrics: Metric names, or objects ``{name: {parameters}}``. Optional, because these metrics aren't evaluated.
 
     Detail: ``violations``, always empty.
-
-    Source: HPD TrackTrend.
     """
     return Result(0.0, detail={"violations": []})

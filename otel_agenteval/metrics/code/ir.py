@@ -1,5 +1,5 @@
-"""Retrieval quality by document id.
-Ids are compared ignoring case. Duplicate relevant ids don't count. Ranks start at 1.
+"""Metrics for retrieval quality, based on document ids. Ids are compared ignoring case. A relevant id that is listed twice counts once.
+Ranks start at 1.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def _relevant(turn: Turn) -> dict[str, str]:
     aliases={"agenteval:code_recall_at_k": {}, "agenteval:RecallAtKMetric": {}, "agenteval:code_recall_at_{k}": {"k": None}},
 )
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
-    """Share of the relevant documents among the first ``k`` retrieved documents.
+    """Share of the relevant documents that are among the first ``k`` retrieved documents.
 
-    Duplicates count towards ``k``. Without retrieval spans, the ids in tool results count. If nothing was retrieved (an
-    empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. The score is skipped as
-    ``missing:retrieved_ids`` if the retrieved ids are unknown, and as ``missing:relevant_ids`` if there are no relevant ids.
+    Duplicate retrieved documents count toward ``k``. If the turn doesn't contain retrieval spans, the ids come from tool results. If
+    nothing was retrieved (an empty list), the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. If
+    relevant ids are missing, the score is skipped as ``missing:relevant_ids``.
 
     Parameters:
         k: Number of retrieved documents to compare.
 
-    Detail: ``k``, ``relevant_count``, ``retrieved_at_k``, ``relevant_found_at_k`` (counts), ``relevant_found``,
-    ``relevant_missed`` (ids).
+    Detail: ``k``, the counts ``relevant_count``, ``retrieved_at_k`` and ``relevant_found_at_k``, and the ids ``relevant_found`` and
+    ``relevant_missed``.
 
-    Source: AgentEval code_recall_at_k (``agenteval:code_recall_at_5`` sets ``k`` to 5).
+    The name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
     """
     relevant = _relevant(turn)
     if not relevant:
@@ -67,18 +67,17 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     aliases={"agenteval:code_mrr": {}, "agenteval:MRRMetric": {}, "agenteval:code_mrr_at_{n}": {"max_rank": None}},
 )
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
-    """Reciprocal rank of the first relevant document: 1 if first, 0.5 if second.
+    """Reciprocal rank of the first relevant document: 1 at rank 1, 0.5 at rank 2.
 
-    Average the scores to get the mean reciprocal rank. With the default threshold of 0.33, the metric passes if a relevant
-    document is among the first three. If nothing was retrieved, the value is 0. The score is skipped as in
-    ``code_recall_at_k``.
+    To get the mean reciprocal rank, average the scores. With the default threshold of 0.33, the metric passes if a relevant document is
+    among the first three. If nothing was retrieved, the value is 0. The score is skipped for the same reasons as in ``code_recall_at_k``.
 
     Parameters:
         max_rank: Last rank to read. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 if there is none), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
+    Detail: ``first_relevant_rank`` (0 if a relevant document wasn't found), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
 
-    Source: AgentEval code_mrr (``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5).
+    The name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """
     relevant = _relevant(turn)
     if not relevant:

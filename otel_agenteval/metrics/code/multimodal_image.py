@@ -1,4 +1,4 @@
-"""Computed metrics for images, and for references to media in the answer."""
+"""The ``code_`` metrics measure images, or find references to media in the answer."""
 
 from __future__ import annotations
 
@@ -49,12 +49,10 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """References in the answer to each of the user's modalities, and its use of connectives.
+    """Share of the user's modalities that the answer refers to, combined with its use of connectives.
 
-    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present
-    if an
-    attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the
-    answer
+    The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
+    attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
     contains one of its words, ignoring case:
 
     - image: image, picture, photo, visual, see, shown, display
@@ -62,17 +60,13 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     - video: video, clip, footage, scene, frame
     - text: text, written, document, read
 
-    Each connective counts once: while, also, additionally, furthermore, moreover, in addition to, along with, together
-    with, combined with. An empty answer is 0. The score is skipped as ``missing:output``, or as ``missing:image`` if no modality is
-    present.
+    Each of these connectives counts once: while, also, additionally, furthermore, moreover, in addition to, along with, together with,
+    combined with. If the answer is empty, the value is 0.
 
     Parameters:
         word_boundaries: Count only whole words. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score``, ``coherence_score`` (the two parts, 0..1), ``referenced_modalities``,
-    ``present_modalities``.
-
-    Source: AgentUnit multimodal_coherence.
+    Detail: ``coverage_score`` and ``coherence_score`` (the two parts, 0..1), ``referenced_modalities``, ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -125,23 +119,21 @@ def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str
 def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] = 50.0) -> Result:
     """Share of the turn's images that are sharp enough to read.
 
-    Sharpness is the variance of the Laplacian of the brightness (0..255), on the image scaled down to at most 1,024 pixels
-    per side. Photos in focus have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain
-    areas can also be below 50. By default, all images must be sharp to pass.
+    Sharpness is the variance of the Laplacian of the brightness (0..255). Images are first scaled down to at most 1,024 pixels per side.
+    Sharp photos have a sharpness of several hundred, and blurred photos less than 50. Drawings with large plain areas can also be
+    below 50.
 
-    The metric measures images in the turn and images that ``media`` allows it to fetch. A broken image is an error. The score
-    is skipped with one of these reasons:
+    The metric measures images that the turn contains, and images that the ``media`` configuration allows it to fetch. A broken image is
+    an error. The score is skipped for these reasons:
 
-    - ``missing:image`` if there is no image.
-    - ``media_not_open`` if the metric isn't allowed to open any image.
-    - ``too_long`` if there are more than 100 images.
+    - ``missing:image``: the turn doesn't contain images.
+    - ``media_not_open``: the metric isn't allowed to open any image.
+    - ``too_long``: the turn has more than 100 images.
 
     Parameters:
-        min_sharpness: Lowest sharpness of an image that counts as sharp.
+        min_sharpness: Lowest sharpness at which an image counts as sharp.
 
-    Detail: ``images``, each with ``width``, ``height`` (pixels) and ``sharpness``.
-
-    Source: otel-agenteval.
+    Detail: ``images``, each with ``width`` and ``height`` (pixels) and ``sharpness``.
     """
     return _share_that_holds(turn, lambda image: image.sharpness >= min_sharpness, "sharpness")
 
@@ -150,18 +142,20 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[Share, Share] = (0.08, 0.95)) -> Result:
     """Share of the turn's images that are neither too dark nor too bright.
 
-    An image is well exposed if its mean brightness is within ``brightness``, at most ``max_lost`` of its pixels are too dark
-    to show detail, and at most ``max_lost`` are too bright. Documents on white paper are bright on purpose, so raise ``max_lost`` for them. By default, all images must be
-    well exposed to pass. The metric measures and skips the same images as ``code_image_sharpness``.
+    An image is well exposed if all of these conditions are true:
+
+    - Its mean brightness is within ``brightness``.
+    - At most ``max_lost`` of its pixels are too dark to show detail.
+    - At most ``max_lost`` of its pixels are too bright to show detail.
+
+    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. ``code_image_sharpness`` describes which images are
+    measured, and when the score is skipped.
 
     Parameters:
-        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright, 0..1.
-        brightness: Lowest and highest mean brightness, each 0..1.
+        max_lost: Maximum share of too dark pixels, and maximum share of too bright pixels, 0..1.
+        brightness: Lowest and highest mean brightness of a well exposed image, each 0..1.
 
-    Detail: ``images``, each with ``width``, ``height`` (pixels), ``brightness``, ``dark`` and ``bright`` (shares of
-    pixels).
-
-    Source: otel-agenteval.
+    Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
     """
     least, most = brightness
     return _share_that_holds(
@@ -173,17 +167,15 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
-    """Share of the turn's images that aren't blank. Failed uploads and screenshots are often blank.
+    """Share of the turn's images that aren't blank.
 
-    An image is blank if the standard deviation of its brightness is too small. By default, no image may be blank. The
-    metric measures and skips the same images as ``code_image_sharpness``.
+    An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. Failed uploads and screenshots
+    are often blank. ``code_image_sharpness`` describes which images are measured, and when the score is skipped.
 
     Parameters:
-        min_contrast: Standard deviation of the brightness (0..0.5) below which an image is blank.
+        min_contrast: Lowest contrast (0..0.5) of an image that isn't blank.
 
-    Detail: ``images``, each with ``width``, ``height`` (pixels) and ``contrast``.
-
-    Source: otel-agenteval.
+    Detail: ``images``, each with ``width`` and ``height`` (pixels) and ``contrast``.
     """
     return _share_that_holds(turn, lambda image: image.contrast >= min_contrast, "contrast")
 
@@ -192,19 +184,17 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
 def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate another image.
 
-    A scaled, converted or recompressed image is still a duplicate. Two images are duplicates if more than ``max_likeness`` of
-    the bits in their difference hashes (dHash, 128 bits) are equal. All blank images are duplicates of each other. Equal bytes
-    with the same reference are one image. By default, no image may be a duplicate.
+    The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits are
+    equal. A scaled, converted or recompressed image is still a duplicate. All blank images are duplicates of each other. An image that
+    occurs again with the same reference counts once.
 
-    The metric measures and skips the same images as ``code_image_sharpness``. A single image is skipped as
-    ``not_applicable:one_image``.
+    ``code_image_sharpness`` describes which images are measured, and when the score is skipped. If there is only one image, the score is
+    skipped as ``not_applicable:one_image``.
 
     Parameters:
-        max_likeness: Share of equal bits, 0..1, above which two images are duplicates.
+        max_likeness: Share of equal bits (0..1) above which two images are duplicates.
 
-    Detail: ``duplicates``, a list of ``[position, position of the first duplicate, likeness]``, with positions from 0.
-
-    Source: otel-agenteval.
+    Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions start at 0.
     """
     found = _contents(turn)
     if isinstance(found, Result):
@@ -232,23 +222,21 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the text in the turn's images that the answer contains, or the reverse.
+    """Share of the words in the turn's images that also occur in the answer, or the reverse.
 
-    A local OCR model reads the images. Words are compared ignoring case, and each word counts as often as it occurs. Use
-    ``share_of: image`` to check a transcription or an invoice's fields. Use ``share_of: text`` to check an image that was
-    generated with a given text. The OCR model reads Latin letters, digits and Chinese, but hardly any other script.
+    A local OCR model reads the images. It recognizes Latin letters, digits and Chinese, but hardly any other script. Words are compared
+    ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use ``share_of: image``.
+    To check an image that was generated with a given text, use ``share_of: text``.
 
-    The metric reads and skips the same images as ``code_image_sharpness``. It is also skipped as ``missing:output`` or
-    ``missing:ground_truth`` if the text is missing, and as ``no_writing`` if there are no words to search for.
+    ``code_image_sharpness`` describes which images are read, and when the score is skipped. The score is also skipped as
+    ``missing:output`` or ``missing:ground_truth`` if that text is missing, and as ``no_writing`` if there are no words to search for.
 
     Parameters:
-        share_of: Words to search for. ``image`` searches the text for the images' words, and ``text`` searches the images for
-            the text's words.
+        share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the text's words
+            that the images contain.
         against: Text to compare with: the turn's ``output`` or its ``ground_truth``.
 
-    Detail: ``read`` (words in the images), ``words`` (in the text), ``found`` (in both).
-
-    Source: otel-agenteval.
+    Detail: the number of words in the images (``read``), in the text (``words``) and in both (``found``).
     """
     text = turn.output if against == "output" else None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
     if text is None:

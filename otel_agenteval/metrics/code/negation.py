@@ -1,6 +1,4 @@
-"""Negated checks on the output text.
-They are skipped or return errors under the same conditions as the plain checks.
-"""
+"""Negated checks of the output text. They are skipped or return errors for the same reasons as ``code_contains`` and ``code_equals``."""
 
 from __future__ import annotations
 
@@ -19,29 +17,29 @@ def _negated(found: Result) -> Result:
 def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output differs from a given text or JSON value.
 
-    The metric passes if ``code_equals`` fails. An output that isn't JSON passes if ``value`` is an object or list.
+    The metric passes if ``code_equals`` fails. If ``value`` is an object or list, an output that isn't JSON passes.
 
     Parameters:
         value: Value to compare with, as in ``code_equals``.
 
-    Detail: ``expected``, ``actual`` (the first 200 characters of each).
+    Detail: ``expected`` and ``actual`` (the first 200 characters of each).
 
-    Source: Trusys not-equals, whose name stands for ``code_equals`` with ``inverse`` and gives equal values.
+    The name ``trusys:not-equals`` runs ``code_equals`` with ``inverse``, which returns the same values.
     """
     return _negated(code_equals(turn, value=value))
 
 
 @metric(needs=("output",), boolean=True)
 def code_not_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
-    """Check that the output doesn't contain a text, case-sensitive.
+    """Check that the output doesn't contain a given string (case-sensitive).
 
     An empty output passes. An empty ``value`` is an error, as in ``code_contains``.
 
     Parameters:
-        value: Text to search for, as in ``code_contains``. For several texts, use ``code_contains_any`` with ``inverse``.
+        value: String to search for, as in ``code_contains``. For several strings, use ``code_contains_any`` with ``inverse``.
 
-    Detail: ``value`` as searched.
+    Detail: ``value`` (as text).
 
-    Source: Trusys not-contains, whose name stands for ``code_contains`` with ``inverse`` and gives equal values.
+    The name ``trusys:not-contains`` runs ``code_contains`` with ``inverse``, which returns the same values.
     """
     return _negated(code_contains(turn, value=value))

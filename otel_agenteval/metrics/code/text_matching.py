@@ -1,7 +1,4 @@
-"""Deterministic checks on the output text.
-
-Unless stated otherwise, the metrics don't trim text, normalize Unicode or ignore case.
-"""
+"""Deterministic checks of the output text. Unless stated otherwise, they don't trim text, normalize Unicode or ignore case."""
 
 from __future__ import annotations
 
@@ -56,18 +53,18 @@ def _equality(output: str, value: Any) -> Result:
 def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | list[Any], EXPECTED_OUTPUT]) -> Result:
     """Check that the output is exactly the expected text or JSON value.
 
-    Texts must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. If ``value`` is an object or list, it
-    is compared with the output as strict JSON. The order of keys doesn't matter, but the order of lists does. ``1`` equals
-    ``1.0``, and ``true`` doesn't equal ``1``. An output that isn't JSON then fails. An empty output only equals an empty
-    ``value``.
+    Text must match in every character: ``paris`` and ``Paris `` don't equal ``Paris``. An empty output equals only an empty ``value``.
+
+    If ``value`` is an object or list, it is compared with the output as strict JSON. The order of keys doesn't matter, but the order of
+    list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.
 
     Parameters:
-        value: Expected value. A number or boolean means its JSON text (``5.0`` for ``5``, ``True`` for ``true``). Trusys
-            also spells the option ``expected_output`` and ``expcted_output``.
+        value: Expected value. A number or boolean is converted to JSON text (``5.0`` to ``5``, ``True`` to ``true``). Also accepted:
+            ``expected_output`` and Trusys's spelling ``expcted_output``.
 
-    Detail: ``expected``, ``actual`` (the first 200 characters of each).
+    Detail: ``expected`` and ``actual`` (the first 200 characters of each).
 
-    Sources: Trusys equals and (with ``inverse``) not-equals, HPD OutputEqualsEvaluator.
+    The name ``trusys:not-equals`` sets ``inverse``.
     """
     return _equality(turn.output or "", value)
 
@@ -76,11 +73,9 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 def code_equals_ground_truth(turn: Turn) -> Result:
     """Check that the output is exactly the turn's ground truth.
 
-    The comparison works as in ``code_equals``. Without a ground truth, the score is skipped as ``missing:ground_truth``.
+    The comparison works as in ``code_equals``.
 
-    Detail: ``expected``, ``actual`` (the first 200 characters of each).
-
-    Source: HPD EqualsGroundTruthEvaluator.
+    Detail: ``expected`` and ``actual`` (the first 200 characters of each).
     """
     return _equality(turn.output or "", turn.ground_truth)
 
@@ -98,17 +93,17 @@ def _search_text(value: TextOrNumber) -> str:
     aliases={"trusys:contains": {}, "hpd:OutputContainsEvaluator": {}, "trusys:not-contains": {"inverse": True}},
 )
 def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
-    """Check that the output contains a text, case-sensitive.
+    """Check that the output contains a given string (case-sensitive).
 
     An empty ``value`` is an error, because it would always pass.
 
     Parameters:
-        value: Text to search for. A number means its JSON text (``5.0`` as ``5``). Trusys also spells the option
-            ``expected_output`` and ``expcted_output``.
+        value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Also accepted: ``expected_output`` and
+            Trusys's spelling ``expcted_output``.
 
-    Detail: ``value`` as searched.
+    Detail: ``value`` (as text).
 
-    Sources: Trusys contains and (with ``inverse``) not-contains, HPD OutputContainsEvaluator.
+    The name ``trusys:not-contains`` sets ``inverse``.
     """
     text = _search_text(value)
     return Result(text in (turn.output or ""), detail={"value": text})
@@ -116,16 +111,14 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:icontains", "hpd:CaseInsensitiveContainsEvaluator", "hpd:IContains"))
 def code_icontains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]) -> Result:
-    """Check that the output contains a text, ignoring case.
+    """Check that the output contains a given string (ignoring case).
 
-    Both sides are lower-cased, not case-folded, so ``ß`` doesn't match ``SS``. An empty ``value`` is an error.
+    The output and ``value`` are lowercased, not case-folded, so ``ß`` doesn't match ``SS``. An empty ``value`` is an error.
 
     Parameters:
-        value: Text to search for, as in ``code_contains``.
+        value: String to search for, as in ``code_contains``.
 
-    Detail: ``value`` as configured.
-
-    Sources: Trusys icontains, HPD CaseInsensitiveContainsEvaluator.
+    Detail: ``value`` (as text).
     """
     text = _search_text(value)
     return Result(text.lower() in (turn.output or "").lower(), detail={"value": text})
@@ -181,21 +174,17 @@ def _folded(text: str, ignore_case: bool) -> str:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-all", "hpd:ContainsAllEvaluator"), version="2")
 def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
-    r"""Check that the output contains all of the given texts.
+    r"""Check that the output contains all of the given strings.
 
-    The search is case-sensitive. Blank texts are ignored. If no other texts are given, every output passes (vacuous).
+    Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: A list of texts or numbers, or a text with comma-separated parts, which are trimmed. Double quotes protect
-            commas
-            and white space (``"red, green",blue``). Inside double quotes, double a quote or write ``\"``. An unclosed quote is
-            an
-            error.
-        ignore_case: Lower-case both sides.
+        value: A list of strings or numbers, or one string with comma-separated parts. White space around a part is ignored. To keep
+            commas and white space, use double quotes (``"red, green",blue``). Inside double quotes, write a double quote as ``""`` or
+            ``\"``. An unclosed quote is an error.
+        ignore_case: Ignore case.
 
-    Detail: ``missing``, the missing texts in their order.
-
-    Sources: Trusys contains-all, HPD ContainsAllEvaluator.
+    Detail: ``missing`` (missing strings, in the given order).
     """
     wanted = _texts_to_find(value)
     if not wanted:
@@ -207,17 +196,15 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-any", "hpd:ContainsAnyEvaluator"), version="2")
 def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], ignore_case: bool = False) -> Result:
-    """Check that the output contains at least one of the given texts.
+    """Check that the output contains at least one of the given strings.
 
-    The search is case-sensitive. Blank texts are ignored. If no other texts are given, every output passes (vacuous).
+    Blank strings are ignored. If all strings are blank, every output passes (vacuous).
 
     Parameters:
-        value: Texts to search for, as in ``code_contains_all``.
-        ignore_case: Lower-case both sides.
+        value: Strings to search for, as in ``code_contains_all``.
+        ignore_case: Ignore case.
 
-    Detail: ``matched``, the first text of the list that occurs, or null.
-
-    Sources: Trusys contains-any, HPD ContainsAnyEvaluator.
+    Detail: ``matched`` (the first of the given strings that occurs, or null).
     """
     wanted = _texts_to_find(value)
     if not wanted:
@@ -229,17 +216,15 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
 @metric(needs=("output",), boolean=True, aliases=("hpd:StartsWithEvaluator",))
 def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = False) -> Result:
-    """Check that the output starts with a text.
+    """Check that the output starts with a given string.
 
-    The comparison is case-sensitive. Leading white space isn't ignored. An empty ``value`` is an error.
+    An empty ``value`` is an error.
 
     Parameters:
-        value: Text to search for, as in ``code_contains``.
-        ignore_case: Lower-case both sides.
+        value: String to compare with. A number is converted to JSON text, as in ``code_contains``.
+        ignore_case: Ignore case.
 
-    Detail: ``value`` as searched.
-
-    Source: HPD StartsWithEvaluator.
+    Detail: ``value`` (as text).
     """
     text = _search_text(value)
     found = _folded(turn.output or "", ignore_case).startswith(_folded(text, ignore_case))
@@ -256,19 +241,16 @@ def code_regex_match(
 ) -> Result:
     r"""Check that a regular expression matches somewhere in the output.
 
-    Patterns use RE2 (extra ``[text]``), so no pattern can block the agent. RE2 has no look-around and no back-references,
-    and its ``\b``, ``\d`` and ``\w`` are ASCII. The metric searches the first 100,000 characters. A pattern that RE2
-    rejects is an error.
+    Patterns use RE2, so no pattern can block the agent. RE2 doesn't support look-around or back-references, and its ``\b``, ``\d`` and
+    ``\w`` match only ASCII. The metric searches the first 100,000 characters of the output. A pattern that RE2 rejects is an error.
 
     Parameters:
-        pattern: Regular expression, not anchored.
-        flags: Any of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line), ``s`` (``.`` matches newlines).
-        timeout_ms: Milliseconds of processor time after which the result is the error ``timeout``.
+        pattern: Regular expression, which can match anywhere in the output.
+        flags: Any of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
+        timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the score is the error ``timeout``.
 
-    Detail: ``span`` ``[start, end]`` and ``matched`` (at most 100 characters) of the first match, ``truncated`` if the
-    output was longer than the searched part.
-
-    Source: HPD OutputMatchesRegexEvaluator.
+    Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if the output
+    is longer than the part that was searched.
     """
     output = turn.output or ""
     regex.compiled(pattern, flags)  # compile before timing starts
@@ -303,21 +285,19 @@ def code_word_count(
     max: Bound | None = None,  # noqa: A002 - the catalog's parameter name
     tokenizer: Literal["words", "whitespace"] = "words",
 ) -> Result:
-    """Check that the number of words in the output is in a range.
+    """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit (of any script) and continues with letters, digits, apostrophes and hyphens. "it's"
-    and "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces (Chinese, Thai), the text
-    between spaces or punctuation is one word. Without limits, every output passes.
+    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens. "it's" and
+    "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces, such as Chinese and Thai, the text up to
+    the next space or punctuation is one word. If you don't set a limit, every output passes.
 
     Parameters:
-        exact: Exact number of words, which overrides ``min`` and ``max``.
+        exact: Exact number of words. Overrides ``min`` and ``max``.
         min: Minimum number of words.
         max: Maximum number of words.
-        tokenizer: ``whitespace`` counts the pieces between white space instead ("a - b" has 3).
+        tokenizer: ``whitespace`` counts the parts between white space instead ("a - b" has 3).
 
     Detail: ``word_count``.
-
-    Source: HPD WordCountEvaluator.
     """
     output = turn.output or ""
     if not output.isascii():
@@ -359,44 +339,43 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
 def code_refusal(
     turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"
 ) -> Result:
-    """Detect that the output is a refusal: 1 if it is, otherwise 0.
+    """Detect a refusal: 1 if the output is a refusal, otherwise 0.
 
-    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers. Evidence of
-    declining includes missing permission, ability or willingness, possible harm, a limited scope, and redirecting the user
-    elsewhere. Evidence of delivering includes reports, figures, quotes, and facts that answer the question. Tool calls and
-    the user's words count too: "no"
-    answers "may I ...?" and declines "give me ...". The method covers 28 languages, among them English, German, French,
-    Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+    ``method="answer"`` weighs the evidence that the answer declines against the evidence that it delivers:
 
-    The following aren't refusals:
+    - declining: missing permission, ability or willingness, possible harm, a limited scope, or redirecting the user elsewhere
+    - delivering: reports, figures, quotes, and facts that answer the question
 
-    - small talk, and other answers that contain no word for declining or redirecting
+    Tool calls and the user's words also count: "no" answers "may I ...?" but declines "give me ...". The method covers 28 languages,
+    including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
+
+    The method doesn't count these outputs as refusals:
+
+    - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
-    - questions for missing data, quotes, letters and translations
-    - answers that pass on information: at least 5 words of a tool result or document in sentences that don't decline, or 12
-      words of the system instructions. Only words of five letters or more that the user didn't use count
+    - quotes, letters, translations, and questions for missing data
+    - answers that pass on information: sentences that don't decline contain at least 5 words of a tool result or document, or the answer
+      contains 12 words of the system instructions. Only words with five letters or more that the user didn't use count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, unless its status is a refusal (``"status": "declined"``), and it contains a reason or no data
+    - JSON, unless its status is a refusal (``"status": "declined"``) and it contains a reason or lacks data
     - an empty output
 
-    The method can't decide whether a refusal is justified, or whether an answer's claims are true. It misses about one in
-    five unusually worded refusals, such as "My lips are sealed".
+    The method can't decide whether a refusal is justified, or whether an answer is true. It misses about one in five unusually worded
+    refusals, such as "My lips are sealed".
 
-    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of
-    apostrophe. It also matches "I can't wait to help".
+    ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of apostrophe.
+    It mistakes "I can't wait to help" for a refusal.
 
-    A configuration uses ``answer`` by default. ``evaluate()`` and the name ``hpd:RefusalEvaluator`` use ``phrases``. To
-    fail on refusals, set ``inverse``.
+    In a configuration, the default method is ``answer``. ``evaluate()`` and the name ``hpd:RefusalEvaluator`` use ``phrases``. To fail on
+    refusals, set ``inverse``.
 
     Parameters:
-        phrases: Phrases that replace the default list. Only for ``method="phrases"``.
+        phrases: Phrases that replace the default list. Only allowed with ``method="phrases"``.
         method: Method, as described above.
 
-    Detail: ``matched``. With ``phrases`` it is the first phrase of the list that occurs. With ``answer`` it is ``declines``,
-    or ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the
-    first sentence that declines.
-
-    Source: HPD RefusalEvaluator.
+    Detail: ``matched``. For ``phrases``, it is the first phrase of the list that occurs. For ``answer``, it is ``declines``, or
+    ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the first sentence
+    that declines.
     """
     if method == "answer":
         if tuple(phrases) != REFUSAL_PHRASES:
@@ -421,17 +400,15 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, even if it occurs several times or inside a word. A keyword that is listed twice counts twice.
-    Blank keywords are ignored. If no other keywords are given, the value is 1 (vacuous).
+    A keyword counts once, however often it occurs. It can also occur inside a word. If you list a keyword twice, it counts twice. Blank
+    keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
-        keywords: A list of texts.
-        ignore_case: Lower-case both sides.
+        keywords: Keywords to search for.
+        ignore_case: Ignore case.
         inverse: Use 1 minus the share as the value.
 
-    Detail: ``found``, ``missing`` (keywords, in their order).
-
-    Source: HPD KeywordCoverageEvaluator.
+    Detail: ``found`` and ``missing`` (keywords, in the given order).
     """
     keywords = [keyword for keyword in keywords if keyword.strip()]
     if not keywords:
@@ -459,23 +436,20 @@ def _bigrams(text: str) -> Counter[tuple[str, str]]:
 def code_content_similarity(
     turn: Turn, *, expected: TextOrNumber | None = None, mode: Literal["multiset", "seed"] = "multiset", inverse: bool = False
 ) -> Result:
-    """Similarity of the output and a text by their character pairs (Sørensen-Dice).
+    """Similarity of the output and the expected text, based on character pairs (Sørensen-Dice).
 
-    The value is twice the number of common pairs of neighboring characters, divided by the pairs of both texts. A pair that
-    occurs twice in one text and once in the other counts once. Case and white space matter. For two empty texts, the value is
-    1. For one empty text, it is 0. Texts
-    of one character have no pairs. Their value is 1 if they are equal, and otherwise 0. With several ground truths, the
-    highest value counts. The score is skipped as
-    ``missing:criteria`` if there is no text to compare with.
+    The value is twice the number of common pairs of neighboring characters, divided by the number of pairs in both texts. A pair that
+    occurs twice in one text and once in the other counts once as common. If neither text contains a pair, the value is 1 if the texts are
+    equal, and otherwise 0.
+
+    With several ground truths, the highest value counts. If there is no expected text, the score is skipped as ``missing:criteria``.
 
     Parameters:
-        expected: Text to compare with. The default is the turn's ground truth.
-        mode: ``seed`` counts each common pair once, as HPD does. A text compared with itself can then have a value below 1.
+        expected: Expected text. The default is the turn's ground truth.
+        mode: ``seed`` counts each distinct common pair once, as HPD does. Equal texts can then have a value below 1.
         inverse: Use 1 minus the similarity as the value.
 
-    Detail: ``common`` (pairs in both), ``output_pairs``, ``expected_pairs``.
-
-    Source: HPD ContentSimilarityEvaluator.
+    Detail: ``common``, ``output_pairs`` and ``expected_pairs`` (numbers of pairs).
     """
     wanted = _expected(turn, expected)
     if not wanted:
@@ -500,20 +474,19 @@ LEVENSHTEIN_LIMIT = 5_000
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:LevenshteinEvaluator",), extra="text", traits=("heavy",))
 def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = None, inverse: bool = False) -> Result:
-    """Similarity of the output and a text by edits: ``1 - distance / longer length``.
+    """Similarity of the output and the expected text: ``1 - edit distance / longer length``.
 
-    The distance is the lowest number of inserted, deleted and substituted characters (code points). The comparison is
-    case-sensitive. For two empty texts, the value is 1. With several ground truths, the highest value counts. The score is skipped as ``missing:criteria`` if there is
-    no text to compare with,
-    and as ``too_long`` if the output or all texts together have more than 5,000 characters.
+    The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty, the
+    value is 1. With several ground truths, the highest value counts.
+
+    If there is no expected text, the score is skipped as ``missing:criteria``. If the output or the sum of the expected texts exceeds
+    5,000 characters, the score is skipped as ``too_long``.
 
     Parameters:
-        expected: Text to compare with. The default is the turn's ground truth.
+        expected: Expected text. The default is the turn's ground truth.
         inverse: Use 1 minus the similarity as the value.
 
     Detail: ``distance``.
-
-    Source: HPD LevenshteinEvaluator.
     """
     wanted = _expected(turn, expected)
     if not wanted:

@@ -1,6 +1,6 @@
-"""The agent's tool use. A failed call counts as a call. A call that waits for approval or was declined counts in metrics for
-expected tools and arguments, because the agent chose it, but not in metrics for success and efficiency. If the calls are
-unknown, the metrics are skipped.
+"""Metrics for the agent's tool use. A failed call counts as a call. A call that waits for approval or was declined counts in metrics for
+expected tools and arguments, because the agent chose it. ``code_tool_efficiency`` and, by default, ``code_tool_success`` ignore such a
+call.
 """
 
 from __future__ import annotations
@@ -71,24 +71,22 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names are compared ignoring case. An expected tool counts if it was called anywhere in the turn. A name that is listed
-    twice counts twice, but one call is enough for both. If no tool is expected, the value is 1 minus the penalties. The value
-    is at least 0. If a forbidden tool was called, the value is 0. A tool that runs another agent counts
-    only
-    if it is expected.
+    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another agent are
+    ignored unless they are expected.
+
+    If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
+    the value is 0.
 
     Parameters:
-        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
-            expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
+            the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: Require that the first calls are the expected tools in order. The order is checked only if all expected
-            tools were called. Any other call before them breaks the order.
-        extra_penalty: Penalty per distinct unexpected tool.
-        order_penalty: Penalty for a wrong order.
+        strict_order: Require that the turn starts with calls of the expected tools, in order. A different call before or between them
+            breaks the order. The order is checked only if all expected tools were called.
+        extra_penalty: Penalty for each distinct unexpected tool.
+        order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
-    Detail: ``matched``, ``missed``, ``extra``, ``violations`` (names), ``strict_order``.
-
-    Source: AgentEval code_tool_selection.
+    Detail: the tool names in ``matched``, ``missed``, ``extra`` (unexpected) and ``violations`` (forbidden), and ``strict_order``.
     """
     entries = expected_entries(turn, expected_tools, "expected_tools")
     if entries is None:
@@ -120,23 +118,22 @@ def code_tool_arguments(
 ) -> Result:
     """Share of the required arguments that the tool calls provided.
 
-    The metric checks every call of a configured tool for each required name, ignoring case. An argument is provided if its key
-    exists, even with an empty value. Arguments that aren't an object count as missing. Calls whose arguments weren't recorded,
-    or are malformed because the turn's content was truncated, aren't checked. If this applies to all calls, the metric is
-    skipped as ``missing:arguments`` or ``truncated``. Without calls of a configured tool, the value is
+    The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
+    key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
+
+    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If this
+    applies to all calls, the metric is skipped as ``missing:arguments`` or ``truncated``. If none of these tools was called, the value is
     1 (vacuous).
 
     Parameters:
-        required_arguments: ``{tool: [argument, …]}``. The default is the turn's reference ``required_arguments``, which
-            can also have a JSON Schema for each tool, or ``required_params`` in its metadata. Without required arguments and
-            ``schemas``, the metric is skipped as ``missing:criteria``.
-        non_empty: Count null, blank text and empty lists and objects as missing.
-        schemas: Also check each call of a defined tool against the JSON Schema of its parameters, as one more check. Needs
-            the extra ``[structured]``.
+        required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
+            ``required_arguments``, or ``required_params`` in the turn's metadata. These can also contain a JSON Schema for a tool instead
+            of a list. If all are missing and ``schemas`` is false, the metric is skipped as ``missing:criteria``.
+        non_empty: Also count an argument as missing if its value is null, blank text, or an empty list or object.
+        schemas: Also check each call against the JSON Schema in the tool's definition, as one more check per call. Requires the extra
+            ``[structured]``.
 
-    Detail: ``total_checks``, ``passed_checks``, ``issues`` (texts such as ``SendEmail: missing 'to'``, at most 100).
-
-    Source: AgentEval code_tool_arguments.
+    Detail: ``total_checks``, ``passed_checks``, and ``issues`` (at most 100 messages such as ``SendEmail: missing 'to'``).
     """
     given = reference(turn, required_arguments, "required_arguments") or turn.metadata.get("required_params")
     if given is None and not schemas:
@@ -215,21 +212,19 @@ def code_tool_success(
 ) -> Result:
     """Share of tool calls that didn't end in an error.
 
-    A call failed if its span has an error (status ERROR, ``error.type``) or its result reports one: ``{"isError": true}``, an
-    object with only an ``error``, or a text such as ``Error: …``. A call without a status counts as a success.
+    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports one: ``{"isError": true}``, an
+    object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as successful.
 
-    A turn passes with a value of at least 0.7. Unless you set ``threshold``, it also passes if the agent repaired every
-    failure: a later call of the same tool with similar arguments succeeded. Metric names of AgentEval and AgentUnit set
-    ``threshold``.
+    A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same
+    tool with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, as the names of AgentEval and AgentUnit
+    do.
 
     Parameters:
-        empty_value: Value of a turn without tool calls, which is vacuous. Null skips such turns.
-        count_denied: Count a declined call as failed.
-        repair_all: Fail a turn with any failure that the agent didn't repair, even if the value is high enough.
+        empty_value: Value for a turn without tool calls, marked as vacuous. If null, such a turn is skipped.
+        count_denied: Count declined calls as failed. By default, they are ignored.
+        repair_all: Fail a turn if any failure remains unrepaired, even if the value is high enough.
 
-    Detail: ``total``, ``successful``, ``failed`` ``[{name, error}]``, ``repaired`` (number of failures, if any).
-
-    Sources: AgentEval code_tool_success, AgentUnit tool_success.
+    Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if any).
     """
     calls = [call for call in turn.tool_calls or () if call.ran or (count_denied and call.state == "declined")]
     if not calls:
@@ -299,25 +294,22 @@ def code_tool_efficiency(
 ) -> Result:
     """Efficiency of tool use: few calls, little time, no repeats.
 
-    The value is the mean of two parts, minus 0.05 per repeat, and at least 0:
+    The value is the mean of these two scores, minus 0.05 per repeated call, at least 0:
 
     - 1 minus 0.1 for each call over ``max_calls``, at least 0
     - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
 
-    The time is the sum of the calls' durations, so parallel calls add up. A call without timing takes 0 s. Without calls,
-    the value is 1 (vacuous).
+    The durations of all calls are added, even if calls ran in parallel. A call without a duration counts as 0 s. If no tool ran, the
+    value is 1 (vacuous).
 
     Parameters:
         max_calls: Number of calls without a penalty.
         max_duration_s: Seconds without a penalty.
-        duplicate_key: Definition of a repeat. ``name``: the same tool again, case-sensitive. ``name_args``: the same tool
-            with the same arguments, which suits agents that search more than once. Unknown arguments are never equal.
-        optimal_calls: If set, the value is this number divided by the number of calls, at most 1, and nothing else counts.
+        duplicate_key: ``name`` counts each further call of the same tool as a repeat (case-sensitive). ``name_args`` counts only further
+            calls with the same arguments, which suits agents that search more than once.
+        optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Time and repeats are then ignored.
 
-    Detail: ``call_count``, ``total_duration_s``, ``duplicates`` ``{name: calls}`` of the repeated tools (with
-    ``name_args``, the number of equal calls).
-
-    Source: AgentEval code_tool_efficiency.
+    Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
     """
     calls = [call for call in turn.tool_calls or () if call.ran]
     if not calls:
@@ -357,33 +349,31 @@ def code_tool_correctness(
 ) -> Result:
     """Share of the expected tool calls that were made, optionally with correct arguments.
 
-    Each expected call is paired with a different actual call, so that the total score is as high as possible. A pair needs the
-    same name (case-sensitive). Its score is 1 or, if arguments are checked, the similarity of the arguments. If outputs are
-    checked and differ, the score is 0. The value is the total score divided by the number of expected calls. Other calls have
-    no penalty.
+    The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and chooses the pairs with the
+    highest total score. The value is this total divided by the number of expected calls. Additional calls have no penalty. If no call is
+    expected, the value is 1 without calls and 0 with calls. Tools that run another agent are ignored unless they are expected.
 
-    The similarity of two argument objects is the share of all their keys that have equal values in both. Nested objects are
-    compared in the same way. Fields that an expected call omits aren't compared. If
-    no call is expected, the value is 1 without calls and 0 with calls. A tool that runs another agent counts only if it is
-    expected.
+    The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if the
+    outputs differ. Fields that an expected call omits aren't compared.
 
-    Arguments that aren't a JSON object have the similarity 0. If the turn's content was truncated, the metric is skipped as
-    ``truncated`` instead. If the value depends on arguments or a result that weren't recorded, the metric is skipped as
-    ``missing:arguments`` or ``missing:result``.
+    The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either object. Nested
+    objects are compared in the same way. Arguments that aren't a JSON object have the similarity 0.
+
+    If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If it
+    depends on arguments that are malformed because the turn's content was truncated, it is skipped as ``truncated``.
 
     Parameters:
-        expected: Names or ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
-            ``expected``. Without expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
+            ``expected``. If all are missing, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
-        check_output: Compare outputs (as JSON, also inside an object with one key such as ``{"result": …}``).
-        exact_match: Return 1 if the calls match the expected calls completely and in order, otherwise 0.
-        ordered: Require the expected order. The value is then the highest total score of pairs in this order, divided by the
-            number of expected calls.
+        check_output: Compare outputs as JSON. A result may also contain the expected output in an object with one key, such as
+            ``{"result": …}``.
+        exact_match: The value is 1 if the calls are exactly the expected calls, in the same order. Otherwise, it is 0.
+        ordered: Only pair calls that are in the expected order.
 
-    Detail: ``expected_count``, ``call_count``, and ``scores`` of the expected calls unless ``exact_match`` or ``ordered``
-    is set.
+    Detail: ``expected_count``, ``call_count`` and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (one per expected call).
 
-    Source: Trusys tool-correctness, whose name sets ``check_arguments``.
+    The name ``trusys:tool-correctness`` sets ``check_arguments``.
     """
     entries = expected_entries(turn, expected, "expected_tools", "expected")
     if entries is None:
@@ -423,14 +413,12 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
     """Check that a tool was called at least once.
 
-    Names must match exactly. A failed call counts. Without calls, the metric fails.
+    The name must match exactly. If there are no calls, the metric fails.
 
     Parameters:
         tool: Name of the tool.
 
-    Detail: ``called``, the distinct called names (at most 100).
-
-    Source: HPD ToolWasCalledEvaluator.
+    Detail: ``called`` (distinct names of the called tools, at most 100).
     """
     return Result(any(call.name == tool for call in turn.tool_calls or ()), detail=_called_names(turn))
 
@@ -446,18 +434,16 @@ def code_tool_call_count(
 ) -> Result:
     """Check that a tool was called the expected number of times.
 
-    Names must match exactly. Failed calls count. Calls of other tools don't count. A ``count`` of 0 requires that the tool
-    wasn't called. Set ``count``, ``min`` or ``max``. Otherwise, the score is an error.
+    The name must match exactly. To require that the tool isn't called, set ``count`` to 0. If you don't set ``count``, ``min`` or
+    ``max``, the score is an error.
 
     Parameters:
         tool: Name of the tool.
-        count: Exact number of calls, which overrides ``min`` and ``max``.
+        count: Exact number of calls. Overrides ``min`` and ``max``.
         min: Minimum number of calls.
         max: Maximum number of calls.
 
-    Detail: ``actual``, the number of calls.
-
-    Source: HPD ToolCallCountEvaluator.
+    Detail: ``actual`` (number of calls).
     """
     if count is None and min is None and max is None:
         raise MetricError("missing_parameter", "code_tool_call_count: set count, min or max")
@@ -467,23 +453,22 @@ def code_tool_call_count(
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolArgumentMatchesEvaluator",))
 def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, expected: Any) -> Result:
-    """Check that at least one call of a tool has the expected value for an argument.
+    """Check that an argument has the expected value in at least one call of a tool.
 
-    Names of tool and argument must match exactly. Only top-level arguments are read. A call without the argument, or with
-    arguments that aren't a JSON object, doesn't match. If no call matches, but the arguments of a call weren't recorded, the
-    metric is skipped as ``missing:arguments``. If the arguments are malformed because the turn's content was truncated, the
-    metric is skipped as ``truncated``.
+    The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
+    is missing or if the arguments aren't a JSON object.
+
+    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If they are malformed
+    because the turn's content was truncated, it is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. A text is compared with the argument's text or compact JSON: ``5`` matches 5, ``true`` and
-            ``True`` match true, ``null`` matches null. Other values are compared as JSON: 1 equals 1.0, true doesn't equal
-            1, and 5 doesn't match the text ``5``.
+        expected: Expected value. A string also matches a value with the same compact JSON: ``5`` matches 5, ``true`` and ``True`` match
+            true, ``null`` matches null. Any other value must be equal as JSON: 1 equals 1.0 but not true, and 5 doesn't match the string
+            ``5``.
 
-    Detail: ``calls``, the number of compared calls.
-
-    Source: HPD ToolArgumentMatchesEvaluator.
+    Detail: ``calls`` (number of calls of the tool).
     """
     calls = _calls_of(turn, tool)
     passed = any(
@@ -507,20 +492,18 @@ def _equals_expected(actual: Any, expected: Any) -> bool:
 
 @metric(needs=("tool_calls",), boolean=True, aliases=("hpd:ToolResultContainsEvaluator",))
 def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNumber, ignore_case: bool = False) -> Result:
-    """Check that the result of at least one call of a tool contains a text.
+    """Check that at least one result of a tool contains a given string.
 
-    Names must match exactly. A result that isn't a text is searched as compact JSON (``{"city":"Paris"}``). If the tool wasn't
-    called, the metric fails. If no result contains the text, but a result wasn't recorded, the metric is skipped as
+    The tool's name must match exactly. A result that isn't a string is searched as compact JSON (``{"city":"Paris"}``). If the tool
+    wasn't called, the metric fails. If no result contains the string, and at least one result wasn't recorded, the metric is skipped as
     ``missing:result``.
 
     Parameters:
         tool: Name of the tool.
-        expected: Text to search for. A number means its JSON text (``5.0`` as ``5``).
-        ignore_case: Lower-case both sides.
+        expected: String to search for. A number is converted to JSON text (``5.0`` to ``5``).
+        ignore_case: Ignore case.
 
-    Detail: ``calls``, the number of calls of the tool.
-
-    Source: HPD ToolResultContainsEvaluator.
+    Detail: ``calls`` (number of calls of the tool).
     """
     wanted = rendered(expected)
     calls = _calls_of(turn, tool)
@@ -535,11 +518,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
 def code_no_tools_called(turn: Turn) -> Result:
     """Check that no tool was called.
 
-    A failed call counts. The score is skipped as ``missing:tool_calls`` if the calls are unknown.
-
-    Detail: ``called``, the distinct called names (at most 100).
-
-    Source: HPD NoToolsCalledEvaluator.
+    Detail: ``called`` (distinct names of the called tools, at most 100).
     """
     return Result(not turn.tool_calls, detail=_called_names(turn))
 
@@ -548,16 +527,14 @@ def code_no_tools_called(turn: Turn) -> Result:
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
     """Check that the expected tools were called in the expected order.
 
-    Other calls may occur before, between and after them. A name that is listed twice needs two calls. Names must match
-    exactly. If no tool is expected, the value is 1 (vacuous).
+    Other calls may occur before, between and after the expected calls. Names must match exactly. A name that is listed twice needs two
+    calls. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
-        expected: Names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``.
-            Without expected tools, the metric is skipped as ``missing:expected_tools``.
+        expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If all are
+            missing, the metric is skipped as ``missing:expected_tools``.
 
-    Detail: ``matched_prefix``, the number of expected tools that were called, counted from the first.
-
-    Source: HPD ToolCallOrderEvaluator.
+    Detail: ``matched_prefix`` (number of expected tools that were called in order before the first missing one).
     """
     entries = expected_entries(turn, expected, "expected_tools", "expected")
     if entries is None:
@@ -577,21 +554,20 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
 def code_tool_call_f1(
     turn: Turn, *, expected_tools: ExpectedTools | None = None, mode: Literal["multiset", "set"] = "multiset"
 ) -> Result:
-    """F1 of the called tools against the expected tools, in any order.
+    """F1 score of the called tools compared with the expected tools, in any order.
 
-    The value is ``2PR / (P + R)``. P is the share of calls that were expected, and R is the share of expected calls that were
-    made. Each expected entry matches one call with that name. Names must match exactly. If no tool is expected or
-    called, the value is 1. If only one of the two lists is empty, the value is 0. A tool that runs another agent counts only
-    if it is expected.
+    The value is ``2PR / (P + R)``. P is the precision: the share of calls that were expected. R is the recall: the share of expected
+    calls that were made. A call can match only one expected entry. Names must match exactly. Tools that run another agent are ignored
+    unless they are expected.
+
+    If no tool is expected and no tool is called, the value is 1. If only one of these is true, the value is 0.
 
     Parameters:
-        expected_tools: Names, or objects with ``name``. The default is the turn's reference ``expected_tools``. Without
-            expected tools, the metric is skipped as ``missing:expected_tools``.
-        mode: ``set`` counts each distinct name once.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
+            the metric is skipped as ``missing:expected_tools``.
+        mode: ``set`` counts each name once, even if it is expected or called several times.
 
     Detail: ``precision``, ``recall``.
-
-    Source: HPD ToolCallF1Evaluator.
     """
     entries = expected_entries(turn, expected_tools, "expected_tools")
     if entries is None:
@@ -617,36 +593,34 @@ def code_tool_call_f1(
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.
 
-    A query tests a span's name, attributes, duration, position and relatives within the turn. All of its conditions must be
-    true. A query without conditions matches every span. Without spans, the metric fails.
+    A query tests a span's name, attributes, duration, position and relatives within the turn. A span matches if all conditions are true.
+    If the turn doesn't contain spans, the metric fails.
 
     | condition | true if |
     |---|---|
-    | ``name_equals``, ``name_contains`` | the name equals or contains the text, case-sensitive |
-    | ``name_matches_regex`` | the pattern matches in the name (RE2, extra ``[text]``) |
-    | ``has_attributes`` | each attribute has the given value, compared as text (``200`` equals 200) or as a boolean |
-    | ``has_attribute_keys`` | each attribute exists |
-    | ``min_duration_s``, ``max_duration_s`` | the duration is known and within the limit, inclusive |
-    | ``min_child_count``, ``max_child_count`` | the number of children is within the limit, inclusive |
-    | ``min_depth``, ``max_depth`` | the number of ancestors is within the limit, inclusive |
-    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | the children match this query |
+    | ``name_equals``, ``name_contains`` | the name equals or contains this string (case-sensitive) |
+    | ``name_matches_regex`` | this RE2 pattern matches somewhere in the name (requires the extra ``[text]``) |
+    | ``has_attributes`` | each attribute has the given value (the string ``200`` also matches 200) |
+    | ``has_attribute_keys`` | each of these attributes exists |
+    | ``min_duration_s``, ``max_duration_s`` | the duration is known, and is at least or at most this number of seconds |
+    | ``min_child_count``, ``max_child_count`` | the number of children is at least or at most this number |
+    | ``min_depth``, ``max_depth`` | the number of ancestors is at least or at most this number |
+    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | some, all or none of the children match this query |
     | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | some, all or none of the descendants match this query |
-    | ``stop_recursing_when`` | for descendant conditions: excludes each span that matches this query, and all spans below it |
-    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | the ancestors match this query |
-    | ``not`` | this query doesn't match |
-    | ``and``, ``or`` | all, or any, of these queries match. ``or`` must be the only condition |
+    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | some, all or none of the ancestors match this query |
+    | ``not`` | the span doesn't match this query |
+    | ``and`` | the span matches all of these queries |
+    | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
 
-    A condition that starts with ``all_`` is true if there are no such relatives. Null conditions are ignored. An unknown
-    condition, an invalid value, or
-    ``or`` together with another condition is an error.
+    Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all spans below it. A condition that starts
+    with ``all_`` is true if the span doesn't have relatives of this kind. Null conditions are ignored. An unknown condition, an invalid
+    value, or ``or`` together with another condition is an error.
 
     Parameters:
-        query: An object of conditions, at most 50 levels deep.
-        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. Metric names of HPD-Agent set ``skip``.
+        query: Object with conditions, nested at most 50 levels deep.
+        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. The names of HPD-Agent set ``skip``.
 
-    Detail: ``matches`` (number of matching spans), ``span_id`` and ``span_name`` of the first match.
-
-    Sources: HPD HasMatchingSpanEvaluator, HPD SpanQuery.
+    Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """
     asked = span_queries.checked_query(query)
     spans = turn.spans

@@ -1,6 +1,4 @@
-"""Structure and execution of workflows.
-Names of executors and tools are case-insensitive.
-"""
+"""Metrics for the structure and execution of workflows. Names of executors and tools are compared ignoring case."""
 
 from __future__ import annotations
 
@@ -149,31 +147,28 @@ def code_workflow_structure_validity(
 
     | check | passes if |
     |---|---|
-    | ``nodes_present`` | there is a node |
+    | ``nodes_present`` | at least one node exists |
     | ``unique_ids`` | no two nodes have the same id |
     | ``edges_resolve`` | both ends of each edge are nodes |
-    | ``entry_exists`` | the declared entry is a node. If none is declared, at least one node has no incoming edge |
-    | ``exit_exists`` | the declared exits are nodes. If none are declared, at least one node has no outgoing edge |
+    | ``entry_exists`` | the declared entry is a node or, if none is declared, at least one node doesn't have incoming edges |
+    | ``exit_exists`` | the declared exits are nodes or, if none are declared, at least one node doesn't have outgoing edges |
     | ``all_reachable`` | every node can be reached from the entry |
     | ``exit_reachable`` | at least one exit can be reached from the entry |
-    | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only if set) |
+    | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only checked if you set them) |
 
-    A check also fails if an earlier failed check makes it impossible. If several nodes have no incoming edges, all of them
-    are entries. By
-    default, all
-    checks must pass. The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. Without a
-    graph, the metric is skipped as ``missing:workflow``.
+    If no entry is declared, all nodes without incoming edges are entries. A check also fails if an earlier failure makes it impossible.
+
+    The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph is missing, the metric is
+    skipped as ``missing:workflow``.
 
     Parameters:
-        expected_nodes: Ids that must be nodes.
-        expected_edges: Pairs ``[from, to]`` that must be edges.
-        entry: Id of the entry. The default is the graph's ``entry``.
-        exits: Ids of the exits. The default is the graph's ``exits``.
+        expected_nodes: Ids of nodes that must exist.
+        expected_edges: Edges that must exist, as pairs ``[from, to]``.
+        entry: Id of the entry node. The default is the graph's ``entry``.
+        exits: Ids of the exit nodes. The default is the graph's ``exits``.
 
-    Detail: ``checks`` (name to true or false), ``missing_nodes``, ``missing_edges``, ``unreachable``. Each list
-    has at most 200 entries.
-
-    Source: AgentEval code_workflow_structure_validity.
+    Detail: ``checks`` (true or false for each check), ``missing_nodes``, ``missing_edges``, and ``unreachable`` (node ids). Each list has
+    at most 200 entries.
     """
     graph = (fact(turn, "workflow") or {}).get("graph")
     if not graph:
@@ -222,28 +217,26 @@ def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
 def code_workflow_execution_order(
     turn: Turn, *, expected_order: Annotated[tuple[Name, ...], MinLen(1)], strict: bool = False
 ) -> Result:
-    """Share of the workflow's executors that ran in the expected order.
+    """Share of the expected executors that ran in the expected order.
 
-    The value is the length of the longest common subsequence of expected and executed ids, divided by the number of
-    expected ids. Other runs between them have no penalty. If nothing was executed, the value is 0.
+    The value is the length of the longest common subsequence of expected and executed ids, divided by the number of expected ids.
+    Additional runs have no penalty. If no executor ran, the value is 0.
 
-    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. Without steps, the executors come from the
-    first of these sources that is known:
+    The turn's ``workflow`` has ``steps: [{executor, status}]`` in start order. If steps are missing, the executors come from the first of
+    these sources that exists:
 
-    1. the spans with an ``executor.id``
-    2. the agents directly below a workflow
-    3. the turn's only agent and the agents that it called
+    1. spans with the attribute ``executor.id``
+    2. the outermost agents, if there are several or if a span describes a workflow
+    3. the only outermost agent and the agents that it called
 
-    If no workflow is known, the metric is skipped as ``missing:workflow``.
+    If none exists, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_order: Ids of executors, at least one.
+        expected_order: Executor ids in the expected order, at least one.
         strict: Divide by the length of the longer sequence, so that only an exact match has the value 1.
 
-    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), ``missing`` and ``extra`` (ids). Each
-    list has at most 200 entries.
-
-    Source: AgentEval code_workflow_execution_order.
+    Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` ids. Each list has
+    at most 200 entries.
     """
     runs = runs_of(turn)
     if runs is None:
@@ -268,18 +261,16 @@ def code_workflow_execution_order(
     aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"),
 )
 def code_workflow_executor_success(turn: Turn) -> Result:
-    """Share of the executors' runs that didn't fail.
+    """Share of the workflow's executor runs that didn't fail.
 
-    A run failed if its status is ``error`` or ``failed``, or if an error of the workflow names its executor (and its step,
-    if the error names one). Without runs, the metric is skipped as ``missing:workflow``.
+    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``. A run failed if its status is
+    ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error also has a ``step``, only that step failed.
+    ``step`` is the step's ``id`` or, if it doesn't have one, its position, starting at 0.
 
-    The turn's ``workflow`` has ``steps: [{executor, status, id?}]`` and ``errors: [{executor, step?}]``. ``step`` is the
-    step's ``id``, or its position from 0 if it has no id. Without steps, the runs come from spans as in
-    ``code_workflow_execution_order``, and a run failed if its span failed.
+    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its span failed. If there
+    are no runs, the metric is skipped as ``missing:workflow``.
 
-    Detail: ``per_executor``: ``runs`` and ``failures`` by id, at most 200.
-
-    Source: AgentEval code_workflow_executor_success.
+    Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """
     runs = runs_of(turn)
     if not runs:
@@ -348,24 +339,21 @@ def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | Non
 def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolRequirement], MinLen(1)]) -> Result:
     """Share of the tool patterns that the workflow's calls satisfy.
 
-    A pattern names a ``tool`` that must be called. Optional conditions:
+    A pattern names a ``tool`` that must be called. It can have these conditions:
 
-    - ``before`` or ``after``: another tool that must be called. The first call of ``tool`` must be before or after the other
-      tool's first call.
+    - ``before`` or ``after``: a second tool that must be called. The first call of ``tool`` must be before or after the second tool's
+      first call.
     - ``executor``: only this executor's calls count as calls of ``tool``.
-    - ``required: false``: the pattern only fails if both tools were called in the wrong order.
+    - ``required: false``: the pattern fails only if both tools were called in the wrong order.
 
-    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). Without steps, the
-    metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the
-    metric is
-    skipped as ``missing:tool_calls``.
+    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If the steps don't contain calls,
+    the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the metric
+    is skipped as ``missing:tool_calls``.
 
     Parameters:
-        patterns: Objects ``{tool, before?, after?, executor?, required?}``, at least one.
+        patterns: One or more objects ``{tool, before?, after?, executor?, required?}``.
 
-    Detail: ``results``: ``tool`` and ``satisfied`` of each pattern, in order.
-
-    Source: AgentEval code_workflow_tool_chain_validity.
+    Detail: ``results``, with the ``tool`` of each pattern and ``satisfied`` (true or false), in order.
     """
     runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):
@@ -390,24 +378,25 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 def code_workflow_performance_efficiency(
     turn: Turn, *, max_duration_s: Limit | None = None, max_total_cost: Limit | None = None, max_tokens: Limit | None = None
 ) -> Result:
-    """Compliance with the workflow's limits: the mean of ``min(1, limit / actual)``.
+    """Compliance with your limits for a workflow: the mean of ``min(1, limit / amount)``.
 
-    Each limit has the same weight. A limit doesn't count if the actual amount is unknown. If the actual amount is 0, the
-    limit contributes 1. Unless you set
-    ``threshold``, only 1 passes. The amounts are the turn's duration, the cost from ``code_cost`` including tools, and the
-    tokens from ``code_token_usage``. If all amounts are unknown, the metric is skipped as ``missing:duration``,
-    ``missing:cost`` or ``missing:usage``, depending on the first limit. Set at least one limit. Otherwise, the score is an
-    error.
+    Set at least one limit. Otherwise, the score is an error. Each limit is compared with an amount from the turn:
+
+    - ``max_duration_s``: the duration
+    - ``max_total_cost``: the cost from ``code_cost``, including tools
+    - ``max_tokens``: the tokens from ``code_token_usage``
+
+    Limits have equal weight. If an amount is 0, its limit contributes 1. If an amount is unknown, its limit is ignored. If all amounts
+    are unknown, the metric is skipped. The reason names the first limit in this list that you set: ``missing:duration``, ``missing:cost``
+    or ``missing:usage``.
 
     Parameters:
         max_duration_s: Limit in seconds.
         max_total_cost: Limit in USD.
-        max_tokens: Limit in tokens, input and output together.
+        max_tokens: Limit for the sum of input and output tokens.
 
-    Detail: ``components`` (``duration``, ``cost`` and ``tokens`` with a limit and a known amount, each 0..1), ``estimated`` if
+    Detail: ``components`` (0..1 for each of ``duration``, ``cost`` and ``tokens`` that has a limit and is known), and ``estimated`` if
     the cost is an estimate.
-
-    Source: AgentEval code_workflow_performance_efficiency.
     """
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     limits = {good: limit for good, limit in given.items() if limit is not None}

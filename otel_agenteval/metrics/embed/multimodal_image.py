@@ -1,4 +1,4 @@
-"""Similarity of answers to images and captions by their embeddings."""
+"""The ``embed_`` metrics compare answers with images or captions, based on embeddings."""
 
 from __future__ import annotations
 
@@ -28,22 +28,18 @@ def embed_cross_modal_grounding(
 ) -> Result:
     """Similarity of the answer and the turn's images, relative to a threshold.
 
-    The value is 1 if the cosine of the embeddings of answer and image is at least ``threshold``. Otherwise, the value is
-    ``similarity / threshold``, at least 0, and the metric fails. The most similar image counts. The metric makes one request
-    and needs an embedder for images and texts, such as CLIP. The request contains each image's uri, id or data.
-    The score is skipped with one of these reasons:
+    The similarity is the cosine of the embeddings of the answer and its most similar image. If it is at least ``threshold``, the value is
+    1 and the metric passes. Otherwise, the value is ``similarity / threshold``, at least 0, and the metric fails. If the answer doesn't
+    contain text, the score is skipped as ``empty_output``.
 
-    - ``missing:output`` if the answer is unknown.
-    - ``missing:image`` without an image.
-    - ``empty_output`` if the answer has no text.
+    The metric requires an embedder for images and text, such as CLIP. It makes one request, which contains the data, URI or id of each
+    image.
 
     Parameters:
         threshold: Lowest similarity (not value) that passes, -1..1.
-        model: A note that names the model for which you chose the threshold. It doesn't select the embedder.
+        model: Name of the model for which you chose the threshold. The option doesn't select the embedder.
 
     Detail: ``similarity`` (-1..1), ``is_grounded``.
-
-    Source: AgentUnit cross_modal_grounding.
     """
     images = images_for_model(media_of(turn, "image"))
     if not images:
@@ -72,18 +68,15 @@ def embed_image_caption_accuracy(
 ) -> Result:
     """Similarity of an image caption (the answer) and the ground truth, in meaning and words.
 
-    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the distinct
-    words in lower case. White space separates words, and punctuation belongs to its word. Scripts without spaces are split as in ``code_bleu``. The score is
-    skipped as
-    ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer has no text.
+    The value is ``0.7 * cosine + 0.3 * F1``. The cosine compares the embeddings, and is at least 0. F1 compares the sets of lowercase
+    words. Words are separated by white space and include adjacent punctuation. Scripts without spaces are split as in ``code_bleu``. If
+    the answer doesn't contain text, the score is skipped as ``empty_output``.
 
     Parameters:
-        use_semantic: If false, the value is F1 alone, without a request.
-        weights: Weights of meaning and words, each 0..1. The value is at most 1.
+        use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.
+        weights: Weights of the cosine and F1, each 0..1. The value is at most 1.
 
-    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1``, ``semantic_similarity`` (0..1, if used).
-
-    Source: AgentUnit image_caption_accuracy.
+    Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1`` and, if used, ``semantic_similarity`` (0..1).
     """
     output, caption = turn.output or "", jsonio.text_of(turn.ground_truth)
     words, wanted = set(tokens_of(output, "whitespace")), set(tokens_of(caption, "whitespace"))

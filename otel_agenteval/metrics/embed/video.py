@@ -1,4 +1,4 @@
-"""Similarity of answers and sampled video frames, based on embeddings."""
+"""The ``embed_`` metric compares the answer with sampled video frames, based on embeddings."""
 
 from __future__ import annotations
 
@@ -17,24 +17,19 @@ from ..registry import Embeds, Result, metric, skip
     traits=("media",),
 )
 def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: Frames = 8) -> Result:
-    """Similarity of the answer to the turn's video, by the embeddings of frames.
+    """Similarity of the answer and the turn's video, based on frame embeddings.
 
-    The value is ``0.6 * mean + 0.4 * max`` of the cosine similarities between the answer and each frame, at least 0. The
-    metric uses evenly spaced
-    ``frames`` of the turn's last video that has ``frames``. Otherwise, it uses frames of the last video itself, if the turn
-    contains it or ``media`` allows fetching it. This requires the extra ``[media]``. The metric needs an embedder for images
-    and texts, and makes one request. The score is skipped with one of these reasons:
+    The value is ``0.6 * mean + 0.4 * max`` of the cosine similarities of the answer and each frame, at least 0. The metric selects evenly
+    spaced ``frames`` of the last video that has this field. If ``frames`` are missing, it opens the last video, if the turn contains the
+    file or the ``media`` configuration allows fetching it. This requires the extra ``[media]``.
 
-    - ``missing:output`` if the answer is unknown.
-    - ``missing:video`` without a video or frames.
-    - ``empty_output`` if the answer has no text.
+    The metric requires an embedder for images and text, and makes one request. The score is skipped as ``missing:video`` if frames aren't
+    available, and as ``empty_output`` if the answer doesn't contain text.
 
     Parameters:
         num_frames: Maximum number of frames to compare.
 
-    Detail: ``avg``, ``max``, ``min`` (of the cosines), ``num_frames_analyzed``.
-
-    Source: AgentUnit video_response_relevance.
+    Detail: ``avg``, ``max`` and ``min`` of the cosines, and ``num_frames_analyzed``.
     """
     video = newest_video(turn, with_frames=True) or newest_video(turn)
     if video is None:

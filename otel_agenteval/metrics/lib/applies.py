@@ -202,7 +202,7 @@ def tools(turn: Turn, params: Params) -> str | None:
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """Turns with more than one step (a single model call can't be more direct)."""
+    """Turns with more than one step."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None

@@ -1,8 +1,8 @@
-"""Judged metrics for an agent's actions: its task, tools, plan and steps.
-Each stage of a metric is one judge call. The judge reads the request, the reasoning, the numbered steps with arguments,
-results and errors, the answer and the error.
-If a turn has more than 100 steps or about 16,000 characters of steps, the judge doesn't read the middle steps.
-Long arguments and results are truncated.
+"""Judged metrics for an agent's actions: its task, tools, plan and steps. Each stage of a metric is one judge call.
+
+For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
+arguments, results and errors. If a turn has more than 100 steps, or more than about 16,000 characters of steps, the judge doesn't read
+the middle steps. Long arguments and results are truncated. If the turn doesn't contain spans, the judge reads only the other fields.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def llm_task_completion(
 ) -> Result:
     """Degree to which the turn completed the user's task, 0..1.
 
-    ``two_stage`` makes two judge calls: one for the task and its factual outcome, and one for a score from 0 to 1.
+    ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
 
     | score | meaning |
     |---|---|
@@ -87,19 +87,18 @@ def llm_task_completion(
     | 0.25 to 0.49 | significant gaps |
     | below 0.25 | not addressed |
 
-    ``holistic`` makes one judge call for a score from 0 to 100 by criteria, which is divided by 100. An empty answer is judged
-    too. A number outside the scale is an error.
+    ``holistic`` makes one judge call. It returns a score from 0 to 100, based on criteria, which is divided by 100.
+
+    An empty answer is judged too. A score outside the scale is an error.
 
     Parameters:
         method: Method, as described above.
-        criteria: A text or a list of texts. The default is the turn's reference ``evaluation_criteria``, or for
-            ``holistic``: the request is addressed, the answer is complete and actionable, and no step is missing.
-        threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100), or 0.5 for
-            ``two_stage`` and 0.7 for ``holistic``.
+        criteria: A criterion or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is missing,
+            ``holistic`` requires that the answer addresses the request and is complete and actionable, and that no step is missing.
+        threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is missing, the default
+            is 0.5 for ``two_stage`` and 0.7 for ``holistic``.
 
-    Detail: ``task``, ``outcome`` and ``reason``, or ``criteria_results`` and ``reasoning``.
-
-    Source: PandaProbe task_completion, deepeval task completion (Trusys), AgentEval TaskCompletionMetric (holistic).
+    Detail: ``task``, ``outcome`` and ``reason`` for ``two_stage``, or ``criteria_results`` and ``reasoning`` for ``holistic``.
     """
     criteria = reference(turn, criteria, "evaluation_criteria")
     found = _holistic_completion(turn, judge, criteria) if method == "holistic" else _two_stage_completion(turn, judge, criteria)
@@ -144,12 +143,10 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Check that the task was fully completed.
 
-    A single judge call returns yes or no. A refusal or a partial completion fails. An empty answer is judged too. A reply
-    without a boolean is an error.
+    A single judge call returns yes or no. A refusal or a partial completion fails. An empty answer is judged too. A reply without a
+    boolean is an error.
 
     Detail: ``success``, ``reason``.
-
-    Source: HPD TaskSuccessEvaluator.
     """
     reply = judge.ask(
         "success",
@@ -165,15 +162,13 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
     """Degree to which the answer achieves a goal, 0..1.
 
-    The value is the score of a single judge call. If the goal, the ground truth and the input are all missing, the score is
-    skipped as ``missing:ground_truth``.
+    A single judge call returns the value. If the goal, the ground truth and the input are all missing, the score is skipped as
+    ``missing:ground_truth``.
 
     Parameters:
-        goal: Goal of the answer. The default is the turn's ground truth or its input.
+        goal: Goal of the answer. The default is the turn's ground truth or, if that is missing, the turn's input.
 
     Detail: ``reason``.
-
-    Source: HPD GoalAccuracyEvaluator.
     """
     truth = jsonio.text_of(turn.ground_truth) if turn.ground_truth not in ([], {}) else None
     wanted = next((text for text in (goal, truth, turn.input) if text and text.strip()), None)
@@ -190,16 +185,14 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 def llm_topic_adherence(
     turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(lambda items: any(item.strip() for item in items))]
 ) -> Result:
-    """Adherence of the answer to the allowed topics, 0..1.
+    """Degree to which the answer stays within the allowed topics, 0..1.
 
-    The value is the score of a single judge call.
+    A single judge call returns the value.
 
     Parameters:
         allowed_topics: At least one topic, as a name or a short description.
 
     Detail: ``reason``.
-
-    Source: HPD TopicAdherenceEvaluator.
     """
     reply = judge.ask(
         "score",
@@ -218,13 +211,11 @@ def llm_topic_adherence(
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's choice of tools: no superfluous, missing or inferior tools, 0..1.
 
-    The first judge call lists the user's request, the called tools and the available tools. The second call scores the choice.
-    Calls and definitions in the turn take precedence over the judge's lists. A turn without tool calls is judged
+    The first judge call lists the user's request, the called tools and the available tools. The second scores the choice of tools. Calls
+    and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged
     too, because it may have needed a tool.
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
-
-    Source: PandaProbe tool_correctness.
     """
     known = _known_tools(turn)
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
@@ -290,13 +281,13 @@ _ARGUMENT_CHARS = 2_000
 def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
-    The first judge call lists the request and the tool calls. The second call returns a verdict per tool call, in order. The third call
-    explains the score. The value is ``yes / calls``. If the judge returns an empty list, the value is 1 (vacuous). Fewer verdicts than calls are an error. Additional verdicts are
+    The first judge call lists the request and the tool calls. The second returns a verdict for each tool call, in order. The third
+    explains the score. The value is the share of yes verdicts.
+
+    If the judge doesn't return verdicts, the value is 1 (vacuous). Fewer verdicts than tool calls are an error. Additional verdicts are
     ignored.
 
     Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.
-
-    Source: PandaProbe argument_correctness, deepeval argument correctness (Trusys).
     """
     calls = turn.tool_calls
     if not calls:
@@ -371,12 +362,9 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     """Directness of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
 
-    Needless steps and speculation also lower the value. The first judge call extracts the task. The second call scores the
-    steps. If the turn has no spans, the judge reads the rest of the turn.
+    Needless steps and speculation also lower the value. The first judge call extracts the task. The second scores the steps.
 
     Detail: ``task``, ``reason``.
-
-    Source: PandaProbe step_efficiency.
     """
     detail: Detail = {"task": _task_of(turn, judge)}
     reply = judge.ask("score", _PROMPTS["efficient"], {**detail, **trace_of(turn)}, SCORE)
@@ -385,14 +373,12 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
-    """Confidence of the agent's steps and answer, 0..1, as a signal for session metrics.
+    """Confidence that the agent's steps and answer show, 0..1, as a signal for session metrics.
 
-    A single judge call returns the value: 1 is decisive throughout, 0.75 mostly decisive, 0.5 mixed, 0.25 hesitant, and 0
-    lost. If the turn has no spans, the judge reads the rest of the turn.
+    A single judge call rates how decisive the agent is: 1 (decisive throughout), 0.75 (mostly decisive), 0.5 (mixed), 0.25 (hesitant) or
+    0 (lost).
 
     Detail: ``confidence`` (the value), ``reason``.
-
-    Source: PandaProbe confidence.
     """
     reply = judge.ask("confidence", _PROMPTS["confident"], trace_of(turn), '{"reason": "<why, or null>", "confidence": <0 to 1>}')
     detail: Detail = {}
@@ -403,15 +389,12 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
-    """Adherence of the agent to its own plan, 0..1.
+    """Degree to which the agent follows its own plan, 0..1.
 
-    The first judge call extracts the task. The second call extracts the plan's explicit or implicit steps. The third call
-    scores the execution by completeness, order, additions and omissions. Without a plan, the value is 1 (vacuous) after the
-    second call. Without spans or reasoning, the judge reads the rest of the turn.
+    The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
+    scores its execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).
 
     Detail: ``task``, ``plan``, ``reason``.
-
-    Source: PandaProbe plan_adherence.
     """
     return _judge_plan(turn, judge, _PROMPTS["adhered"])
 
@@ -420,13 +403,10 @@ def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
 def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     """Quality of the agent's plan, 0..1.
 
-    The first judge call extracts the task. The second call extracts the plan's explicit or implicit steps. The third call
-    scores the plan. A good plan is complete, coherent, detailed, and fit for the task, and has no better alternative. Without
-    a plan, the value is 1 (vacuous) after the second call. Without spans or reasoning, the judge reads the rest of the turn.
+    The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
+    scores it. Otherwise, the value is 1 (vacuous). A good plan is complete, coherent, detailed and fit for the task.
 
     Detail: ``task``, ``plan``, ``reason``.
-
-    Source: PandaProbe plan_quality.
     """
     return _judge_plan(turn, judge, _PROMPTS["planned_well"])
 

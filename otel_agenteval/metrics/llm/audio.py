@@ -1,10 +1,11 @@
-"""Judged metrics for recordings, by sound or transcript.
+"""The ``llm_`` metrics judge a turn's recordings, based on their sound or transcripts.
 
-The recordings are the turn's audio attachments. The judge receives a recording's bytes if the turn contains them or ``media``
-allows fetching them. Otherwise, it receives the recording's address or, if the address is an id that models can't open, only
-a name. The judge also
-reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
-Without both, a metric is skipped as ``missing:audio``.
+The recordings are the turn's audio attachments. If the turn contains a recording or the ``media`` configuration allows fetching it, the
+judge receives the sound. Otherwise, the judge receives the recording's address. If the address is an id that models can't open, the judge
+receives only this id as text.
+
+The judge also reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
+If both are missing, the score is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -144,17 +145,14 @@ def _label_recordings(
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the labels, ignoring case. Any other label is an error. With ``expected``, the metric
-    passes if the label is one of the expected labels. Without ``expected``, the score has a label and no value. The score is
-    skipped as ``missing:audio`` if there is neither a recording nor a transcript.
+    A single judge call selects one of the labels, ignoring case. Any other label is an error. If you set ``expected``, the metric passes
+    if the label is expected. Otherwise, the score has a label but not a value.
 
     Parameters:
-        expected: Label, or list of labels, that passes.
+        expected: Expected label, or list of expected labels.
         labels: Labels that the judge can select.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge returned none), ``reason``.
-
-    Source: Trusys audio-sentiment.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), ``reason``.
     """
     return _label_recordings(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
@@ -170,17 +168,14 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
     """Category of a call, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the categories, ignoring case. Any other category is an error. With ``expected``, the
-    metric passes if the category is one of the expected categories. Without ``expected``, the score has a label and no value.
-    The score is skipped as ``missing:audio`` if there is neither a recording nor a transcript.
+    A single judge call selects one of the categories, ignoring case. Any other category is an error. If you set ``expected``, the metric
+    passes if the category is expected. Otherwise, the score has a label but not a value.
 
     Parameters:
-        categories: Categories that the judge can select. Without them, the judge names the category in a few words.
-        expected: Category, or list of categories, that passes.
+        categories: Categories that the judge can select. By default, the judge names the category in a few words.
+        expected: Expected category, or list of expected categories.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge returned none), ``reason``.
-
-    Source: Trusys audio-call-category.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), ``reason``.
     """
     return _label_recordings(
         turn, judge, _PROMPTS["category" if categories is not None else "free_category"], categories, expected
@@ -207,19 +202,16 @@ def _compared_tag(text: str, match: Literal["primary", "exact"]) -> str:
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
-    """Check that the language of a recording is the expected one.
+    """Check that a recording is in the expected language.
 
-    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other text is an error. The metric passes if the
-    tag is one of the expected tags, ignoring case. The score is skipped as ``missing:audio`` if there is neither a recording
-    nor a transcript.
+    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other reply is an error. The metric passes if the tag is
+    expected, ignoring case.
 
     Parameters:
-        expected: A BCP 47 tag, or a list of tags.
-        match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares the whole tags.
+        expected: Expected BCP 47 tag, or list of expected tags.
+        match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares whole tags.
 
-    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge returned none), ``reason``.
-
-    Source: Trusys audio-language.
+    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it), ``reason``.
     """
     sound = _recordings_of(turn)
     if sound is None:
@@ -252,18 +244,15 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the interruptions and rates each interruption. Without interruptions, the value is 1 (vacuous).
-    The score is skipped as ``missing:audio`` if there is neither a recording nor a transcript.
+    A single judge call lists and rates the interruptions. If there are none, the value is 1 (vacuous).
 
-    With the extra ``[media]``, the metric measures each recording that it can open, and the judge reads the measurements:
-    when each channel speaks, the interruptions, and the time until the interrupted channel stops. The measurements require
-    one channel per speaker.
+    If the extra ``[media]`` is installed, otel-agenteval measures each recording that it can open and that has one channel per speaker.
+    The judge also reads these measurements: when each channel contains speech, the interruptions, and the time until the interrupted
+    channel stops.
 
-    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
-    interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
-    ``interruptions`` and ``talk_over_s`` of each recording, in seconds.
-
-    Source: Trusys audio-interruption-handling.
+    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's interrupting
+    words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. For each measured recording, ``measured`` has ``speech``,
+    ``interruptions`` and ``talk_over_s``, in seconds.
     """
     sound = _recordings_of(turn)
     if sound is None:
@@ -297,18 +286,15 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     traits=("media",),
 )
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
-    """Check that no speaker has false or misleading intent, unless ``expected`` is true.
+    """Check that speakers don't have false or misleading intent.
 
-    By default, the metric passes if a single judge call detects no such intent. With
-    ``expected``, it passes if the result equals ``expected``. The score is skipped as ``missing:audio`` if there is neither a
-    recording nor a transcript.
+    A single judge call detects false intent. By default, the metric passes if the judge detects none. If you set ``expected``, the metric
+    passes if the result is as expected.
 
     Parameters:
         expected: True if false intent is expected, false if it isn't.
 
     Detail: ``detected``, ``evidence``, ``reason``.
-
-    Source: Trusys audio-false-intent-identification.
     """
     sound = _recordings_of(turn)
     if sound is None:

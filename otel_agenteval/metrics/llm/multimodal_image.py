@@ -1,7 +1,7 @@
-"""Judged metrics for answers with images. The judge must support images.
+"""The ``llm_`` metrics judge answers with images. The judge must support images.
 
-The judge receives an image's bytes, without metadata, if the turn contains them or ``media`` allows fetching them. Otherwise,
-it receives the image's address or, if the address is an id that models can't open, only a name.
+If the turn contains an image or the ``media`` configuration allows fetching it, the judge receives the image without metadata. Otherwise,
+the judge receives the image's address. If the address is an id that models can't open, the judge receives only this id as text.
 """
 
 from __future__ import annotations
@@ -31,18 +31,13 @@ _MOST_IMAGES = 100
     traits=("media",),
 )
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
-    """Helpfulness of an answer's images for understanding it.
+    """Degree to which the turn's images help to understand the answer.
 
-    One judge call per image returns a score from 0 to 10. A score outside the range is an error. The value is the mean of
-    the scores divided by 10. Each image of the turn counts once. An empty answer is judged too. The score is skipped with one of these reasons:
+    One judge call per image returns a score from 0 to 10. A score outside this range is an error. The value is the mean score divided
+    by 10. A repeated image counts once. An empty answer is judged too. If the turn has more than 100 images, the score is skipped as
+    ``too_long``.
 
-    - ``missing:input`` or ``missing:output`` if either is unknown.
-    - ``missing:image`` without an image.
-    - ``too_long`` if there are more than 100 images.
-
-    Detail: ``scores`` (0..10, in the images' order) and ``reasoning`` (of all images).
-
-    Source: Trusys image-helpfulness.
+    Detail: ``scores`` (0..10, in the order of the images) and ``reasoning`` (for all images).
     """
     images = media_of(turn, "image")
     if not images:
@@ -82,16 +77,12 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     traits=("media",),
 )
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
-    """Share of the retrieved texts and images that is relevant to the question.
+    """Share of the retrieved texts and images that are relevant to the question.
 
-    A single judge call splits the context into statements and images, and returns yes or no for each. The value is the share
-    of yes verdicts, or 0 without verdicts. Each image of the turn counts once as context. The score is skipped as
-    ``missing:input`` or
-    ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
+    A single judge call splits the context into statements and images, and returns yes or no for each. The value is the share of yes
+    verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
 
-    Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).
-
-    Source: Trusys multimodal-contextual-relevancy.
+    Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
     """
     images = media_of(turn, "image")
     if not images:
@@ -117,14 +108,10 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """Share of the ground truth that the retrieved texts and images support.
 
-    A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the
-    share of yes verdicts, or 0 without verdicts. Each image of the turn counts once as context. The score is skipped as
-    ``missing:ground_truth``
-    or ``missing:context`` if either is unknown, and as ``missing:image`` without an image.
+    A single judge call splits the ground truth into sentences and images, and returns yes or no for each. The value is the share of yes
+    verdicts, or 0 if there are no verdicts. The turn's images are part of the context.
 
-    Detail: ``verdicts`` (as the judge returned them: ``statement``, ``reason``, ``verdict``).
-
-    Source: Trusys multimodal-contextual-recall.
+    Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
     """
     images = media_of(turn, "image")
     if not images:

@@ -1,4 +1,4 @@
-"""Judged metrics for captured reasoning. Without reasoning, they are skipped as ``missing:reasoning``."""
+"""Judged metrics for the reasoning that a turn contains."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ Chars = Annotated[int, Ge(1)]
 
 @metric(needs=("reasoning", "output"), version="2", aliases=("hpd:ReasoningCoherenceEvaluator",))
 def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
-    """Coherence of the reasoning: it is consistent and leads to the answer, 0..1.
+    """Degree to which the reasoning is consistent and leads to the answer, 0..1.
 
-    The value is the score of a single judge call.
+    A single judge call returns the value.
 
     Detail: ``reason``.
-
-    Source: HPD ReasoningCoherenceEvaluator.
     """
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
@@ -35,16 +33,14 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """Support of the reasoning by tool results, retrieved context and the user's input, 0..1.
+    """Degree to which tool results, retrieved context and user input support the reasoning, 0..1.
 
-    The value is the score of a single judge call.
+    A single judge call returns the value.
 
     Parameters:
-        max_result_chars: Maximum characters of each tool result that the judge reads.
+        max_result_chars: Maximum number of characters of each tool result that the judge reads.
 
     Detail: ``reason``.
-
-    Source: HPD ReasoningGroundednessEvaluator.
     """
     reasoning = turn.reasoning or ""
     if not reasoning.strip():
@@ -64,15 +60,13 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
 def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800) -> Result:
     """Brevity of the reasoning: 1 is minimal and targeted, 0 is far too long.
 
-    The value is the score of a single judge call. The judge reads the user's input, the reasoning, and the lengths of the
-    whole reasoning and answer.
+    A single judge call returns the value. The judge reads the user's input, the start of the reasoning, and the lengths of the complete
+    reasoning and answer.
 
     Parameters:
-        max_chars: Maximum characters of the reasoning that the judge reads.
+        max_chars: Maximum number of characters of the reasoning that the judge reads.
 
     Detail: ``reason``.
-
-    Source: HPD ReasoningEfficiencyEvaluator.
     """
     reasoning = turn.reasoning or ""
     if not reasoning.strip():

@@ -1,13 +1,15 @@
-"""Judged metrics for the turn's last video, based on sampled frames. The judge must support images.
+"""The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images. The dimensions that the judge
+scores can differ from Trusys.
 
 The judge receives frames with their times, from the first of these sources that is available:
 
 1. evenly spaced ``frames`` of the attachment
-2. frames of the video itself, if the turn contains it or ``media`` allows fetching it. Requires the extra ``[media]``
-3. only the video's address, without frames
+2. frames of the video file, if the turn contains it or the ``media`` configuration allows fetching it. This requires the extra
+   ``[media]``.
 
-If the video was opened, the judge also reads measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts,
-motion jumps, and frozen and black stretches. Without a video, a metric is skipped as ``missing:video``.
+If neither is available, the judge receives only the video's address. If otel-agenteval opened the video file, the judge also reads
+measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn doesn't
+contain a video, the score is skipped as ``missing:video``.
 """
 
 from __future__ import annotations
@@ -124,35 +126,33 @@ def _by_dimensions(
 def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Visual quality of a video: resolution, clarity, color accuracy, and no artifacts.
 
-    A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy`` and ``artifact_freedom`` from 0 to 10. The
-    value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
+    A single judge call scores ``resolution``, ``clarity``, ``colour_accuracy`` and ``artifact_freedom`` from 0 to 10. The value is the
+    mean divided by 10. A missing or invalid score is an error.
 
     Parameters:
-        num_frames: Maximum number of frames to show.
-        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
+        num_frames: Maximum number of frames that the judge receives.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
+            file.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
-
-    Source: Trusys video-visual-quality, with our own dimensions.
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY, {})
 
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:text-to-video",), traits=("media",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """Agreement of a generated video with its prompt, the turn's input.
+    """Degree to which a generated video matches its prompt (the turn's input).
 
-    A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment``
-    from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as
-    ``missing:video`` without a video, and as ``missing:input`` without a prompt.
+    A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment`` from 0 to 10.
+    The value is the mean divided by 10. A missing or invalid score is an error. If the input is missing, the score is skipped as
+    ``missing:input``.
 
     Parameters:
-        num_frames: Maximum number of frames to show.
-        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
+        num_frames: Maximum number of frames that the judge receives.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
+            file.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
-
-    Source: Trusys text-to-video, with our own dimensions.
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
     if newest_video(turn) is None:
         return skip("missing:video")
@@ -165,17 +165,15 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Consistency of a video over time: motion, transitions, flicker, and persistent objects.
 
-    A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom`` and
-    ``object_persistence`` from 0 to 10. The value is their mean divided by 10. A missing or invalid score is an error.
-    The score is skipped as ``missing:video`` without a video.
+    A single judge call scores ``motion_smoothness``, ``transition_naturalness``, ``flicker_freedom`` and ``object_persistence`` from 0
+    to 10. The value is the mean divided by 10. A missing or invalid score is an error.
 
     Parameters:
-        num_frames: Maximum number of frames to show.
-        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
+        num_frames: Maximum number of frames that the judge receives.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
+            file.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
-
-    Source: Trusys video-temporal-consistency, with our own dimensions.
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY, {})
 
@@ -184,16 +182,15 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
     """Plausibility of a video: physics, intact objects, and causes before effects.
 
-    A single judge call scores ``physical_plausibility``, ``object_integrity`` and ``causal_coherence`` from 0 to 10. The
-    value is their mean divided by 10. A missing or invalid score is an error. The score is skipped as ``missing:video`` without a video.
+    A single judge call scores ``physical_plausibility``, ``object_integrity`` and ``causal_coherence`` from 0 to 10. The value is the
+    mean divided by 10. A missing or invalid score is an error.
 
     Parameters:
-        num_frames: Maximum number of frames to show.
-        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
+        num_frames: Maximum number of frames that the judge receives.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
+            file.
 
-    Detail: ``dimension_scores``, ``reason``, and ``measured`` for a video that was opened.
-
-    Source: Trusys video-factual-consistency, with our own dimensions.
+    Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
     return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY, {})
 
@@ -210,21 +207,21 @@ def llm_video_g_eval(
 ) -> Result:
     """Degree to which a video meets your criteria, evaluated in steps (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the
-    steps and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
-    steps, a score outside the range, and a missing reason are errors. The judge reads the prompt (the turn's input) if it is
-    known. The score is skipped as ``missing:video`` without a video.
+    For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and returns a
+    score from 0 to 10. The value is the score divided by 10. For several criteria, it is the mean. If the turn's input is known, the
+    judge reads it as the video's prompt.
+
+    Missing steps, a score outside the range, or a missing reason is an error.
 
     Parameters:
-        criteria: One text, or several texts that are evaluated separately.
+        criteria: One criterion, or a list of criteria that are judged separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
-        num_frames: Maximum number of frames to show.
-        sampling: ``even``, or ``scenes`` for the middle frame of each scene (only for a video that is opened).
+        num_frames: Maximum number of frames that the judge receives.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
+            file.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
-    ``criterion``) and ``reason``. A video that was opened adds ``measured``.
-
-    Source: Trusys video-g-eval.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria: ``reason``, and ``criteria``, a list of objects with these
+    keys and ``criterion``. If the video file was opened, ``measured`` is added.
     """
     video = newest_video(turn)
     if video is None:

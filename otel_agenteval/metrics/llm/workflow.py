@@ -1,4 +1,4 @@
-"""Judged metric for a workflow's output."""
+"""The judged metric rates a workflow's final output."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
 )
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
-    """Quality of the workflow's final output for its task and your criteria, 0..1.
+    """Quality of the workflow's final output, based on its task and your criteria, 0..1.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. For an empty output, the value is 0 without a
-    judge call.
+    A single judge call returns a score from 0 to 100, which is divided by 100. If the output is empty, the value is 0 without a judge
+    call.
 
     Parameters:
-        criteria: A text or a list of texts. By default, general quality: the output does its task and is correct, complete,
-            clear and ready to use.
+        criteria: A criterion or a list of criteria. By default, the output must do its task and be correct, complete, clear and ready to
+            use.
 
     Detail: ``reasoning``.
-
-    Source: AgentEval llm_workflow_output_quality.
     """
     if not (turn.output or "").strip():
         return Result(0.0, explanation="the output is empty")
