@@ -534,28 +534,32 @@ def overload(bench: Bench) -> Outcome:
 FAULTS: Mapping[str, Callable[[Bench], Outcome]] = {
     "SIGTERM during a burst": sigterm_during_a_burst,
     "SIGKILL during a burst": sigkill_during_a_burst,
-    "stop during a replay": stop_during_a_replay,
-    "killed, and started with 2 processes instead of 1": lambda bench: processes_changed(bench, 1, 2),
-    "killed, and started with 2 processes instead of 3": lambda bench: processes_changed(bench, 3, 2),
-    "killed, and started with 1 process instead of 2": lambda bench: processes_changed(bench, 2, 1),
+    "sidecar stopped while it replays its journal": stop_during_a_replay,
+    "sidecar killed, then started with 2 processes instead of 1": lambda bench: processes_changed(bench, 1, 2),
+    "sidecar killed, then started with 2 processes instead of 3": lambda bench: processes_changed(bench, 3, 2),
+    "sidecar killed, then started with 1 process instead of 2": lambda bench: processes_changed(bench, 2, 1),
     "parent of 2 processes killed during a burst": lambda bench: processes_changed(bench, 2, 2),
-    "journal: disk full for a while": journal_disk_full,
-    "JSON lines: disk full for a while": json_lines_disk_full,
-    "store: disk full for a while": store_disk_full,
-    "store: database read-only for a while": database_read_only,
-    "store: rows that it can't hold": poisoned_rows,
-    "syncs of the disk hang for a while": disk_hangs,
-    "OTLP receiver down for a while": receiver_down,
-    "OTLP receiver silent for a while": receiver_slow,
-    "OTLP receiver's certificate expired, then renewed": receiver_certificate_expired,
-    "Redis killed and started again, judged scores": redis_killed,
-    "judge queue's file locked for 25 seconds, judged scores": queue_locked,
-    "clock jumps forward an hour": lambda bench: clock_jumps(bench, 3600),
-    "clock jumps back an hour": lambda bench: clock_jumps(bench, -3600),
-    "Collector in front restarted": collector_restarted,
-    "more turns than it can evaluate": overload,
+    "journal's disk is full for a while": journal_disk_full,
+    "disk with JSON lines is full for a while": json_lines_disk_full,
+    "store's disk is full for a while": store_disk_full,
+    "store's database is read-only for a while": database_read_only,
+    "store can't hold some rows": poisoned_rows,
+    "disk syncs hang for a while": disk_hangs,
+    "OTLP receiver is down for a while": receiver_down,
+    "OTLP receiver doesn't respond for a while": receiver_slow,
+    "OTLP receiver's certificate has expired and is renewed": receiver_certificate_expired,
+    "Redis with the judge queue is killed and restarted": redis_killed,
+    "judge queue's file is locked for 25 seconds": queue_locked,
+    "system clock jumps forward an hour": lambda bench: clock_jumps(bench, 3600),
+    "system clock jumps back an hour": lambda bench: clock_jumps(bench, -3600),
+    "Collector in front of the sidecar restarts": collector_restarted,
+    "sidecar receives more turns than it can evaluate": overload,
 }
-NEED_MOUNTS = {"journal: disk full for a while", "JSON lines: disk full for a while", "store: disk full for a while"}
+NEED_MOUNTS = {
+    "journal's disk is full for a while",
+    "disk with JSON lines is full for a while",
+    "store's disk is full for a while",
+}
 
 
 # --- faults --------------------------------------------------------------------------------------------------------------
@@ -636,7 +640,7 @@ def play_hang(what: str, how: str, folder: Path, turns: int) -> Played:
 def play_reload(option: str, change: str, folder: Path, _: int) -> Played:
     """A row about a reload."""
     found = reloaded(option, change, folder)
-    outcome = "after a restart" if found.successful and found.needs_restart else "yes" if found.successful else "no"
+    outcome = "only after a restart" if found.successful and found.needs_restart else "yes" if found.successful else "no"
     return Played([*found.before, *found.after, outcome], found.is_well)
 
 
@@ -648,19 +652,19 @@ def play_attack(attack: str, folder: Path, _: int) -> Played:
 
 TABLES: Mapping[str, Table] = {
     "fault matrix": Table(
-        "fault | sent | accepted | refused at first | scored | delivered | lost | memory peak | health silent",
+        "fault | turns sent | accepted | requests retried | scored | delivered | lost | peak memory | longest health gap",
         {name: partial(play_fault, make) for name, make in FAULTS.items()},
     ),
     "hangs": Table(
-        "what hangs | accepted | scored meanwhile | named after | SIGTERM takes | lost",
-        {f"hang: {what}, {how}": partial(play_hang, what, how) for what, hows in WAYS.items() for how in hows},
+        "what hangs | accepted | scored during the hang | reported after | shutdown time | lost",
+        {f"hang: {what} {how}": partial(play_hang, what, how) for what, hows in WAYS.items() for how in hows},
     ),
     "reloads": Table(
-        "option | sender before | page before | sender after | page after | accepted",
-        {f"reload: {option}, {change}": partial(play_reload, option, change) for option in OPTIONS for change in CHANGES},
+        "changed option | sender before | web UI before | sender after | web UI after | reload accepted",
+        {f"reload: {option} {change}": partial(play_reload, option, change) for option in OPTIONS for change in CHANGES},
     ),
     "memory": Table(
-        "attack | connections | memory beyond idle | senders with a token accepted | log lines",
+        "attack | connections | memory above idle | senders with a token accepted | log lines",
         {f"memory: {attack}": partial(play_attack, attack) for attack in ATTACKS},
     ),
 }

@@ -19,15 +19,15 @@ from tests.support.process import ROOT, environment
     ("row", "refuses"),
     [
         ("SIGKILL during a burst", True),
-        ("stop during a replay", False),
-        ("killed, and started with 2 processes instead of 1", True),
-        ("killed, and started with 2 processes instead of 3", True),
+        ("sidecar stopped while it replays its journal", False),
+        ("sidecar killed, then started with 2 processes instead of 1", True),
+        ("sidecar killed, then started with 2 processes instead of 3", True),
         ("parent of 2 processes killed during a burst", False),
-        ("journal: disk full for a while", True),
-        ("store: database read-only for a while", False),
-        ("store: rows that it can't hold", False),
-        ("judge queue's file locked for 25 seconds, judged scores", False),
-        ("Collector in front restarted", False),
+        ("journal's disk is full for a while", True),
+        ("store's database is read-only for a while", False),
+        ("store can't hold some rows", False),
+        ("judge queue's file is locked for 25 seconds", False),
+        ("Collector in front of the sidecar restarts", False),
     ],
 )
 def test_a_row_brings_its_fault_about_and_nothing_that_was_acknowledged_is_lost(row: str, refuses: bool) -> None:
@@ -47,9 +47,9 @@ def test_a_row_brings_its_fault_about_and_nothing_that_was_acknowledged_is_lost(
 @pytest.mark.parametrize(
     ("row", "cells"),
     [
-        ("hang: pipe of JSON lines, silent", ("200", "200")),
-        ("reload: the whole file, emptied", ("401", "401", "401", "401", "no")),
-        ("memory: metrics, unread responses", ("100",)),
+        ("hang: pipe for JSON lines is silent", ("200", "200")),
+        ("reload: whole file emptied", ("401", "401", "401", "401", "no")),
+        ("memory: unread responses from the metrics port", ("100",)),
     ],
 )
 def test_row_of_another_table_holds(row: str, cells: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,17 +61,22 @@ def test_row_of_another_table_holds(row: str, cells: Sequence[str], capsys: pyte
 def test_row_of_another_table_fails_unless_everything_holds(monkeypatch: pytest.MonkeyPatch, well: bool) -> None:
     hang = Hang(10, 10, 10, 10, 1.0, well, 1.0, 0)
     monkeypatch.setattr(fault_matrix, "hang", lambda *_: hang)
-    assert fault_matrix.main(["--only", "hang: judge, silent"]) == (0 if well else 1)
+    assert fault_matrix.main(["--only", "hang: judge server is silent"]) == (0 if well else 1)
 
 
 def test_rows_that_are_not_played_keep_their_figures() -> None:
     page = fault_matrix.PAGE.read_text(encoding="utf-8")
-    first, other = "| clock jumps back an hour | 1 |\n", "| memory: gRPC, idle | 2 |\n"
-    changed = fault_matrix.written(page, {"clock jumps back an hour": first, "memory: gRPC, idle": other})
+    first, other = "| system clock jumps back an hour | 1 |\n", "| memory: idle connections to the gRPC port | 2 |\n"
+    changed = fault_matrix.written(
+        page, {"system clock jumps back an hour": first, "memory: idle connections to the gRPC port": other}
+    )
     before, after = page.splitlines(keepends=True), changed.splitlines(keepends=True)
     assert [line for line in after if line not in before] == [first, other]
     assert len(after) == len(before)
-    assert fault_matrix.written(changed, {"clock jumps back an hour": "| clock jumps back an hour | not run: why |\n"}) == changed
+    assert (
+        fault_matrix.written(changed, {"system clock jumps back an hour": "| system clock jumps back an hour | not run: why |\n"})
+        == changed
+    )
 
 
 def test_pages_rows_are_those_of_the_script() -> None:
@@ -81,5 +86,7 @@ def test_pages_rows_are_those_of_the_script() -> None:
 @pytest.mark.parametrize(("lost", "silence"), [(1, 0.1), (0, 6.0)])
 def test_row_that_loses_turns_or_health_fails(monkeypatch: pytest.MonkeyPatch, lost: int, silence: float) -> None:
     found = fault_matrix.Outcome(10, 10, 0, 10, 10 - lost, lost, 50, silence)
-    monkeypatch.setitem(fault_matrix.ROWS, "clock jumps back an hour", partial(fault_matrix.play_fault, lambda bench: found))
-    assert fault_matrix.main(["--only", "clock jumps back an hour"]) == 1
+    monkeypatch.setitem(
+        fault_matrix.ROWS, "system clock jumps back an hour", partial(fault_matrix.play_fault, lambda bench: found)
+    )
+    assert fault_matrix.main(["--only", "system clock jumps back an hour"]) == 1

@@ -17,9 +17,9 @@ from tests.support.service import Sidecar
 @pytest.mark.parametrize(
     ("what", "how"),
     [
-        ("PostgreSQL", "frozen while used"), ("Redis", "frozen while used"), ("judge", "silent"), ("OTLP over gRPC", "silent"),
-        ("webhook", "frozen while used"), ("your metric", "frozen before the start"),
-        ("pipe of OTLP lines", "frozen before the start"), ("pipe of JSON lines", "frozen while used"),
+        ("PostgreSQL", "freezes during use"), ("Redis", "freezes during use"), ("judge server", "is silent"), ("OTLP/gRPC receiver", "is silent"),
+        ("webhook receiver", "freezes during use"), ("server that a metric calls", "is frozen from the start"),
+        ("pipe for OTLP lines", "is frozen from the start"), ("pipe for JSON lines", "freezes during use"),
     ],
 )  # fmt: skip
 def test_scoring_goes_on_and_nothing_is_lost(what: str, how: str, tmp_path: Path) -> None:

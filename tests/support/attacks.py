@@ -93,18 +93,19 @@ def idle() -> Iterator[bytes]:
 
 
 ATTACKS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
-    "gRPC, headers within the limit": ("grpc", lambda: bomb(1)),
-    "gRPC, headers beyond it": ("grpc", lambda: bomb(1_000)),
-    "gRPC, endless headers": ("grpc", endless_headers),
-    "gRPC, unread responses": ("grpc", pings),
-    "gRPC, idle": ("grpc", idle),
+    "headers up to the size limit sent to the gRPC port": ("grpc", lambda: bomb(1)),
+    "headers above the size limit sent to the gRPC port": ("grpc", lambda: bomb(1_000)),
+    "endless headers sent to the gRPC port": ("grpc", endless_headers),
+    "unread responses from the gRPC port": ("grpc", pings),
+    "idle connections to the gRPC port": ("grpc", idle),
     **{
-        f"{called}, {name}": (port, sent)
+        f"{name} the {called} port": (port, sent)
         for port, called, path in (
-            ("http", "OTLP/HTTP", "/healthz"), ("web", "page", "/"), ("metrics", "metrics", "/metrics"),
+            ("http", "OTLP/HTTP", "/healthz"), ("web", "web UI", "/"), ("metrics", "metrics", "/metrics"),
         )
         for name, sent in (
-            ("body", body), ("endless headers", head), ("unread responses", lambda path=path: unread(path)), ("idle", idle),
+            ("large request bodies sent to", body), ("endless headers sent to", head),
+            ("unread responses from", lambda path=path: unread(path)), ("idle connections to", idle),
         )
     },
 }  # fmt: skip

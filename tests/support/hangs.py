@@ -38,8 +38,8 @@ _SCORED_WITHIN = 40.0
 _DELIVERED_WITHIN = 120.0
 _DELAY = 0.3
 """Seconds by which a slow server delays each piece of a response."""
-HOWS = ("frozen before the start", "frozen while used", "silent", "slow")
-_BUT_SILENT = tuple(how for how in HOWS if how != "silent")
+HOWS = ("is frozen from the start", "freezes during use", "is silent", "is slow")
+_BUT_SILENT = tuple(how for how in HOWS if how != "is silent")
 Arrived = Callable[[], set[str]]
 
 
@@ -345,20 +345,20 @@ THINGS: Mapping[str, Thing] = {
         },
         "judge queue", most=100,
     ),
-    "judge": Thing(
+    "judge server": Thing(
         models_for("llm_relevance"), lambda url: {**_judged("llm_relevance"), "judge": {"model": "m", "base_url": url, "queue": {"lease": "20s"}}}, "judge", most=100
     ),
-    "embedder": Thing(
+    "embedding server": Thing(
         models_for("embed_coherence"),
         lambda url: {**_judged("embed_coherence"), "embedder": {"model": "m", "base_url": url}, "judge": {"queue": {"lease": "20s"}}}, "embedder", most=100,
     ),
-    "OTLP over gRPC": Thing(
+    "OTLP/gRPC receiver": Thing(
         receiver(GrpcReceiver), lambda url: {"outlets": {"otlp": {"endpoint": url, "protocol": "grpc"}}}, "outlet otlp"
     ),
-    "OTLP over HTTP": Thing(
+    "OTLP/HTTP receiver": Thing(
         receiver(Receiver), lambda url: {"outlets": {"otlp": {"endpoint": url, "protocol": "http"}}}, "outlet otlp"
     ),
-    "webhook": Thing(
+    "webhook receiver": Thing(
         models_for(None),
         lambda url: {
             "metrics": [{"code_max_duration": {"max_seconds": 0.5}}],
@@ -366,18 +366,18 @@ THINGS: Mapping[str, Thing] = {
         },
         "outlet webhook",
     ),
-    "your metric": Thing(
+    "server that a metric calls": Thing(
         models_for(None), lambda _: {"inline": {"metrics": ["code_asks", "code_refusal"]}}, "metric code_asks", METRIC, most=40
     ),
-    "pipe of OTLP lines": Thing(pipe, lambda path: {"outlets": {"otlp_file": path}}, "outlet otlp_file"),
-    "pipe of JSON lines": Thing(pipe, lambda path: {"outlets": {"jsonl": path}}, "outlet jsonl", lines=False),
-    "JSON lines on a network disk": Thing(
+    "pipe for OTLP lines": Thing(pipe, lambda path: {"outlets": {"otlp_file": path}}, "outlet otlp_file"),
+    "pipe for JSON lines": Thing(pipe, lambda path: {"outlets": {"jsonl": path}}, "outlet jsonl", lines=False),
+    "network disk with JSON lines": Thing(
         hung_disk, lambda path: {"outlets": {"jsonl": f"{path}.jsonl"}}, "outlet jsonl", lines=False, hows=_BUT_SILENT
     ),
-    "store on a network disk": Thing(
+    "network disk with the store": Thing(
         hung_disk, lambda path: {"outlets": {"store": f"{path}.db"}}, "outlet store", hows=_BUT_SILENT
     ),
-    "scraper": Thing(clients("/metrics"), lambda _: {}),
+    "Prometheus scraper": Thing(clients("/metrics"), lambda _: {}),
     "web UI client": Thing(clients("/api/v1/turns?limit=100"), lambda _: {}, lines=False),
 }  # fmt: skip
 
@@ -395,9 +395,9 @@ def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
     turns = min(turns, thing.most)
     with thing.run(folder) as (at, front, arrived):
         other = (lambda: turns_in(folder)) if thing.lines else (lambda: stored_in(folder))
-        breaks: Mapping[str, Callable[[], None]] = {"silent": front.mute, "slow": lambda: front.slow(_DELAY)}
+        breaks: Mapping[str, Callable[[], None]] = {"is silent": front.mute, "is slow": lambda: front.slow(_DELAY)}
         begin = breaks.get(how, front.silence)
-        if how != "frozen while used":
+        if how != "freezes during use":
             begin()
         config = with_other(thing.config(at), folder, lines=thing.lines)
         env = front.env if isinstance(front, Shim) else {}
@@ -405,15 +405,15 @@ def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
             if isinstance(front, Clients):
                 address = sidecar.metrics if at else sidecar.web
                 front.attach(int(address.rpartition(":")[2]))
-            sender = Sender([int(sidecar.http.rpartition(":")[2])], turns, hold=0.5 if how == "frozen while used" else 1.0)
-            if how == "frozen while used":
+            sender = Sender([int(sidecar.http.rpartition(":")[2])], turns, hold=0.5 if how == "freezes during use" else 1.0)
+            if how == "freezes during use":
                 sender.until(0.5)
                 _wait(lambda: arrived() if arrived is not None else other(), turns // 2, _SCORED_WITHIN)
                 begin()
             watch = _Watch(sidecar.http, thing.named)
             sender.end(_SCORED_WITHIN)
             scored = len(_wait(other, len(sender.accepted), _SCORED_WITHIN))
-            must_be_named = bool(thing.named) and how != "slow"
+            must_be_named = bool(thing.named) and how != "is slow"
             named = watch.result(wait=must_be_named)
             ended = ends_after(sidecar)
             front.heal()
@@ -447,26 +447,26 @@ def hang_of_kafka(how: str, folder: Path, turns: int) -> Hang:
                 producer.produce("spans", body(range(start, min(start + TOGETHER, last + 1))))
             assert producer.flush(60) == 0
 
-        half = turns // 2 if how == "frozen while used" else turns
+        half = turns // 2 if how == "freezes during use" else turns
         produce(1, half)
-        if how != "frozen while used":
-            {"silent": proxy.mute, "slow": lambda: proxy.slow(_DELAY)}.get(how, proxy.silence)()
+        if how != "freezes during use":
+            {"is silent": proxy.mute, "is slow": lambda: proxy.slow(_DELAY)}.get(how, proxy.silence)()
         environment = {"PYTHONPATH": str(ROOT)}
         with Process(command, log=folder / "worker.log", ready=answers(f"{address}/healthz"), env=environment) as worker:
-            if how == "frozen while used":
+            if how == "freezes during use":
                 _wait(lambda: turns_in(folder), half, _SCORED_WITHIN)
                 proxy.silence()
                 produce(half + 1, turns)
-            readable = 0 if how in ("silent", "frozen before the start") else half
+            readable = 0 if how in ("is silent", "is frozen from the start") else half
             watch = _Watch(address, "kafka")
             scored = len(_wait(lambda: turns_in(folder), readable, _SCORED_WITHIN))
-            named = watch.result(wait=how != "slow")
+            named = watch.result(wait=how != "is slow")
             ended = ends_after(worker)
             proxy.heal()
             worker.start()
             lost = turns - len(_wait(lambda: turns_in(folder), turns, _DELIVERED_WITHIN))
     proxy.close()
-    return Hang(turns, turns, scored, readable, named, named is not None or how == "slow", ended, lost)
+    return Hang(turns, turns, scored, readable, named, named is not None or how == "is slow", ended, lost)
 
 
 def with_other(given: Mapping[str, Any], folder: Path, *, lines: bool = True) -> dict[str, Any]:

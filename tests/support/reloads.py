@@ -57,9 +57,9 @@ OPTIONS: Mapping[str, Secured] = {
     "allowed_origins": Secured(
         {"token": "of-all", "allowed_origins": ["https://own.example"]}, ("allowed_origins",), [], headers=_OTHER_ORIGIN
     ),
-    "the whole file": Secured({"token": "of-all"}, ()),
+    "whole file": Secured({"token": "of-all"}, ()),
 }  # fmt: skip
-CHANGES = ("removed", "emptied", "invalid")
+CHANGES = ("removed", "emptied", "made invalid")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Reloaded:
 
 
 def reloaded(option: str, change: str, folder: Path) -> Reloaded:
-    """Reload a configuration whose option is ``removed``, ``emptied`` or ``invalid``, at an address that counts as reachable."""
+    """Reload a configuration whose option is ``removed``, ``emptied`` or ``made invalid``, at an address that counts as reachable."""
     secured = OPTIONS[option]
     serve = dict(secured.serve)
     trusted = None
