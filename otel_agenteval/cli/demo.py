@@ -261,7 +261,7 @@ def run(args: argparse.Namespace) -> int:
     provider = new_provider()
     handle = instrument(tracer_provider=provider, config=Config(), prometheus_port=port)
     if handle.processor is None:
-        print("otel-agenteval: evaluation is off; unset OTEL_SDK_DISABLED and OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
+        print("otel-agenteval: evaluation is off. Unset OTEL_SDK_DISABLED and OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
         return UNUSABLE
     try:
         _show(provider, handle)

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     else:  # --accept creates the file
         config = load_config(env={name: value for name, value in os.environ.items() if name != RESERVED_ENV[1]})
     if not args.files and args.store is None and config.outlets.store is None:
-        raise ConfigError("FILE, --store: name recorded traces or a score store")
+        raise ConfigError("FILE, --store: one of them is required: a file with recorded traces, or a score store")
     labels = _labels(args.labels, config.serve.page.labels)
     report, code = _report(args, config, labels)
     if code != OK or not report.turns:

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if whole and all(case.input is not None for case in cases):
         evaluated = metrics
         names_of_whole = ", ".join(metric.name for metric in whole)
-        print(f"metrics of conversations aren't evaluated, because each case is one turn: {names_of_whole}", file=sys.stderr)
+        print(f"conversation metrics aren't evaluated, because each case is one turn: {names_of_whole}", file=sys.stderr)
     asked: list[Any] = [*metrics, *(metric.name for metric in evaluated[len(metrics) :])]
     of_cases = CaseMetrics(config, metrics, cases_with_turns(cases))
     evaluated = [*of_cases.by_name, *evaluated[len(metrics) :]]
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
             output.finish(report)
     print(escaped(str(found), LINES), file=sys.stderr)
     if interrupted:
-        print(f"interrupted: the reports have {len(found.trials)} of {len(cases) * args.repetitions} trials", file=sys.stderr)
+        print(f"interrupted: the reports contain {len(found.trials)} of {len(cases) * args.repetitions} trials", file=sys.stderr)
         return INTERRUPTED
     raised = any(trial.error for trial in found.trials)
     return gated(args, report, formats) or (FAILED if raised else OK)

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.by is not None and args.files:
         raise ConfigError("--by: requires a score store")
     if GROUPED_BY.get(args.by, "").startswith("scores."):
-        raise ConfigError(refusal("--by", repr(args.by), "must be a fact of turns. Example: service.version"))
+        raise ConfigError(refusal("--by", repr(args.by), "must be a field of turns, not of scores. Example: service.version"))
     if args.limit < 1:
         raise ConfigError(refusal("--limit", str(args.limit), "must be a positive whole number"))
     config = config_of_sources(args)

@@ -88,7 +88,7 @@ def _judge_again(
         asked = cases if before is None else [case for case in cases if case.id in before.values]
         if not asked:
             raise ConfigError(
-                f"{path}: has no score of these cases. Use another file, or the --cases and --metrics of the first run"
+                f"{path}: contains scores of other cases. Use a different file, or the --cases and --metrics of the first run"
             )
         found = run(judge, asked, threads=config.judge.max_concurrency)
         now = anchors_of(judge.model, found.outcomes)

@@ -150,7 +150,7 @@ def config_of_sources(args: argparse.Namespace) -> Config:
         raise ConfigError("FILE: can't be combined with --store, --since, --until, --agent or --service")
     config = load_config(args.config)
     if not args.files and args.store is None and config.outlets.store is None:
-        raise ConfigError("FILE, --store: name recorded traces or a score store")
+        raise ConfigError("FILE, --store: one of them is required: a file with recorded traces, or a score store")
     return config
 
 

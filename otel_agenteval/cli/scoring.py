@@ -66,8 +66,8 @@ def open_models(
     for kind, given, section in (("llm", judge, "judge"), ("embed", embedder, "embedder")):
         names = dict.fromkeys(metric.name for metric in asked_in(metrics) if metric.metric.kind == kind)
         if names and given is None:
-            where = f"set {section}.base_url and {section}.model in the configuration"
-            print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}; {where}", file=sys.stderr)
+            where = f"Set {section}.base_url and {section}.model in the configuration"
+            print(f"no {section} is configured, so these metrics are skipped: {', '.join(names)}. {where}", file=sys.stderr)
     for metric in metrics:
         if metric.missing is not None:
             what = f"the required parameter {metric.missing!r} is missing, so each score is an error"
@@ -86,8 +86,8 @@ def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Seque
 def warn_of_new_budget(budget: CommandBudget) -> None:
     """Print a note if the budget ignores the spending of other runs."""
     if budget.is_limited and not budget.lasts:
-        how = "to share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
-        print(f"judge.budget counts only this run; {how}", file=sys.stderr)
+        how = "To share it with other processes and runs, set judge.queue to {backend: sqlite, path: FILE}"
+        print(f"judge.budget counts only this run. {how}", file=sys.stderr)
 
 
 def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProcessEmbedder | None, budget: CommandBudget) -> None:

@@ -149,9 +149,9 @@ class _Running:
         if self.stop.is_set():
             return
         if self._service.options.journal is not None:
-            _log.error("the parent process ended: this process ends too; the next start delivers the rest from the journal")
+            _log.error("the parent process ended, so this process ends, too. The next start delivers the rest")
             os._exit(FAILED)
-        _log.error("the parent process ended: this process ends too")
+        _log.error("the parent process ended, so this process ends, too")
         self.orphaned = True
         self._end()
 
@@ -168,8 +168,8 @@ def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> N
     except Exception as error:
         service.reload_failed()
         reason = error if isinstance(error, ConfigError) else type(error).__name__
-        _log.error("SIGHUP: the configuration is invalid and was not reloaded: %s", reason)
+        _log.error("SIGHUP: the configuration was not reloaded, because it is invalid: %s", reason)
         notifier.ready("not reloaded: the configuration is invalid")
         return
     notifier.ready("reloaded")
-    _log.info("configuration reloaded%s", f"; restart to apply changes of {', '.join(fixed)}" if fixed else "")
+    _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")

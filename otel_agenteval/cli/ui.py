@@ -153,7 +153,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
             outlet.emit(batch)
             count += len(batch)
         if not count:
-            raise AgentEvalError(f"{path}: has no turns and no scores")
+            raise AgentEvalError(f"{path}: contains neither turns nor scores")
         print(f"{path}: {count:,} turns", file=sys.stderr)
     outlet.close()
     return store

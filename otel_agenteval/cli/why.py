@@ -125,7 +125,7 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
     scores = [score_of_row(row) for row in rows]
     if asks and fault is None and any(score.verdict is False for score in scores):
         if not content:
-            raise ConfigError(f"--judge: the store has no content of turn {turn_id}. Set outlets.store.content")
+            raise ConfigError(f"--judge: the store lacks the content of turn {turn_id}. Set outlets.store.content")
         fault, by = _judged(Turn.from_dict(content), scores, config), "judge"
     start = ""
     if turn.get("start") is not None:

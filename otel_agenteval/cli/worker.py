@@ -96,7 +96,7 @@ def _supervised(args: argparse.Namespace, config: Config, count: int, notifier: 
     def command(number: int) -> list[str]:
         return [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]
 
-    _log.info("starting %d judge processes, which divide judge.max_concurrency %d", count, config.judge.max_concurrency)
+    _log.info("starting %d judge processes, which share judge.max_concurrency (%d)", count, config.judge.max_concurrency)
     return asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))
 
 
@@ -142,7 +142,7 @@ async def _work(
 
     def handle_signal(number: int) -> None:
         if number == signal.SIGHUP:
-            _log.warning("SIGHUP: ignored; restart the worker to change its configuration")
+            _log.warning("SIGHUP: ignored. To change the configuration, restart the worker")
             return
         stop.set()
         service.stop_taking()
@@ -150,7 +150,7 @@ async def _work(
     def parent_ended() -> None:
         """End because the parent was killed. Standard input is a pipe that only the parent holds open."""
         loop.remove_reader(0)
-        _log.error("the parent process ended: this process ends too")
+        _log.error("the parent process ended, so this process ends, too")
         handle_signal(signal.SIGTERM)
 
     args.signals.pass_to(handle_signal)

@@ -46,7 +46,7 @@ class TranscriberOptions(Section):
         """Return transcription settings, or None without a server or a model. Raises ValueError for incomplete options."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
-                raise ValueError("path excludes base_url and model. Set either a server or a local model")
+                raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")
             return Transcription(path=self.path, language=self.language, timeout=self.timeout)
         if (self.base_url is None) != (self.model is None):
             missing, given = ("model", "base_url") if self.model is None else ("base_url", "model")

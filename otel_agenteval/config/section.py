@@ -138,7 +138,7 @@ def _checked(section: Section) -> Section:
 
 
 def _frozen(name: str) -> ConfigError:
-    return ConfigError(f"{name}: a configuration is immutable; load_config(config, overrides={{…}}) returns a changed copy")
+    return ConfigError(f"{name}: a configuration is immutable. For a changed copy, call load_config(config, overrides={{…}})")
 
 
 def _hints(section: type[Section]) -> dict[str, Any]:

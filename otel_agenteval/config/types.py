@@ -207,7 +207,7 @@ def _headers(value: Any) -> dict[str, str]:
         for name, text in value.items()
     ):
         return {name.lower(): text for name, text in value.items()}
-    raise ValueError("must be a mapping of header names to texts. Example: {x-api-key: SECRET}")
+    raise ValueError("must be a mapping of header names to strings. Example: {x-api-key: SECRET}")
 
 
 def _address(value: Any) -> str:
