@@ -61,19 +61,21 @@ def metric_pages() -> Iterator[tuple[str, str]]:
     index = [
         "# Metrics\n",
         (
-            "This catalog lists every built-in metric. `otel-agenteval explain NAME` prints the same description. "
-            "**●** marks the default metrics, which run on every turn.\n"
+            "This catalog lists every built-in metric. To print a metric's description, run `otel-agenteval explain NAME`. "
+            "**●** marks the default metrics, which run without configuration.\n"
         ),
-        "Each metric has a table with these rows:\n",
-        "| row | meaning |\n|---|---|",
-        "| value | Unit, better direction, and default threshold. |",
+        "Each metric's description starts with a table of properties:\n",
+        "| property | meaning |\n|---|---|",
+        "| value | Unit of the value, which direction is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | The turns that the metric can score. On other turns, it is skipped before sampling and before any judge call, even if its description has a vacuous value for them. |",
-        "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if they are available. |",
-        "| groups | The [groups](#groups) that include the metric. |\n",
+        "| applies to | Turns that the metric can score. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. |",
+        "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if a turn has them. |",
+        "| groups | [Groups](#groups) that include the metric. |",
+        "| also called | Names in other tools, which you can also use. |\n",
         (
-            "A skipped score has a reason but no value. An error has a type but no value. "
-            "A *vacuous* score has a good value because there was nothing to evaluate. Averages exclude vacuous scores.\n"
+            "A skipped score has a reason instead of a value. An error has a type instead of a value. "
+            "A *vacuous* score has a fixed value because there was nothing to evaluate. Averages exclude vacuous scores. "
+            "**Detail** lists the keys of a score's `detail`.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
@@ -176,8 +178,7 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
     yield (
-        "You can use these groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and in `eval --metrics @cost`. "
-        "[Decision 019](../../internals/decisions/019-what-the-default-pack-has.md) explains which metrics are defaults.\n"
+        "You can use these groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and in `eval --metrics @cost`.\n"
     )
     yield "| group | purpose | metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
@@ -211,9 +212,9 @@ def _generic(metric: Metric, option: str) -> str:
         end = "Highest" if metric.direction == "down" else "Lowest"
         return f"{end} passing value. Null means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
-        return "Expected answer, which replaces the turn's ground truth. Also accepted: `value`, `expected_output` and Trusys's spelling `expcted_output`."
+        return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output`."
     if option == "inverse" and metric.direction == "neutral":
-        return "If unset, the score has no verdict. With `false`, a 1 passes. With `true`, a 1 becomes 0 and fails."
+        return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: 1 becomes 0 and fails."
     return "If true, reverse the verdict." if option == "inverse" else "–"
 
 
@@ -235,12 +236,15 @@ def _table_of(metric: Metric) -> str:
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
         if facts:
             rows.append((name, ", ".join(f"`{fact}`" for fact in facts)))
-    rows.append(("groups", ", ".join(f"`{group}`" for group in groups_of(metric)) or "none"))
+    if groups := groups_of(metric):
+        rows.append(("groups", ", ".join(f"`{group}`" for group in groups)))
     if metric.live:
         set_there = ", ".join(f"`{name}={value!r}`" for name, value in metric.live.items())
-        rows.append(("in a configuration", f"{set_there}, unless the entry sets an option"))
+        rows.append(
+            ("default in a configuration", f"{set_there}, if the entry sets no options other than `threshold` and `inverse`")
+        )
     if metric.heavy:
-        rows.append(("runs on", "the worker thread only, so it adds no span event"))
+        rows.append(("runs on", "the worker thread only (no span event)"))
     if metric.extra:
         rows.append(("extra", f"`[{metric.extra}]`"))
     if metric.aliases:

@@ -346,7 +346,7 @@ def test_metrics_lists_every_metric_with_its_family(capsys: Capture) -> None:
     found = {item["name"]: item for item in json.loads(capsys.readouterr().out)}
     assert sorted(found) == NAMES
     assert found["code_contains"]["parameters"]["value"]["required"] is True
-    assert found["code_tool_success"]["parameters"]["empty_value"] == {"type": "float 0..1 or null", "default": 1.0}
+    assert found["code_tool_success"]["parameters"]["empty_value"] == {"type": "number 0..1 or null", "default": 1.0}
     assert "agentunit:tool_success" in found["code_tool_success"]["aliases"]
     assert "deepeval:FaithfulnessMetric" in found["llm_faithfulness"]["other_tools"]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import types
 import typing
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .names import names_of
@@ -13,7 +15,12 @@ from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
 _UNITS = {"s": "seconds", "{item}": "count", "{token}": "tokens", "{level}": "level"}
-_BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "at least "))
+_BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "non-empty"))
+_CHOICE = (typing.Literal, typing.Union, types.UnionType)
+_NAMES = {
+    "str": "string", "float": "number", "int": "integer", "bool": "boolean", "Any": "any value", "NoneType": "null",
+    "dict": "mapping", "BoundMetric": "metric", "Oracle": "function",
+}  # fmt: skip
 
 
 def headline(metric: Metric) -> str:
@@ -21,27 +28,41 @@ def headline(metric: Metric) -> str:
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 
-def type_name(annotation: Any) -> str:
-    """Return a parameter's type in words, such as ``float 0..1 or null`` or ``list of str``."""
+def type_name(annotation: Any, s: str = "") -> str:
+    """Return a parameter's type in words, such as ``number 0..1 or null`` or ``list of strings``. With ``s="s"``, use the plural.
+
+    Text in the metadata of ``Annotated`` replaces a type's name.
+    """
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        bounds = {word: getattr(item, key) for item in args[1:] for key, word in _BOUNDS if getattr(item, key, None) is not None}
+        if written := [item for item in args[1:] if isinstance(item, str)]:
+            return written[0]
+        name, found = type_name(args[0], s), [(word, getattr(item, key, None)) for item in args[1:] for key, word in _BOUNDS]
+        bounds = {word: bound for word, bound in found if bound not in (None, math.inf, -math.inf)}
         if bounds.keys() == {"≥ ", "≤ "}:
-            return f"{type_name(args[0])} {bounds['≥ ']}..{bounds['≤ ']}"
-        name = f"non-empty {type_name(args[0])}" if bounds.get("at least ") == 1 else type_name(args[0])
-        bounds = {word: bound for word, bound in bounds.items() if (word, bound) != ("at least ", 1)}
-        return " ".join([name, ", ".join(f"{word}{bound}" for word, bound in bounds.items())]).strip()
-    if origin is typing.Literal:
-        return " or ".join(json.dumps(arg) for arg in args)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(type_name(arg) for arg in args))
-    if origin in (list, tuple, set, frozenset):
-        return f"list of {type_name(args[0])}"
+            return f"{name} {bounds['≥ ']}..{bounds['≤ ']}"
+        name = f"non-empty {name}" if bounds.pop("non-empty", 0) and not s else name
+        return " ".join(filter(None, (name, " and ".join(f"{word}{bound}" for word, bound in bounds.items()))))
+    if origin in _CHOICE:
+        *first, last = sorted(dict.fromkeys(_choices(annotation, s)), key=lambda choice: (choice == "null", " of " in choice))
+        comma = "," if any(" of " in choice for choice in first) else ""
+        return ", ".join(first) + f"{comma} or {last}" if first else last
+    if origin in (list, tuple, set, frozenset, Sequence):
+        count = f"{len(args)} " if origin is tuple and args[-1] is not ... else ""
+        return f"list{s}" if args[0] is Any else f"list{s} of {count}{type_name(args[0], 's')}"
     if origin is dict:
-        return f"mapping of {type_name(args[1])}"
-    if annotation is type(None):
-        return "null"
-    return "anything" if annotation is Any else getattr(annotation, "__name__", str(annotation))
+        return f"mapping{s}" if s or args[1] is Any else f"mapping of names to {type_name(args[1], 's')}"
+    name = getattr(annotation, "__name__", str(annotation))
+    return _NAMES.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()) + s
+
+
+def _choices(annotation: Any, s: str) -> Iterator[str]:
+    args = typing.get_args(annotation)
+    for arg in args:
+        if typing.get_origin(arg) in _CHOICE:
+            yield from _choices(arg, s)
+        elif arg is not int or float not in args:
+            yield json.dumps(arg) if typing.get_origin(annotation) is typing.Literal else type_name(arg, s)
 
 
 def value_of(metric: Metric) -> str:
@@ -49,7 +70,7 @@ def value_of(metric: Metric) -> str:
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0 as described below. Neither is a failure"
     unit = "" if metric.unit == "1" else f"{_UNITS.get(metric.unit, metric.unit)}, "
-    better = {"up": "higher is better", "down": "lower is better", "neutral": "no better direction"}[metric.direction]
+    better = {"up": "higher is better", "down": "lower is better", "neutral": "neither high nor low is better"}[metric.direction]
     if metric.threshold is None:
         return f"{unit}{better}"
     return f"{unit}{better}, passes at {metric.threshold:g} or {'below' if metric.direction == 'down' else 'above'}"

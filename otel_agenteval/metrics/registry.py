@@ -385,7 +385,7 @@ GROUPS = {
     "safety": "leaks, injected instructions and blocked content",
     "quality": "quality of a turn, without a reference",
     "cost": "time, tokens, money and retries",
-    "all": "every `code_` metric without required options and references",
+    "all": "every `code_` metric that has no required options, lists no `references`, and doesn't combine other metrics",
 }
 """Named groups of ``code_`` metrics, with their descriptions."""
 _DECLARED = ("safety", "quality", "cost", "default")

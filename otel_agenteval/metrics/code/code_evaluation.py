@@ -1,13 +1,13 @@
-"""Checks on code in the output: its language, and whether it runs.
+"""The ``code_`` metrics check the language of code in the output, and if the code runs. Metrics skip an output over 1 MiB as ``too_long``.
 
-Code is the content of fenced Markdown blocks. An output without a fence counts as code only if it is clearly code:
+Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is clearly code:
 
 - a JSON object or array
 - SQL, as ``code_is_sql`` defines it
 - Python with more than bare expressions or annotations
 - two lines with keywords of one language
 
-"hello" and "Answer: Paris" parse as Python, but don't count as code.
+For example, "hello" and "Answer: Paris" are valid Python, but don't count as code.
 """
 
 from __future__ import annotations
@@ -32,24 +32,22 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in one language.
 
-    The metric reads every fenced block that isn't empty, or the whole output if it is clearly code. An output without code
-    fails. The word after a fence names the language. For a block without this word, the first rule that matches determines the
-    language:
+    The metric reads every fenced block that isn't empty, or the whole output if it is clearly code. An output without code fails. The word
+    after a fence names the language. If this word is missing, the first matching rule determines the language:
 
-    - Python, if the block parses with more than bare expressions
+    - Python, if the block is valid Python with more than bare expressions
     - JSON, if the block is an object or array
     - SQL, as ``code_is_sql`` defines it
-    - the language of its keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust,
-      TypeScript or XML
-    - Python, if the block parses at all
+    - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript
+      or XML
+    - Python, if the block is valid Python
 
-    Limits: parsers read at most 100,000 characters, and the metric reads 200 blocks. An output over 1 MiB is skipped as
-    ``too_long``.
+    Parsers read at most 100,000 characters, and the metric reads at most 200 blocks.
 
     Parameters:
-        language: Name of the language, in any case. Short names work: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
+        language: Name of the language. Case is ignored. You can also use short names: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
             ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
-        detector: ``fence`` trusts the word after the fence. ``heuristic`` reads only the code.
+        detector: ``fence`` trusts the word after the fence. ``heuristic`` ignores this word.
 
     Detail: ``languages`` of the blocks in order (null if unknown).
 
@@ -66,8 +64,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
 def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     """Check that some code in the output is in a given language.
 
-    ``code_code_language`` defines code and language. An output without code fails. An output over
-    1 MiB is skipped as ``too_long``.
+    The rules of ``code_code_language`` determine the language. An output without code fails.
 
     Parameters:
         language: Name of the language, as in ``code_code_language``.
@@ -107,34 +104,33 @@ def code_code_execution(
 ) -> Result:
     """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
 
-    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, it is skipped as ``no_sandbox``.
-    The metric takes as long as the program, so don't add it to the inline metrics.
+    The metric runs programs that a model wrote, so it requires a sandbox. If no sandbox is available, the score is skipped as
+    ``no_sandbox``. The metric takes as long as the program, so don't add it to ``inline.metrics``.
 
-    Only blocks in ``language`` run (see ``code_code_language`` for the definition of code). An output without such a block
-    fails. An output over 1 MiB is skipped as ``too_long``. A sandbox failure is an error, not a failed program.
+    Only Python blocks run. An output without such a block fails. If the sandbox itself fails, the score is an error.
 
-    | sandbox | program | limits |
+    | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | the system's CPython on Linux, with ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no network, no environment variables, only ``/usr`` and 16 MiB of scratch space, 32 processes of 512 MiB each, an unprivileged user |
+    | ``bubblewrap`` | the system's CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | an unprivileged user without network and environment variables. Programs can use ``/usr``, 16 MiB of scratch space, and 32 processes of 512 MiB each |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
-    In ``monty``, a program with unsupported features (generators, inheritance, most of the standard library) results in the
-    error ``unsupported_program``. Each process of otel-agenteval tests a sandbox once. A sandbox that fails to isolate
-    programs isn't used.
+    If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
+    ``unsupported_program``. Each process of otel-agenteval tests a sandbox once, and doesn't use a sandbox that fails to isolate programs.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
-        timeout_s: Maximum wall-clock seconds of a program, at most 60. A slower program fails.
-        sandbox: ``auto`` tries bubblewrap, then monty. If you select a sandbox that isn't usable, the score is an error.
-        stdin: Standard input of the program. Programs in monty read it only through ``input()``.
-        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs at most 10 blocks separately,
-            and all must pass.
-        tests: Code that runs after the program in the same file and fails with an exception, such as
-            ``assert total([1, 2]) == 3``. The default is the turn's reference ``tests``.
+        timeout_s: Maximum wall-clock seconds of a program. A slower program fails.
+        sandbox: ``auto`` tries bubblewrap, then monty. Null means no sandbox, so the score is skipped. If you select a sandbox that isn't
+            usable, the score is an error.
+        stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
+        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs up to 10 blocks separately, and all of them
+            must pass.
+        tests: Code that runs after the program in the same file and raises an exception to fail, such as ``assert total([1, 2]) == 3``. The
+            default is the turn's reference ``tests``.
 
-    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, ``sandbox``. With
-    ``each``, these keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the
-    ``exit_code`` and ``timed_out`` of each block.
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, ``sandbox``. With ``each``, these
+    keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the ``exit_code`` and ``timed_out``
+    of each block.
 
     Source: Trusys code-execution.
     """

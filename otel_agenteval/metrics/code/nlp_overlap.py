@@ -1,19 +1,22 @@
 """Word overlap of the output with reference texts.
 
-Don't compare values from different tokenizers or smoothing methods.
+Only compare values that have the same tokenizer and smoothing method. If there are several references, the highest value is used
+(``code_bleu`` compares with all references together). In ``detail``, ``reference_index`` is the position of the best reference, from 0.
 
-All tokenizers here treat scripts and encodings in the same way:
+All tokenizers of these metrics treat scripts and encodings in the same way:
 
-- Letters keep their accents and vowel signs, so words in Hindi or Tamil are whole. Optional vowel signs (Arabic, Hebrew) count.
-- Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese,
-  each written syllable counts as a word. Rules find the syllables, and split some of them further.
-- Different encodings are equal: accented letters in one or two code points, full-width and plain digits, emoji with and without
-  a variation selector. Other invisible characters don't count. An emoji with joiners or a skin tone is one symbol.
+- Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. Words with and without optional vowel signs (Arabic,
+  Hebrew) differ.
+- Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese, each written
+  syllable counts as a word.
+- Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an emoji with
+  and without a variation selector. Other invisible characters are ignored.
 
-For a text compared with itself, the value is 1, with three exceptions that follow from the formulas. ``code_meteor`` penalizes
-short texts.
-``code_bleu`` with ``method4`` is below 1 for texts of two words up to ``max_n - 1``, as in NLTK. ``code_rouge_n`` and
-``code_gleu`` are 0 for texts that are shorter than their n-grams.
+If a text is compared with itself, the value is 1, with three exceptions:
+
+- ``code_meteor`` penalizes short texts.
+- ``code_bleu`` with the smoothing ``method4`` is below 1 for texts of two words up to ``max_n - 1`` words, as in NLTK.
+- ``code_rouge_n`` and ``code_gleu`` are 0 for texts that are shorter than their n-grams.
 """
 
 from __future__ import annotations
@@ -111,34 +114,31 @@ def code_bleu(
 ) -> Result:
     """BLEU of the output: precision of its word n-grams, with a brevity penalty.
 
-    The value is the geometric mean of the clipped precisions of n-grams of 1 to ``max_n`` words, times the brevity penalty.
-    The penalty is 1 if the output is longer than the reference closest in length. Of two equally close references, the shorter
-    one counts. Otherwise, the penalty is ``exp(1 - reference / output)``. Values depend strongly on the tokenizer and the
-    smoothing, so don't change them between runs.
+    The value is a mean precision multiplied by a penalty for short outputs. The mean is the geometric mean of the clipped precisions for
+    n-grams of 1 to ``max_n`` words. The penalty is 1 if the output is longer than the reference of the closest length, and otherwise
+    ``exp(1 - reference / output)``. If two references are equally close, the shorter one is used.
 
     The score is skipped with one of these reasons:
 
-    - ``empty_output`` if the output is empty.
-    - ``missing:references`` if there are no references, or only blank references. Blank references never count.
-    - ``too_long`` if the output or all references together have more than 100,000 characters, or if the output's characters
-      times the number of references are more than a million.
+    - ``empty_output`` if the output is blank.
+    - ``missing:references`` if there are no references, or only blank references. Blank references are ignored.
+    - ``too_long`` if the output, or all references together, have more than 100,000 characters, or if the number of output characters times
+      the number of references is more than a million.
 
     Parameters:
-        references: A text or a list of texts. The default is the turn's references or its ground truth. Trusys also spells
-            the option ``value``, ``expected_output`` and ``expcted_output``.
-        max_n: Maximum number of words in an n-gram, 1 to 16.
-        tokenizer: ``ms`` uses upper case and makes each symbol and punctuation mark a separate word, except after a number
-            (``72.`` isn't ``72``, so use ``word`` for short answers). ``word`` uses lower case and returns runs of letters
-            and digits or, if there are none, the symbols. ``whitespace`` uses lower case and splits at white space.
-        smoothing: ``method4`` (Chen and Cherry) counts the first n-gram length without a match as
-            ``ln(words) / (5 · 2)`` matches, the second as ``ln(words) / (5 · 4)``, and so on. Without any common word the
-            value is 0. ``epsilon`` uses 1e-7 for each precision of 0, ignores n-grams longer than the output, and clips
-            with the best single reference.
+        references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
+            truth. Aliases: ``value``, ``expected_output``, ``expcted_output``.
+        max_n: Maximum number of words in an n-gram.
+        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except after a number (``72.``
+            doesn't equal ``72``, so use ``word`` for short answers). ``word`` converts to lower case and returns runs of letters and
+            digits, or the symbols if there are no such runs. ``whitespace`` converts to lower case and splits at white space.
+        smoothing: Treatment of n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(words) / (5 · 2)`` matches for the
+            first such length, ``ln(words) / (5 · 4)`` for the second, and so on. If the texts have no word in common, the value is 0.
+            ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips counts with the best single reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, ``reference_words``.
 
-    Sources: Trusys bleu (which sets ``tokenizer`` ``whitespace`` and ``smoothing`` ``epsilon``), HPD BleuEvaluator (``ms``
-    and ``method4``).
+    Sources: Trusys bleu (with ``tokenizer: whitespace`` and ``smoothing: epsilon``), HPD BleuEvaluator (with ``ms`` and ``method4``).
     """
     output = turn.output or ""
     texts = _references(turn, references)
@@ -202,16 +202,16 @@ def code_gleu(
 ) -> Result:
     """Google-BLEU of the output: the smaller of n-gram precision and recall.
 
-    N-grams of ``min_n`` to ``max_n`` words are counted together, and the best reference counts. The score is skipped as in
+    N-grams of all lengths from ``min_n`` to ``max_n`` words are counted together. The score is skipped for the same reasons as in
     ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
-        min_n: Minimum number of words in an n-gram, 1 to 16.
-        max_n: Maximum number of words in an n-gram, 1 to 16.
+        min_n: Minimum number of words in an n-gram.
+        max_n: Maximum number of words in an n-gram.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``matches``, ``output_runs``, ``reference_runs``, ``reference_index`` of the best reference.
+    Detail: ``matches``, ``output_runs`` and ``reference_runs`` (numbers of n-grams), ``reference_index``.
 
     Source: HPD GleuEvaluator.
     """
@@ -245,20 +245,19 @@ def _ngrams_between(tokens: Sequence[str], min_n: int, max_n: int) -> Counter[Gr
 def code_text_f1(
     turn: Turn, *, ground_truth: Annotated[Texts | None, Param("reference", "references")] = None, tokenizer: Tokenizer = "ms"
 ) -> Result:
-    """F1 of the word overlap of the output and the ground truth, in any order.
+    """F1 score of the words that the output and the ground truth share, in any order.
 
-    A word counts as often as it occurs on the side with fewer occurrences. Precision is the share of the output's words, and
-    recall the share of the ground truth's words. Without a common word, the value is 0. The best of several ground truths
-    counts.
+    Precision is the share of the output's words that also occur in the ground truth. Recall is the share of the ground truth's words that
+    also occur in the output. A repeated word counts as often as both texts contain it.
 
     The score is skipped with one of these reasons:
 
-    - ``empty_output`` if the output is empty.
+    - ``empty_output`` if the output is blank.
     - ``missing:ground_truth`` if there is no ground truth, or if it is blank.
-    - ``too_long`` if either has more than 100,000 characters.
+    - ``too_long`` under the same limits as in ``code_bleu``.
 
     Parameters:
-        ground_truth: A text or a list of texts. The default is the turn's ground truth.
+        ground_truth: Text, or a list of texts. The default is the turn's ground truth.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``precision``, ``recall``.
@@ -349,24 +348,28 @@ def code_rouge(
 ) -> Result:
     """ROUGE of the output: its overlap with the best reference text.
 
-    ``rouge1`` and ``rouge2`` count common n-grams of one or two words. ``rougeS`` counts common pairs of words in the same
-    order, with any gap. Each n-gram or pair counts as often as it occurs on the side with fewer occurrences. ``rougeL`` uses
-    the longest
-    common subsequence of words. Recall is over the reference, and precision over the output. Recall is the default and
-    rewards long answers.
+    ``variant`` selects what is counted:
 
-    If a reference has fewer words than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if
-    the output is as short, and otherwise 0. The score is skipped as ``missing:references`` if there is no reference. The score is skipped as
-    ``too_long`` if the output or all references together have more than 100,000 characters, 50,000 words, or 1,000 words
-    for ``rougeS``. An empty output isn't skipped.
+    - ``rouge1`` and ``rouge2``: n-grams of one or two words that both texts contain
+    - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
+    - ``rougeL``: the words of the longest common subsequence
+
+    A repeated n-gram or pair counts as often as both texts contain it. Recall is the share of the reference that was matched, and precision
+    is the share of the output. Recall is the default measure, which rewards long answers. If a reference has fewer words than the variant
+    needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if the output is equally short, and otherwise 0. An empty output
+    isn't skipped.
+
+    The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` under the same limits as in
+    ``code_bleu``, and if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
 
     Parameters:
-        reference: A text or a list of texts. The default is the turn's references or its ground truth.
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
+            truth.
         variant: Units to compare, as described above.
-        measure: Value of the score. ``f1`` is the harmonic mean of the other two.
+        measure: Measure that is the value. ``f1`` is the harmonic mean of precision and recall.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
+    Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index``.
 
     Source: HPD RougeEvaluator.
     """
@@ -387,18 +390,17 @@ def code_rouge(
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
-    Words are runs of letters and digits, in lower case. An n-gram counts as often as it occurs on the side with fewer
-    occurrences. If the output or the reference has fewer than ``n`` words, the value is 0, even if both are equal. An empty
-    output isn't skipped.
-    The score is skipped as ``missing:references`` or ``too_long``, as in ``code_rouge``.
+    The tokenizer is ``word`` of ``code_bleu``. A repeated n-gram counts as often as both texts contain it. If the output or the reference
+    has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score is skipped as
+    ``missing:references`` or ``too_long`` as in ``code_rouge``.
 
     Parameters:
-        reference: A text or a list of texts, of which the best counts. The default is the turn's references or its ground
-            truth. Trusys also spells the option ``value``, ``expected_output`` and ``expcted_output``.
-        n: Words in an n-gram, 1 to 16.
-        measure: Value of the score. ``f1`` is the harmonic mean of the other two.
+        reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
+            truth. Aliases: ``value``, ``expected_output``, ``expcted_output``.
+        n: Number of words in an n-gram.
+        measure: Measure that is the value. ``f1`` is the harmonic mean of precision and recall.
 
-    Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index`` of the best reference.
+    Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index``.
 
     Source: Trusys rouge-n.
     """
@@ -436,27 +438,28 @@ def code_meteor(
 ) -> Result:
     """METEOR-style overlap with a reference: shared word stems, with a penalty for word order.
 
-    The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``.
+    The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``:
 
-    ``m`` is the number of aligned words, P the precision (over the output's words) and R the recall (over the reference's
-    words). Chunks are runs that are contiguous on both sides. The output's stemmed words are aligned one after another,
-    each with the first free equal word of the reference. Unlike METEOR, the metric has no synonyms and doesn't minimize
-    chunks.
+    - ``m`` is the number of aligned words. Each word stem of the output is aligned, one after another, with the first equal stem in the
+      reference that isn't aligned yet.
+    - ``P`` is the precision: ``m`` divided by the number of words in the output.
+    - ``R`` is the recall: ``m`` divided by the number of words in the reference.
+    - ``chunks`` is the number of runs of aligned words that are contiguous in both texts.
 
-    Equal texts are penalized too. For a text of one word compared with itself, the value is 0.5. Without a common word, the
-    value is 0. For two empty texts, the value is 1. The best reference counts. The score is skipped as ``missing:references``,
-    or as ``too_long`` if the
-    output or the references have more than 100,000 characters.
+    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are penalized
+    too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, the value is
+    1. The score is skipped as ``missing:references`` if there is no reference, and as ``too_long`` under the same limits as in
+    ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
-        alpha: Weight of recall in the mean, 0 to 1.
-        beta: Exponent of the penalty, from 0.
-        gamma: Weight of the penalty, 0 to 1.
+        alpha: Weight of recall in the mean.
+        beta: Exponent of the penalty.
+        gamma: Weight of the penalty.
         tokenizer: Tokenizer, as in ``code_bleu``.
-        stemmer: ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from longer words, then one of two equal final
-            consonants. ``none`` keeps words unchanged. Suffixes are lower-case, so the upper-case words of ``ms`` aren't
-            stemmed.
+        stemmer: ``suffix`` removes ``ing``, ``ed``, ``es`` or ``s`` from words that are long enough. After ``ing`` and ``ed``, it also
+            removes one of two equal final consonants. ``none`` keeps words unchanged. ``suffix`` has no effect with the tokenizer ``ms``,
+            because its words are in upper case.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
 

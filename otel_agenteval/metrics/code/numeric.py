@@ -1,8 +1,8 @@
 """Comparisons of the number in the output.
 
-If the whole output is a number, that number counts. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent,
-a currency symbol before it, or ``%`` after it (``15%`` is 15). A comma, an apostrophe or a non-breaking space can separate
-groups of three digits. Otherwise ``extract`` selects a number in the text. ``NaN`` and ``Infinity`` aren't numbers.
+If the whole output is a number, this number is compared. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent, a
+currency symbol before it, or ``%`` after it (``15%`` is 15). A comma, an apostrophe or a non-breaking space can separate groups of three
+digits. If the output contains other text, ``extract`` selects the number. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_number(value: str | float) -> bool:
     return number is not None and math.isfinite(float(number))
 
 
-Number = Annotated[str | bool | int | float, Predicate(_is_number)]
+Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or string"]
 """A finite number, or its text. ``bool`` is included so that it can be refused instead of becoming 0 or 1."""
 
 
@@ -117,16 +117,15 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals the expected number.
 
-    Accepted as whole outputs: ``42``, ``42.0``, ``-1,234.5``, ``1e3``, ``$5`` and ``15%`` (which is 15). Otherwise
-    ``extract`` selects a number in the text. An output without a number fails. The comparison is decimal, so that 0.2 and
-    0.3 are exactly 0.1 apart.
+    An output without a number fails. Numbers are compared as decimals, so the difference of 0.3 and 0.2 is exactly 0.1.
 
     Parameters:
-        value: A number or its text. Trusys also spells the option ``expected_output`` and ``expcted_output``.
+        value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output``.
         tolerance: Highest difference that counts as equal.
-        extract: Number to compare in a longer text: ``first``, ``last``, or ``only``, which requires exactly one.
+        extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the score fails if
+            there are several numbers.
 
-    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
 
     Source: Trusys equals-number.
     """
@@ -140,13 +139,13 @@ def code_equals_number(
 def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
-    An equal number fails, and so does an output without a number. ``code_equals_number`` explains which number is compared.
+    An equal number fails, and so does an output without a number.
 
     Parameters:
-        value: Limit, a number or its text.
+        value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
 
     Source: Trusys greater-than.
     """
@@ -157,13 +156,13 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
 def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 
-    An equal number fails, and so does an output without a number. ``code_equals_number`` explains which number is compared.
+    An equal number fails, and so does an output without a number.
 
     Parameters:
-        value: Limit, a number or its text.
+        value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. Without a number: ``number`` is null, and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
 
     Source: Trusys less-than.
     """

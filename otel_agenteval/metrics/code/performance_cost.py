@@ -1,4 +1,4 @@
-"""Duration, tokens and cost. Without the data, a score is skipped. A value equal to a limit passes."""
+"""Duration, tokens and cost. If the data is missing, the score is skipped. A value equal to a limit passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _within(observed: float, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock seconds from the start to the end of the turn's root span.
 
-    The score is skipped as ``missing:duration`` if the root span is open or missing.
+    The duration is unknown if the root span is missing or hasn't ended.
 
     Detail: ``latency_ms``, in milliseconds.
 
@@ -35,10 +35,8 @@ def code_latency(turn: Turn) -> Result:
 def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Result:
     """Check that the turn took at most ``max_seconds``.
 
-    The score is skipped if the duration is unknown.
-
     Parameters:
-        max_seconds: Maximum number of wall-clock seconds, inclusive.
+        max_seconds: Maximum wall-clock duration of the root span in seconds.
 
     Detail: ``observed`` and ``limit``, in seconds.
 
@@ -51,10 +49,8 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
 def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), Param("threshold")]) -> Result:
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
-    The score is skipped if the duration is unknown.
-
     Parameters:
-        threshold_ms: Maximum number of wall-clock milliseconds of the root span, inclusive. Trusys spells it ``threshold``.
+        threshold_ms: Maximum wall-clock duration of the root span in milliseconds. Alias: ``threshold``, as in Trusys.
 
     Detail: ``latency_ms``.
 
@@ -68,12 +64,10 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
     """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
-    Twice ``threshold_ms`` gives 0.5, and ten times gives 0.1. A latency of 0 gives 1. Unless you set ``threshold``, only 1
-    passes. The score is skipped
-    if the duration is unknown.
+    For example, the value is 0.5 for twice ``threshold_ms``.
 
     Parameters:
-        threshold_ms: Wall-clock milliseconds of the root span up to which the value is 1.
+        threshold_ms: Wall-clock duration of the root span, in milliseconds, up to which the value is 1.
 
     Detail: ``latency_ms``, ``threshold_ms``, ``under_threshold`` (true if the latency is at most ``threshold_ms``).
 
@@ -89,13 +83,12 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
 def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) -> Result:
     """Check that the agent called models at most ``max_iterations`` times in the turn.
 
-    Failed calls count, and so do retries with their own span. If the number of calls is unknown, the score is skipped as
-    ``missing:llm_calls``.
+    Failed calls count. A retry counts if it has its own span.
 
     Parameters:
-        max_iterations: Maximum number of model calls, inclusive.
+        max_iterations: Maximum number of model calls.
 
-    Detail: ``observed`` and ``limit`` (model calls).
+    Detail: ``observed`` and ``limit``, in model calls.
 
     Source: HPD MaxIterationsEvaluator.
     """
@@ -115,10 +108,10 @@ def _total_tokens(usage: Usage) -> int | None:
 def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn used at most ``max_tokens`` tokens, input and output together.
 
-    The score is skipped if the usage is unknown.
+    The number of tokens is the value of ``code_token_usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens, inclusive.
+        max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
 
@@ -132,10 +125,10 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls received at most ``max_tokens`` input tokens.
 
-    Cached tokens count. The score is skipped if the number of input tokens is unknown.
+    Cached tokens count. If the number of input tokens is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens, inclusive.
+        max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
 
@@ -149,10 +142,10 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
     """Check that the turn's model calls generated at most ``max_tokens`` tokens.
 
-    Reasoning tokens count. The score is skipped if the number of output tokens is unknown.
+    Reasoning tokens count. If the number of output tokens is unknown, the score is skipped as ``missing:usage``.
 
     Parameters:
-        max_tokens: Maximum number of tokens, inclusive.
+        max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
 
@@ -172,7 +165,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 def code_token_usage(turn: Turn) -> Result:
     """Number of tokens that the turn used.
 
-    The value is the reported total. If the total is missing or 0, it is input plus output. The score is skipped if the usage is unknown.
+    The value is the reported total. If the total is missing or 0, the value is the sum of input and output tokens.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), ``total_tokens``.
 
@@ -191,7 +184,8 @@ def code_token_usage(turn: Turn) -> Result:
 
 
 _Usd = Annotated[float, Ge(0), Lt(math.inf)]
-Prices = dict[str, Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate({"input", "output"}.issubset)]]
+_Price = Annotated[dict[Literal["input", "output", "cached_input"], _Usd], Predicate({"input", "output"}.issubset)]
+Prices = Annotated[dict[str, _Price], "mapping of models to prices"]
 """USD per million tokens, by ``model`` or ``provider/model``. Cached input costs as much as other input unless set."""
 
 
@@ -215,33 +209,30 @@ def _how_known(cost: Cost) -> dict[str, Any]:
 def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = True, prices: Prices | None = None) -> Result:
     """Cost of the turn's model calls and tool calls in USD.
 
-    The model cost is the first known value:
+    The cost of the model calls is the first known value:
 
-    1. the turn's cost
-    2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in its metadata
+    1. the turn's reported cost
+    2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in the turn's metadata
     3. an estimate
 
-    If neither the model cost nor a tool cost is known, the metric is skipped as ``missing:cost``.
+    By default, the cost of tool calls is added. If neither cost is known, the score is skipped as ``missing:cost``.
 
-    The estimate multiplies each call's tokens by the model's price, and adds up the results. Prices come from ``prices`` or
-    from the bundled
-    genai-prices table, without network access. The extra ``[cost]`` provides a newer table. A price depends on the model, the
-    provider and the turn's start time. If this time is unknown, the newest price is used.
+    The estimate multiplies the tokens of each call by the model's price. Prices come from ``prices`` or from the bundled genai-prices
+    table, without network access. The extra ``[cost]`` installs a newer table. A price depends on the model, the provider and the turn's
+    start time. If the start time is unknown, the newest price is used.
 
-    The metric makes no estimate if a successful call has no token counts, a model has no price, or the turn has more than
-    1,000 calls. As an exception, if all calls used one model and none has token counts, the estimate uses the turn's token
-    counts.
+    There is no estimate if a successful call has no token counts, a model has no price, or the turn has more than 1,000 calls. Exception:
+    if no call has token counts and all calls used one model, the estimate uses the turn's token counts.
 
     Parameters:
-        include_tool_costs: Add the cost of tool calls.
-        estimate: Estimate a cost that wasn't reported.
-        prices: Your prices in USD per million tokens, which take precedence: ``{model: {input, output, cached_input?}}``.
-            The model can be ``provider/model``. Without ``cached_input``, cached input costs as much as input. Prices in the
-            configuration also apply to the turn's own cost.
+        include_tool_costs: If true, add the cost of tool calls.
+        estimate: If true, estimate a cost that wasn't reported.
+        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices. The model
+            can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you set ``prices`` in the
+            configuration, the estimate in the turn's cost field uses them too.
 
-    Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``,
-    ``genai-prices`` with its version, or both). ``unpriced`` lists at most ten models without a price, which prevented an
-    estimate.
+    Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``, ``genai-prices`` with
+    its version, or both). If there is no estimate because models have no price, ``unpriced`` lists at most ten of them.
 
     Source: AgentUnit cost.
     """
@@ -264,17 +255,16 @@ def code_max_cost(
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is the model cost of ``code_cost``, reported or estimated, without tool calls. The score is skipped as
-    ``missing:cost`` if the cost is unknown.
+    The cost is the model cost of ``code_cost``, reported or estimated. Tool calls don't count. If the cost is unknown, the score is skipped
+    as ``missing:cost``.
 
     Parameters:
-        max_cost_usd: Maximum cost in USD, inclusive.
-        estimate: Estimate a cost that wasn't reported.
+        max_cost_usd: Maximum cost in USD.
+        estimate: If true, estimate a cost that wasn't reported.
         prices: Your prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``, ``limit``, ``source_key``, and ``estimated``, ``price_source`` and ``unpriced`` as in
-    ``code_cost``. ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls recorded it, or ``tokens`` if
-    it was estimated.
+    Detail: ``cost_usd``, ``limit``, ``source_key``, and ``estimated``, ``price_source`` and ``unpriced`` as in ``code_cost``.
+    ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls recorded it, or ``tokens`` if it was estimated.
 
     Source: HPD MaxCostEvaluator.
     """
@@ -293,13 +283,12 @@ _ROUNDING = 1e-6
 def code_perplexity(turn: Turn) -> Result:
     """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if every token was certain.
 
-    With a value of 10, the model was as uncertain as if it had chosen each token from ten equally likely ones. Telemetry
-    conventions don't
-    include token probabilities, so the turn must provide ``logprobs`` (natural logarithms, one per generated token).
-    Without them, the metric is skipped as ``missing:logprobs``. A log probability that is above 0 or not finite is an error.
+    If the value is 10, the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's
+    conventions don't include token probabilities, so you must provide ``logprobs`` (natural logarithms, one per generated token). A log
+    probability that is above 0 or not finite is an error.
 
-    Detail: ``tokens``, ``mean_logprob``, ``normalised_score`` (``1 / (1 + exp(-mean_logprob))``, from 0 for unsure to 0.5
-    for sure).
+    Detail: ``tokens``, ``mean_logprob``, ``normalised_score`` (``1 / (1 + exp(-mean_logprob))``: near 0 if the model was uncertain, 0.5 if
+    it was certain).
 
     Source: Trusys perplexity.
     """

@@ -1,5 +1,6 @@
-"""Checks that the output is machine-readable.
-JSON must follow RFC 8259 strictly. A fenced Markdown block isn't a JSON document.
+"""These metrics check that the output is machine-readable.
+
+JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON document. Metrics skip an output over 1 MiB as ``too_long``.
 """
 
 from __future__ import annotations
@@ -32,15 +33,14 @@ _SHOWN_TABLES = 100
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document, optionally with a schema.
 
-    Any JSON value passes, with or without white space around it. Comments, trailing commas, single quotes, ``NaN``, fenced
-    Markdown blocks and an empty output fail. Of duplicate keys, the last one counts. An output over 1 MiB is skipped as
-    ``too_long``.
+    Any JSON value passes. White space around the value is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown
+    blocks and an empty output fail. If a key occurs twice, its last value is used.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``, which needs the extra ``[structured]``. An
-            invalid schema is an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
+            an error.
 
-    Detail: ``violations`` ``[{path, message}]`` of the schema, at most ten.
+    Detail: ``violations`` of the schema as ``[{path, message}]``, at most ten.
 
     Sources: Trusys is-json, HPD JsonValidityEvaluator.
     """
@@ -63,17 +63,16 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output contains a JSON object or array, optionally with a schema.
 
-    An empty array doesn't count. From left to right, each ``{`` or ``[`` starts the longest possible JSON value, and the
-    search continues after this value. JSON
-    is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` is an array of one number, unless a schema excludes
-    it. With a schema, one of the first 10,000 values must match. An output over 1 MiB is skipped as ``too_long``.
+    The search goes from left to right. Each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after this
+    value. An empty array doesn't count. JSON is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` counts as an array, unless
+    a schema excludes it. If you set a schema, one of the first 10,000 values must match.
 
     Parameters:
-        schema: JSON Schema for the value, as in ``code_schema_conformance``, which needs the extra ``[structured]``. An
-            invalid schema is an error.
+        schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
+            an error.
 
-    Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the
-    first value if no value matches the schema.
+    Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first value if
+    no value matches the schema.
 
     Source: Trusys contains-json.
     """
@@ -120,16 +119,15 @@ def _element_names(given: tuple[str, ...] | str) -> list[str]:
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the whole output is one XML document, optionally with given elements.
 
-    The document has one root and matching tags, and can have a declaration, comments and processing instructions. White
-    space around it is allowed. Prefixes don't need a declaration. The metric doesn't load or expand anything. A document type
-    with an internal subset, which entity bombs use, fails. An empty output fails. An output over 1 MiB is skipped as
-    ``too_long``.
+    The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white space around
+    it. Prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document type with an internal
+    subset fails, because it can contain an entity bomb. An empty output fails.
 
     Parameters:
-        required_elements: Required elements, a list or comma-separated text. A dotted path starts at the root
-            (``analysis.rating``). A single name is the root or one of its children. Prefixes are part of names.
+        required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).
+            A single name is the root or one of its children. Prefixes are part of names.
 
-    Detail: ``missing_elements``, and ``error`` with ``line`` and ``column`` if the output isn't XML.
+    Detail: ``missing_elements``. If the output isn't XML: ``error`` with ``line`` and ``column``.
 
     Sources: Trusys is-xml, HPD XmlValidityEvaluator.
     """
@@ -147,13 +145,13 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the output contains an XML element, optionally with given elements.
 
-    An element extends from its start tag to the matching end tag, and only outermost elements count. One of the first 10,000
-    elements must contain all required elements. An output over 1 MiB is skipped as ``too_long``.
+    An element extends from its start tag to the matching end tag. Only outermost elements count. One of the first 10,000 elements must
+    contain all required elements.
 
     Parameters:
-        required_elements: Required elements, as in ``code_is_xml``, with the found element as the root.
+        required_elements: Required elements, as in ``code_is_xml``. The element that was found is the root.
 
-    Detail: ``count`` (number of elements), ``missing_elements`` (of the first element, if the output fails).
+    Detail: ``count`` (number of elements). If the output fails: ``missing_elements`` of the first element.
 
     Source: Trusys contains-xml.
     """
@@ -186,30 +184,28 @@ def code_is_sql(
 ) -> Result:
     """Check that the whole output is SQL, optionally limited to given tables and columns.
 
-    The output must be one or more statements. ``sqlglot`` (extra ``[structured]``) parses it. A single name or expression,
-    the text "update it", and commands that the parser doesn't analyze, such as ``CALL``, aren't statements. An empty output
-    fails. An
-    output over 1 MiB is skipped as ``too_long``.
+    The parser ``sqlglot`` (extra ``[structured]``) must find one or more statements. The following outputs fail:
 
-    A dangling comma, ORDER or GROUP without BY, and clauses in the wrong order fail, although the parser accepts them. BigQuery,
-    ClickHouse, DuckDB and Snowflake allow a comma after the last item.
+    - an empty output, or a single name or expression
+    - the text "update it", and commands that the parser doesn't analyze, such as ``CALL``
+    - a dangling comma (BigQuery, ClickHouse, DuckDB and Snowflake allow a comma after the last item), ORDER or GROUP without BY, and
+      clauses in the wrong order. The parser accepts these faults, but the metric doesn't
 
-    If the parser isn't installed, the output is over 10,000 characters, or parsing takes too long or nests too deeply, the
-    output must pass ``code_sql_shape``, must not have the faults above, and must not end after a word such as FROM.
-    ``detail.parser`` is then ``shape``, and checks of tables or columns fail. Without the parser, they are an error.
+    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, the output has more than
+    10,000 characters, or parsing takes too long or nests too deeply. The output must then pass ``code_sql_shape``, must not have the faults
+    above, and must not end with a word such as FROM. If you set ``allowed_tables`` or ``allowed_columns``, this output fails, or is an
+    error if the parser isn't installed.
 
     Parameters:
-        dialect: Dialect as sqlglot names it: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, …
-            The default is a generic dialect. If it fails and the output contains backticks, MySQL's dialect is used. An
-            unknown dialect is an
-            error.
-        allowed_tables: Only these tables may occur, ignoring case, with or without their schema. CTEs aren't tables.
-        allowed_columns: Only these columns may occur, ignoring case, without their tables. ``*`` is only allowed if it is in
-            the list, except in ``COUNT(*)``. Names that the statement defines aren't columns.
-        strict: Reject ``SELECT a b FROM``, in which a comma is probably missing.
+        dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is
+            a generic dialect. If it fails and the output contains backticks, MySQL's dialect is used. An unknown dialect is an error.
+        allowed_tables: Only these tables may occur, with or without their schema. Case is ignored. CTEs aren't tables.
+        allowed_columns: Only these columns may occur. List them without their tables. Case is ignored. ``*`` is only allowed if the list
+            contains it, except in ``COUNT(*)``. Names that the statement defines aren't columns.
+        strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
-    Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and ``refused_tables`` and
-    ``refused_columns`` that aren't allowed.
+    Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
+    (``refused_tables``, ``refused_columns``).
 
     Source: Trusys is-sql.
     """
@@ -243,14 +239,14 @@ def code_is_sql(
 def code_sql_shape(turn: Turn) -> Result:
     """Check that the output resembles SQL, without a parser.
 
-    The output passes if all of the following apply. To parse the SQL instead, use ``code_is_sql``.
+    To parse the SQL instead, use ``code_is_sql``. The output passes if all of these conditions are met:
 
-    - It starts with select, insert, update, delete, with, create, alter, drop or merge as a whole word, ignoring case.
-      ``with`` needs an ``as`` later.
+    - It starts with the word select, insert, update, delete, with, create, alter, drop or merge, ignoring case. After ``with``, it must
+      contain ``as``.
     - Its parentheses outside quotes are balanced.
-    - It has an even number of single quotes, and an even number of double quotes.
+    - It has an even number of single quotes and an even number of double quotes.
 
-    White space around it is ignored. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
+    White space around the output is ignored. An empty output fails.
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, ``even_double_quotes``.
 
@@ -270,11 +266,11 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
     """Check that the output contains HTML and opens all required tags. The HTML isn't validated.
 
-    A tag is ``<``, a name, and white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a tag, but ``</p>`` and
-    ``a < b`` don't. An empty output fails. An output over 1 MiB is skipped as ``too_long``.
+    An opening tag is ``<``, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a tag, but ``</p>`` and
+    ``a < b`` don't. An empty output fails.
 
     Parameters:
-        required_tags: Names of tags that the output must open, ignoring case.
+        required_tags: Names of tags that the output must open. Case is ignored.
 
     Detail: ``missing_tags``, spelled as in ``required_tags``.
 
@@ -291,18 +287,15 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
 def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
     """Check that the output is JSON equal to an expected value.
 
-    The order of keys doesn't matter, but the order of lists does. Numbers are compared by value (``1`` equals ``1.0``), and
-    ``true`` doesn't equal 1. An output that isn't JSON fails. The score is skipped as ``missing:ground_truth`` if there is no
-    expected
-    value, and as ``too_long`` if the output is over 1 MiB.
+    The order of keys doesn't matter, but the order of list items does. Numbers are compared by value, so ``1`` equals ``1.0``. ``true``
+    doesn't equal 1. An output that isn't JSON fails. If there is no expected value, the score is skipped as ``missing:ground_truth``.
 
     Parameters:
-        value: A JSON value, or a text that is parsed as JSON if possible (so null is ``"null"``). The default is the turn's
-            ground truth. Trusys also spells the option ``expected_output`` and ``expcted_output``.
-        ignore_list_order: Compare lists as multisets.
+        value: Expected JSON value. Text is parsed as JSON if possible (for null, write ``"null"``). The default is the turn's ground truth.
+            Aliases: ``expected_output``, ``expcted_output``.
+        ignore_list_order: If true, the order of list items doesn't matter.
 
-    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the
-    list's path.
+    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the path of the list.
 
     Source: Trusys json-equals.
     """
@@ -344,15 +337,13 @@ def code_array_length(
 ) -> Result:
     """Check that the output is JSON with an array of the expected length.
 
-    An output that isn't JSON, or has no array at the path, fails. Set ``value``, ``min`` or ``max``. Otherwise, the score is
-    an error. An output over 1 MiB is skipped as ``too_long``.
+    Set ``value``, ``min`` or ``max``. Otherwise, the score is an error. An output that isn't JSON, or has no array at the path, fails.
 
     Parameters:
-        value: Exact number of elements, which overrides ``min`` and ``max``. Trusys also spells the option
-            ``expected_output`` and ``expcted_output``.
+        value: Exact number of elements. It overrides ``min`` and ``max``. Aliases: ``expected_output``, ``expcted_output``.
         min: Minimum number of elements.
         max: Maximum number of elements.
-        path: Path of the array by keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
+        path: Path of the array, made of keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
 
     Detail: ``length``, if there is an array.
 
@@ -380,15 +371,15 @@ def code_array_length(
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    JSON Schema drafts 4 to 2020-12 are fully supported. ``$schema`` selects the draft, by default 2020-12. ``2.0`` is an
-    integer, and ``"1"`` doesn't equal the 1 of an ``enum``. References to other documents are rejected. An
-    output that isn't JSON fails. An invalid schema is always an error. An output over 1 MiB is skipped as ``too_long``.
+    JSON Schema drafts 4 to 2020-12 are fully supported. ``$schema`` selects the draft. The default is 2020-12. ``2.0`` is an integer, and
+    ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. An invalid schema, or a reference to another document, is an
+    error.
 
     Parameters:
-        schema: A schema as an object, a boolean, or JSON text. Can be wrapped as in model requests: ``{"name": …, "schema":
-            {…}}``. A misspelled keyword is an error.
+        schema: Schema as an object, a boolean, or JSON text. It can be wrapped as in model requests: ``{"name": …, "schema": {…}}``. A
+            misspelled keyword is an error.
 
-    Detail: ``violations`` ``[{path, message}]``, at most ten. Messages don't quote the output.
+    Detail: ``violations`` as ``[{path, message}]``, at most ten. Messages don't quote the output.
 
     Source: HPD SchemaConformanceEvaluator.
     """
@@ -408,13 +399,11 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """Share of the given fields that the output's JSON object contains and that aren't null.
 
-    An empty text, 0, false and an empty list count as values. If the output isn't a JSON object, the value is 0. Without
-    fields the value
-    is 1 (vacuous). An output over 1 MiB is skipped as ``too_long``.
+    Empty text, 0, false and an empty list count as values. If the output isn't a JSON object, the value is 0. If ``fields`` is empty, the
+    value is 1 (vacuous).
 
     Parameters:
-        fields: Names of top-level fields, or dotted paths (``a.b``, ``a[0].b``). A key that equals the path takes
-            precedence.
+        fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). A key that equals the whole path takes precedence.
 
     Detail: ``missing``, the fields that are absent or null.
 
@@ -434,16 +423,16 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
 def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: bool = True) -> Result:
     """Check that a field of the output's JSON object has the expected value.
 
-    Texts aren't trimmed. Other values are compared as JSON text, so null equals ``"null"``. The order of keys doesn't matter.
-    Two numbers are compared by value, even if one is a text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
-    or lacks the field, fails. An output over 1 MiB is skipped as ``too_long``.
+    White space around text isn't removed. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order of keys
+    doesn't matter. Numbers are compared by value, even if one of them is text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
+    or lacks the field, fails.
 
     Parameters:
-        field: Name of a top-level field, or a dotted path (``a.b``). A key that equals the path takes precedence.
-        expected: A text or any JSON value.
-        ignore_case: Ignore case.
+        field: Name of a top-level field, or a path (``a.b``). A key that equals the whole path takes precedence.
+        expected: Text or any JSON value.
+        ignore_case: If true, case is ignored.
 
-    Detail: ``actual``, the field's value (the first 100 characters, unless it is a number).
+    Detail: ``actual``, the field's value (a number, or the first 100 characters).
 
     Source: HPD FieldAccuracyEvaluator.
     """

@@ -1,4 +1,4 @@
-"""Energy, carbon and resource use. Without a measurement, a score is skipped or marked as an estimate."""
+"""Energy, carbon and resource use. If there is no measurement, the score is skipped or marked as an estimate."""
 
 from __future__ import annotations
 
@@ -140,15 +140,14 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     1. ``energy_kwh`` in the turn's metadata
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
-    3. an estimate by EcoLogits from each call's model and output tokens (the middle of the estimated range). Requires the
-       extra ``[sustainability]``
+    3. an estimate by EcoLogits, based on each call's model and output tokens (extra ``[sustainability]``)
 
-    The estimate requires that EcoLogits supports the model of every call, and that there are at most 500 calls. If no value is
-    known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
+    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of every call, and the turn can have at most 500 calls.
+    If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kwh: Energy in kWh up to which the value is 1.
-        estimate: Use an estimate if there is no measurement.
+        estimate: If true, use an estimate if there is no measurement.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, ``estimated``.
 
@@ -179,17 +178,17 @@ def code_carbon_emissions(
 
     1. ``carbon_kg`` in the turn's metadata
     2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``) over the outermost spans that have it
-    3. the energy of ``code_energy_consumption``, which can be an estimate, times ``grid_intensity``
+    3. the energy of ``code_energy_consumption``, which can be an estimate, multiplied by ``grid_intensity``
 
-    If no value is known, the metric is skipped as ``missing:energy``. Unless you set ``threshold``, only 1 passes.
+    If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kg: Kilograms of CO2 equivalent up to which the value is 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: Use an energy estimate if there is no measurement.
+        estimate: If true, use an energy estimate if there is no measurement.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, ``equivalents`` (``km_driven`` by car, ``trees_needed``
-    for a year), ``energy_kwh`` if the carbon was computed from it, ``estimated``.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If
+    the carbon was computed from energy: ``energy_kwh`` and, for an estimate, ``estimated``.
 
     Source: AgentUnit carbon_emissions.
     """
@@ -236,19 +235,22 @@ def code_resource_utilization(
 ) -> Result:
     """Utilization of processor, memory and GPU, compared with their targets.
 
-    The value is the mean over the resources. With ``r = used / target``, the value of a resource is ``r / 0.5`` if ``r`` is
-    below 0.5, 1 from 0.5 to 1.2, and ``1 - (r - 1)`` above 1.2 (at least 0). If the target is 0, the value is 1 for an unused
-    resource, and otherwise 0. Unknown resources don't count. If all resources are unknown, the metric is skipped as
-    ``missing:resources``. Each usage (``cpu_percent``, ``memory_mb``, ``gpu_percent``) comes from the turn's metadata or, if
-    unset, from the first span with this attribute.
+    The value is the mean over the known resources. Each resource contributes a value that depends on ``r = used / target``:
+
+    - ``r / 0.5`` if ``r`` is below 0.5
+    - 1 if ``r`` is from 0.5 to 1.2
+    - ``1 - (r - 1)``, but at least 0, if ``r`` is above 1.2
+    - if the target is 0: 1 if the resource is unused, otherwise 0
+
+    If all resources are unknown, the score is skipped as ``missing:resources``. Each usage (``cpu_percent``, ``memory_mb``,
+    ``gpu_percent``) comes from the turn's metadata or, if unset, from the first span with this attribute.
 
     Parameters:
         target_cpu_percent: Target for the processor.
         target_gpu_percent: Target for the GPU.
         target_memory_gb: Target for the memory, in gigabytes of 1024 megabytes.
 
-    Detail: ``cpu``, ``memory``, ``gpu`` if known, each with its use (``used_percent`` or ``used_gb``), target and
-    ``score``.
+    Detail: ``cpu``, ``memory`` and ``gpu`` if known, each with its usage (``used_percent`` or ``used_gb``), target and ``score``.
 
     Source: AgentUnit resource_utilization.
     """

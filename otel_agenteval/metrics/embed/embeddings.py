@@ -1,7 +1,7 @@
 """Similarity of texts by their embeddings.
-Values of different embedding models aren't comparable.
 
-One request embeds all texts of a metric. A negative cosine, or the cosine of a zero vector, counts as 0.
+One request embeds all texts of a metric. A negative cosine, or the cosine of a zero vector, counts as 0. Values of different embedding
+models aren't comparable.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ def _blank(text: str | None) -> bool:
 def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     """Similarity of the answer and the ground truth: the cosine of their embeddings.
 
-    The score is skipped as ``missing:output`` or ``missing:ground_truth`` if either is unknown, and as ``empty_output`` if the answer
-    has no text.
+    If the answer is blank, the score is skipped as ``empty_output``.
 
-    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6,
-    Needs Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
+    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs Improvement
+    from 0.4, Poor from 0.2, otherwise Very Poor).
 
     Source: AgentEval AnswerSimilarityMetric.
     """
@@ -71,12 +70,11 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
 def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max"] = "joined") -> Result:
     """Similarity of the answer and the retrieved context: the cosine of their embeddings.
 
-    The score is skipped as ``missing:output`` or ``missing:context`` if either is unknown, and as ``empty_output`` if the answer has no
-    text.
+    If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the reason is ``missing:context``.
 
     Parameters:
-        aggregate: ``joined`` embeds the context as one text, with its chunks separated by a line ``---``. ``max`` embeds
-            each chunk with text and uses the most similar, which suits long contexts better.
+        aggregate: ``joined`` embeds the context as one text, with lines ``---`` between its chunks. ``max`` embeds each chunk separately
+            and uses the chunk that is most similar to the answer. ``max`` suits long contexts better.
 
     Detail: ``cosine_similarity`` (-1..1).
 
@@ -92,11 +90,11 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
 def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joined", "max", "mean"] = "joined") -> Result:
     """Similarity of the question and the retrieved context: the cosine of their embeddings.
 
-    The score is skipped as ``missing:input`` or ``missing:context`` if either is unknown.
+    If the whole context is blank, the score is skipped as ``missing:context``.
 
     Parameters:
-        aggregate: ``joined`` embeds the context as one text, with its chunks separated by a line ``---``. ``max`` embeds
-            each chunk with text and uses the most similar. ``mean`` uses the mean over the chunks.
+        aggregate: ``joined`` embeds the context as one text, with lines ``---`` between its chunks. ``max`` embeds each chunk separately
+            and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of all chunks.
 
     Detail: ``cosine_similarity`` (-1..1).
 
@@ -133,7 +131,9 @@ def embed_similar(
     threshold: float = 0.75,
     inverse: bool = False,
 ) -> Result:
-    """Similarity of the output and a text of your choice, by their embeddings.
+    """Similarity of the output and a text of your choice, based on their embeddings.
+
+    The option ``metric`` selects the measure:
 
     | ``metric`` | passes if | value |
     |---|---|---|
@@ -141,17 +141,19 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    With several texts, the first text that passes determines the value. If no text passes, the text with the highest value
-    does. With
-    ``inverse``, the conditions are reversed, and the value is 1 minus the plain value. The output must then differ from all
-    texts, and the smallest value counts. The score is skipped as ``missing:output`` if the output is unknown, and as
-    ``empty_output`` if it has no text.
+    If ``value`` is a list, the score passes if one text passes. The value is that of the first text that passes or, if none passes, the
+    highest value.
+
+    If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed. Each text's value is subtracted
+    from 1, and the smallest result is the score's value.
+
+    If the output is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        value: A text, or a list of texts of which one must match.
+        value: Text, or a list of texts of which one must match.
         metric: Measure of similarity.
         threshold: Lowest similarity, or highest distance, that passes.
-        inverse: Require that the output differs from the texts.
+        inverse: If true, the output must differ from the texts.
 
     Detail: ``index`` of the text that determines the value, from 0.
 
@@ -177,11 +179,9 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of question and answer by embeddings. A cheap but weak indicator of coherence.
+    """Similarity of question and answer, based on their embeddings. A cheap but weak indicator of coherence.
 
-    A turn whose question or answer is unknown or blank is skipped.
-
-    Detail: ``coherence_gap`` (1 minus the value, four decimals).
+    Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
 
     Source: PandaProbe coherence.
     """
@@ -202,18 +202,21 @@ def embed_loop_detection(
 ) -> Result:
     """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
 
-    The value is ``1 - max(cosine * jaccard)`` over the answers of the last turns (``history``). Earlier turns without an
-    answer also count toward ``window``. The Jaccard index compares the distinct lower-case words of at least two characters, without stop words.
-    Scripts without spaces are split as in ``code_bleu``. If no words are left, the index is 0. Equal one-word answers are a
-    loop. Without history, with a blank answer, or if no earlier answer has text, the value is 1 (vacuous) without a request.
+    The value is ``1 - max(cosine * jaccard)``. The answer is compared with each answer of the last ``window`` turns in ``history``. Turns
+    without an answer count toward ``window``.
+
+    The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. If no words remain,
+    the index is 0. Scripts without spaces are split as in ``code_bleu``.
+
+    If the answer is blank or no earlier answer has text, the value is 1 (vacuous), and no embedding is requested.
 
     Parameters:
-        window: Number of earlier turns to compare with, 1 to 100.
+        window: Number of earlier turns to compare with.
         stop_words: Words to ignore. ``default`` is a list of 70 English words.
 
-    Detail: ``window_size`` (compared answers), ``max_hybrid``, and ``comparisons``, oldest first. A comparison has
-    ``trace_index`` (place in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. All
-    have four decimals.
+    Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has a
+    ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. Similarities and
+    scores are rounded to four decimals.
 
     Source: PandaProbe loop_detection.
     """

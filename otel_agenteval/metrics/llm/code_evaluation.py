@@ -1,4 +1,4 @@
-"""Judged metrics for code in the output. ``code_code_language`` defines which text is code."""
+"""The ``llm_`` metrics judge the quality of code in the output."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ _PROMPTS = Prompts("code_evaluation")
 def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, consistency.
 
-    A single judge call returns a score from 0 to 10, which is divided by 10. The judge also reads measurements of the code.
-    See ``code_code_language`` for the definition of code. The score is skipped as ``no_code`` without code, and as ``too_long`` if the
-    output is over 1 MiB.
+    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The judge also reads measurements of the code.
+    If the output contains no code, the score is skipped as ``no_code``.
 
-    Detail: ``reason`` and ``measured``:
+    Detail: ``reason`` and ``measured``, which contains these keys:
 
-    - ``lines`` (with text), ``longest_line`` (characters), ``long_lines`` (share over 100 characters)
-    - ``deepest_nesting`` (by indentation), ``comments`` (share of lines)
+    - ``lines`` (number of lines with text), ``longest_line`` (characters), ``long_lines`` (share of lines over 100 characters)
+    - ``deepest_nesting`` (number of indentation levels), ``comments`` (share of lines)
     - ``one_letter_names`` (share of names), ``name_length`` (mean)
-    - for Python, with the extra ``[code]``: ``complexity`` (mean branches per function), ``most_complex_function``, and
-      ``maintainability_index`` (0..100, of the worst block)
+    - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``
+      (highest complexity), ``maintainability_index`` (0..100, of the worst block)
 
     Source: Trusys code-readability.
     """
@@ -53,18 +52,16 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
 @metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """Correctness of the output's code by its specification. The code isn't run.
+    """Correctness of the output's code, compared with its specification. The code isn't run.
 
-    A single judge call returns a score from 0 to 10, which is divided by 10. See ``code_code_language`` for the definition
-    of code. The score is skipped with one of these reasons:
+    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped with one of these reasons:
 
-    - ``no_code`` without code.
-    - ``too_long`` if the output is over 1 MiB.
-    - ``missing:input`` without a specification.
     - ``missing:output`` if the output is unknown.
+    - ``no_code`` if the output contains no code.
+    - ``missing:input`` if the specification is missing.
 
     Parameters:
-        spec: Specification of the code. The default is the turn's reference ``spec`` or its input.
+        spec: Specification of the code. The default is the turn's reference ``spec`` or, if unset, the turn's input.
 
     Detail: ``issues`` and ``reason``.
 

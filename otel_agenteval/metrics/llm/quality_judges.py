@@ -1,4 +1,7 @@
-"""Judged metrics for answers: coherence, fluency, and your own rubrics and criteria."""
+"""Judged metrics for answers: coherence, fluency, and your own rubrics and criteria.
+
+If a judge returns a score outside its range, the score is an error.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,11 @@ def _material(turn: Turn) -> dict[str, Any]:
 def llm_coherence(turn: Turn, judge: Asks) -> Result:
     """Coherence of the answer: its statements follow from each other without contradictions.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error. For
-    the similarity of question and answer, see ``embed_coherence``. The score is skipped as ``missing:input`` or ``missing:output`` if
-    either is unknown, and as ``empty_output`` if the answer has no text.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the score is skipped
+    as ``empty_output``. To measure the similarity of question and answer instead, use ``embed_coherence``.
 
-    Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``,
-    ``structure_quality`` and ``reasoning``.
+    Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``, ``structure_quality`` and
+    ``reasoning``.
 
     Source: AgentEval CoherenceMetric.
     """
@@ -58,8 +60,8 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_fluency(turn: Turn, judge: Asks) -> Result:
     """Fluency of the answer: grammar, readability and natural language.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. A score outside the range is an error.
-    The score is skipped as ``missing:output`` if the answer is unknown, and as ``empty_output`` if it has no text.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the score is skipped
+    as ``empty_output``.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
 
@@ -85,15 +87,14 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
     """Degree to which the answer meets your rubric, as a score and a verdict.
 
-    A single judge call returns a verdict and a score from 0 to 1, which is the value. A score outside the range is an error.
-    The metric passes if the verdict is a pass. If you set a threshold, the score must also reach the threshold.
+    A single judge call returns a verdict, and a score from 0 to 1, which is the value. The metric passes if the verdict is a pass. If you
+    set ``threshold``, the score must also reach the threshold.
 
-    - Without a verdict, a score of 0.5 or more passes.
-    - Without a score, a pass is 1 and a fail is 0.
-    - Without a verdict and a score, the result is an error.
+    - If the judge returns only a score, 0.5 or more is a pass.
+    - If the judge returns only a verdict, a pass is 1 and a fail is 0.
+    - If the judge returns neither, the result is an error.
 
-    The judge reads the question if it is known. An empty answer is judged too. The score is skipped as ``missing:output`` if the answer
-    is unknown.
+    The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
         rubric: Description of a good answer, in your words.
@@ -127,14 +128,12 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
     """Degree to which the answer meets your criteria, evaluated in steps (G-Eval).
 
-    For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call follows the
-    steps and returns a score from 0 to 10. The value is the score divided by 10, or the mean over several criteria. Missing
-    steps, a score outside the range, and a missing reason are errors. An error in one criterion makes the whole score an
-    error.
-    The score is skipped as ``missing:input`` or ``missing:output`` if either is unknown.
+    The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and
+    returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If
+    a reply contains no steps or no reason, the whole score is an error.
 
     Parameters:
-        criteria: One text, or several texts that are evaluated separately.
+        criteria: Criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
     Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
@@ -149,10 +148,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Check that the answer has one property, described by your rubric.
 
-    A single judge call returns true or false. The metric also accepts yes, pass, no, fail, 1 and 0. Any other
-    reply is an error. The judge reads the question if it is known. An empty answer is judged too. The score is skipped as
-    ``missing:output`` if the answer
-    is unknown.
+    A single judge call returns true or false. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
         rubric: The property, in your words.
@@ -177,8 +173,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     """Degree to which the answer meets your rubric, as a score.
 
-    The value is the score of a single judge call, 0..1. A score outside the range is an error. The judge reads the question
-    if it is known. An empty answer is judged too. The score is skipped as ``missing:output`` if the answer is unknown.
+    A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
         rubric: Description of a good answer, in your words.

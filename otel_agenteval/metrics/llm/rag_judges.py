@@ -64,20 +64,21 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
     """Share of the answer's statements that follow from the context.
 
-    The method ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for
-    each
-    statement whether it follows from the context. A statement without a verdict doesn't count as supported, and additional
-    verdicts are ignored. If the answer contains no statements, the value is 1 (vacuous). ``holistic`` makes one judge call for
-    a score from 0 to 100, which is divided by 100.
+    The option ``method`` selects one of these procedures:
+
+    - ``statements`` makes two judge calls. The first call lists the answer's statements. The second call decides for each statement if it
+      follows from the context. A statement without a verdict counts as unsupported. If the answer contains no statements, the value is 1
+      (vacuous).
+    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
 
     Parameters:
-        method: Method, as described above.
+        method: Procedure, as described above.
 
-    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as
-    ``unsupported``) and ``reasoning``.
+    Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as ``unsupported``)
+    and ``reasoning``.
 
-    Sources: AgentEval FaithfulnessMetric (holistic), Trusys context-faithfulness and AgentUnit FaithfulnessMetric
-    (statements).
+    Sources: AgentEval FaithfulnessMetric (method ``holistic``), Trusys context-faithfulness and AgentUnit FaithfulnessMetric (method
+    ``statements``).
     """
     question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
@@ -121,8 +122,8 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 def llm_relevance(turn: Turn, judge: Asks) -> Result:
     """Relevance of the answer: it addresses the question and stays on topic.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. For an empty answer, the value is 0 without a
-    judge call.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the value is 0 and no
+    judge is called.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
 
@@ -162,21 +163,22 @@ def llm_context_precision(
 ) -> Result:
     """Precision of the retrieval: relevant chunks are ranked before irrelevant ones.
 
-    The method ``map`` makes one judge call per chunk, in rank order, to decide whether the chunk is relevant. The value is
-    the average
-    precision: for each relevant chunk, take the share of relevant chunks up to its rank, and average these shares. For
-    example, relevant, irrelevant, relevant gives (1/1 + 2/3) / 2. Without a relevant chunk, the value is 0. ``holistic`` makes
-    one judge call for a score from 0 to 100, which is divided by 100.
+    The option ``method`` selects one of these procedures:
+
+    - ``map`` makes one judge call per chunk, which decides if the chunk is relevant. The value is the average precision: for each relevant
+      chunk, take the share of relevant chunks up to its rank, and average these shares. For example, three chunks that are relevant,
+      irrelevant and relevant result in (1/1 + 2/3) / 2. If no chunk is relevant, the value is 0.
+    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
 
     Parameters:
-        method: ``map``, or ``holistic`` for a single judge call.
+        method: Procedure, as described above.
         threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``map``.
 
-    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With
-    ``holistic``: ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
+    Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With ``holistic``:
+    ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
 
-    Sources: AgentEval ContextPrecisionMetric (holistic), AgentUnit RetrievalQualityMetric, and HPD ContextPrecisionEvaluator
-    (map), which counts every chunk as relevant.
+    Sources: AgentEval ContextPrecisionMetric (method ``holistic``), AgentUnit RetrievalQualityMetric, HPD ContextPrecisionEvaluator (method
+    ``map``). HPD's evaluator counts every chunk as relevant.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -227,22 +229,22 @@ def llm_context_recall(
 ) -> Result:
     """Share of the ground truth's claims that the retrieved context supports.
 
-    The method ``claims`` makes two judge calls. The first call lists the claims in the ground truth (not in the answer). The
-    second call
-    decides for each claim whether the context supports it. A claim without a verdict counts as unsupported, and additional
-    verdicts are ignored. If the ground truth contains no claims, the score is skipped as ``no_claims``. ``holistic`` makes one
-    judge call for a score from 0 to 100, which is divided by 100.
+    The option ``method`` selects one of these procedures:
+
+    - ``claims`` makes two judge calls. The first call lists the claims in the ground truth. The second call decides for each claim if the
+      context supports it. A claim without a verdict counts as unsupported. If the ground truth contains no claims, the score is skipped as
+      ``no_claims``.
+    - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
 
     Parameters:
-        method: Method, as described above.
+        method: Procedure, as described above.
         threshold: Lowest passing value. Null means 0.7 with ``holistic``, and no verdict with ``claims``.
 
-    Detail: ``claims`` ``[{claim, verdict}]`` and ``missing`` (unsupported claims). With ``holistic``:
-    ``information_present``, ``information_missing`` and ``reasoning``.
+    Detail: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). With ``holistic``: ``information_present``,
+    ``information_missing`` and ``reasoning``.
 
-    Sources: HPD ContextRecallEvaluator, Trusys context-recall (claims), AgentEval ContextRecallMetric (holistic). Trusys
-    describes its metric as the share of the context that the answer uses, but the metric requires the expected answer, as
-    recall does.
+    Sources: AgentEval ContextRecallMetric (method ``holistic``), HPD ContextRecallEvaluator and Trusys context-recall (method ``claims``).
+    Trusys describes its metric as the share of the context that the answer uses, but its metric requires the expected answer.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
@@ -291,17 +293,18 @@ def llm_context_recall(
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
     """Share of the retrieved context that is needed to answer the question.
 
-    The method ``extract`` makes one judge call that lists the needed chunks by number (from 0) or text. The value is the
-    share of these
-    chunks. Unknown chunks don't count, and each chunk counts once. The value is 0 if the judge finds the context
-    insufficient. ``holistic`` makes one judge call for a score from 0 to 1.
+    The option ``method`` selects one of these procedures:
+
+    - ``extract`` makes a single judge call, which lists the needed chunks by number or text. The value is the share of these chunks. If the
+      judge finds the context insufficient, the value is 0.
+    - ``holistic`` makes a single judge call, which returns the value, from 0 to 1.
 
     Parameters:
-        method: Method, as described above.
+        method: Procedure, as described above.
 
     Detail: ``relevant_units``, ``total_units`` and ``insufficient``. With ``holistic``: ``reason``.
 
-    Sources: Trusys context-relevance (extract), HPD ContextRelevanceEvaluator (holistic).
+    Sources: Trusys context-relevance (method ``extract``), HPD ContextRelevanceEvaluator (method ``holistic``).
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
@@ -361,17 +364,16 @@ def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
 def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = True) -> Result:
     """Agreement of the answer with the ground truth: its facts are correct and complete.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. If the answer equals the ground truth, except
-    for white space around it, the value is 1 without a judge call. Otherwise, the score is skipped as ``missing:input`` if the
-    input is unknown.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If a judge call is needed but the input is
+    unknown, the score is skipped as ``missing:input``.
 
     Parameters:
-        exact_shortcut: Skip the judge call if the texts are equal.
+        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. White space around both texts
+            is ignored.
 
-    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``, or ``shortcut`` (``exact``) without
-    a judge call.
+    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``. If no judge was called: ``shortcut`` (``exact``).
 
-    Sources: AgentEval AnswerCorrectnessMetric, AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
+    Sources: AgentEval AnswerCorrectnessMetric. AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
     """
     answer, truth = turn.output or "", jsonio.text_of(truth_of(turn))
     if exact_shortcut and answer.strip() == truth.strip():
@@ -399,7 +401,7 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
 def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     """Similarity in meaning of the answer and the ground truth, 0..1.
 
-    The value is the score of a single judge call.
+    A single judge call returns the value.
 
     Detail: ``reason``.
 
@@ -419,15 +421,16 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
 def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     """Share of the answer's factual claims that the context contradicts.
 
-    The first judge call lists the claims. The second call decides for each claim whether the context supports it, contradicts
-    it, or does neither. Only contradicted claims count against the answer. For unsupported claims, see ``unsupported_rate``.
-    An unknown verdict means unsupported, and fewer verdicts than claims are an error. If the answer contains no claims, the
-    value is 0 (vacuous). An empty answer is skipped as ``empty_output``.
-
-    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``,
+    The first judge call lists the claims. The second call decides for each claim if the context supports it, contradicts it, or does
+    neither. Only contradicted claims increase the value. For claims that the context neither supports nor contradicts, see
     ``unsupported_rate``.
 
-    Sources: HPD HallucinationEvaluator, AgentUnit HallucinationRateMetric, which compares texts only.
+    An unknown verdict counts as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If the answer contains
+    no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
+
+    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``, ``unsupported_rate``.
+
+    Sources: HPD HallucinationEvaluator. AgentUnit HallucinationRateMetric, which only compares texts.
     """
     answer, context = turn.output or "", _joined_context(turn.context)
     if not answer.strip():
@@ -479,17 +482,15 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
-    """Support of the answer by the context, without invented sources, figures or facts.
+    """How well the context supports the answer, without invented sources, figures or facts.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. Guesses presented as facts lower the score.
-    An answer with invented elements (``fabricatedElements``, ignoring blank entries) fails regardless of the threshold, and
-    its value is at most ``fabrication_cap``.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. Guesses that are presented as facts lower the
+    score. If the judge lists invented elements, the score fails regardless of the threshold, and its value is at most ``fabrication_cap``.
 
     Parameters:
-        fabrication_cap: Highest value of an answer with invented elements, 0..1.
+        fabrication_cap: Highest value of an answer with invented elements.
 
-    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and
-    ``reasoning``.
+    Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and ``reasoning``.
 
     Source: AgentEval GroundednessMetric.
     """
@@ -527,18 +528,19 @@ def llm_factuality(
 ) -> Result:
     """Agreement of the answer's facts with the ground truth, in five categories.
 
-    A single judge call selects a category, and the value is its score. Any other category is an error.
+    A single judge call selects a category, and the value is the category's score. If the judge returns an unknown category, the score is an
+    error.
 
-    | category | answer | default score |
+    | category | the answer … | default score |
     |---|---|---|
-    | A | subset of the ground truth, consistent | 1 |
-    | B | superset of the ground truth, consistent | 1 |
-    | C | same facts | 1 |
-    | D | contradiction | 0 |
-    | E | differences that don't affect facts | 1 |
+    | A | contains some facts of the ground truth and doesn't contradict it | 1 |
+    | B | contains all facts of the ground truth and more, and doesn't contradict it | 1 |
+    | C | contains the same facts | 1 |
+    | D | contradicts the ground truth | 0 |
+    | E | differs, but not in its facts | 1 |
 
     Parameters:
-        scores: Score by category, 0..1. Omitted categories keep their default. With ``{"A": 0.5}``, an incomplete answer gets
+        scores: Scores of categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an incomplete answer
             0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
@@ -567,12 +569,12 @@ def llm_noise_sensitivity(
 ) -> Result:
     """Robustness of the answer to noise in the input: 1 if the noise had no effect.
 
-    A single judge call compares the answer with a baseline, which is the answer to the clean input. The call returns the
-    value, from 0 to 1. Use this metric with data sets. Without a baseline, it is skipped as ``missing:baseline``.
+    A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the value,
+    from 0 to 1. Use this metric with data sets. If there is no baseline, the score is skipped as ``missing:baseline``.
 
     Parameters:
-        baseline_response: Answer to the clean input. The default is the turn's reference ``baseline_response``.
-        noisy_input: Input with the noise. The default is the turn's reference ``noisy_input`` or its input.
+        baseline_response: Answer to the input without noise. The default is the turn's reference ``baseline_response``.
+        noisy_input: Input with noise. The default is the turn's reference ``noisy_input`` or, if unset, the turn's input.
 
     Detail: ``reason``.
 
@@ -608,12 +610,12 @@ def llm_sql_semantic_equivalence(
 ) -> Result:
     """Check that the output, an SQL query, returns the same results as a reference query.
 
-    A single judge call returns true or false. The metric also accepts yes, pass, no, fail, 1 and 0. The score
-    is skipped as ``missing:ground_truth`` if there is neither a reference query nor a ground truth.
+    A single judge call returns true or false. If there is neither a reference query nor a ground truth, the score is skipped as
+    ``missing:ground_truth``.
 
     Parameters:
-        schema: Tables for both queries, as text or JSON. The default is the turn's reference ``schema``.
-        reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or its ground truth.
+        schema: Tables of both queries, as text or JSON. The default is the turn's reference ``schema``.
+        reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or, if unset, its ground truth.
 
     Detail: ``equivalent``, ``reason``.
 

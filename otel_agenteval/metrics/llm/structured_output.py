@@ -1,4 +1,4 @@
-"""Judged metric for a field in the output's JSON object."""
+"""``llm_semantic_field_equality`` uses a judge to compare one field of the output."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ _PROMPTS = Prompts("structured_output")
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:SemanticFieldEqualityEvaluator",))
 def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Result:
-    """Similarity in meaning of a field of the output's JSON object and the ground truth, 0..1.
+    """Similarity in meaning between a field of the output's JSON object and the ground truth, 0..1.
 
-    The value is the score of a single judge call. If the output isn't a JSON object or lacks the field, the value is 0 without
-    a judge call. An output over 1 MiB is skipped as ``too_long``.
+    A single judge call returns the value. If the output isn't a JSON object or lacks the field, the value is 0 and no judge is called.
 
     Parameters:
         field: Name of a top-level field.
 
     Detail: ``reason``.
 
-    Source: HPD SemanticFieldEqualityEvaluator, which calls the judge even without the field.
+    Source: HPD SemanticFieldEqualityEvaluator, which calls the judge even if the field is missing.
     """
     output = turn.output or ""
     if too_long(output):
