@@ -270,26 +270,26 @@ def _mlflow(file: Path, _: str) -> object:
 PEERS: dict[str, Peer] = {
     "otel-agenteval": Peer("", "the default metrics on the whole turn, which it rebuilds from spans", _ours, _ours_offline),
     "langfuse": Peer(
-        "langfuse==5.0.4", "in the agent's process, it evaluates nothing and sends the spans to its server. Offline, `run_experiment` with three functions on the answer",
+        "langfuse==5.0.4", "in the agent's process, it only sends the spans to its server. Offline, it runs `run_experiment` with three functions on the answer",
         _langfuse, _langfuse_offline,
     ),
     "pydantic-evals": Peer(
         "pydantic-evals==2.62.0", "`Contains`, `IsInstance` and `MaxDuration` on the answer", _pydantic_evals, _pydantic_evals_offline
     ),
     "openlit": Peer(
-        "openlit==1.45.0", "its guards' regular expressions for PII, injection, topics and profanity on the texts of each model call, on the agent's thread",
+        "openlit==1.45.0", "on the agent's thread, its guards' regular expressions for PII, injection, topics and profanity, for each model call",
         _openlit, _openlit_offline,
     ),
     "splunk-evals": Peer(
         "splunk-otel-util-genai-evals==0.1.8 opentelemetry-sdk==1.43.0", "`length` of each model call's answer, its only evaluator without a model", _splunk, None,
-        "Its handler writes the spans instead of the SDK's tracer, which is part of its figures. It reads no recordings.",
+        "Its handler replaces the SDK's tracer, so its figures include creating the spans. It can't read recordings.",
     ),
     "agentevals": Peer(
-        "agentevals==0.0.9", "messages and tool calls against a reference, strict and superset", None, _agentevals,
+        "agentevals==0.0.9", "messages and tool calls, compared with a reference in the modes strict and superset", None, _agentevals,
         "Its evaluators are functions for tests, so nothing runs in the agent's process.",
     ),
     "agentevals-cli": Peer(
-        "agentevals-cli==0.11.0", "`tool_trajectory_avg_score` and `response_match_score` against a golden answer, on spans", None, _agentevals_cli,
+        "agentevals-cli==0.11.0", "`tool_trajectory_avg_score` and `response_match_score`, which compare spans with a golden answer", None, _agentevals_cli,
         "In the agent's process, its SDK only sends spans to `agentevals serve`.",
     ),
     "mlflow": Peer(

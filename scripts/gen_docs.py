@@ -20,6 +20,7 @@ import json
 import re
 import sys
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -391,23 +392,38 @@ def options(root: type[Section] = Config) -> str:
 def commands() -> str:
     """Every command of the command line, with its arguments and exit codes."""
     parsers = _subparsers(build_parser())
-    parts = []
+    inner_of = {name: _subparsers(parsers[name]) or {"": parsers[name]} for name in COMMANDS}
+    counts = Counter(row for inside in inner_of.values() for parser in inside.values() for row in _arguments(parser))
+    shared = [row for row in counts if counts[row] >= _SHARED_BY]
+    parts = [
+        "## Shared arguments",
+        "Several commands accept these arguments. Each command's section lists the ones that it accepts.",
+        _table(shared),
+    ]
     for name in COMMANDS:
-        parser = parsers[name]
-        parts += [f"## {name}", f"{parser.description}"]
-        inside = _subparsers(parser)
-        for inner_name, inner in inside.items():
-            parts += [f"`{name} {inner_name}`: {inner.description}", _arguments(inner)]
-        if not inside:
-            parts.append(_arguments(parser))
+        parts += [f"## {name}", f"{parsers[name].description}"]
+        for inner_name, parser in inner_of[name].items():
+            if inner_name:
+                parts.append(f"`{name} {inner_name}`: {parser.description}")
+            rows = _arguments(parser)
+            named = ", ".join(f"`{spelt}`" for spelt, said in rows if (spelt, said) in shared)
+            others = [f"| {named} | See [shared arguments](#shared-arguments) |"] if named else []
+            parts.append("\n".join([_table([row for row in rows if row not in shared]), *others]))
         codes = [f"| {code} | {help_sentences(meaning)} |" for code, meaning in command_named(name).EXIT_CODES.items()]
         parts.append("\n".join(["| exit code | when |", "|---|---|", *codes]))
     return "\n\n".join(parts)
 
 
-def _arguments(parser: argparse.ArgumentParser) -> str:
-    rows = [f"| `{spelt}` | {said} |" for spelt, said in map(_argument, parser._actions) if said]
-    return "\n".join(["| argument | meaning |", "|---|---|", *rows])
+_SHARED_BY = 3
+"""Number of commands from which an argument with the same meaning is documented only once."""
+
+
+def _arguments(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
+    return [(spelt, said) for spelt, said in map(_argument, parser._actions) if said]
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(["| argument | meaning |", "|---|---|", *(f"| `{spelt}` | {said} |" for spelt, said in rows)])
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

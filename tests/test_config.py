@@ -257,8 +257,8 @@ OF_KINDS = {
     "share from 0 to 1": ("0.1", 0.1, 2, "a share from 0 to 1"),
     "`true` or `false`": ("yes", True, 2, SWITCH),
     "path": ("file.pem", "file.pem", [], "the path of a file"),
-    "http(s) address": ("https://h:8443/v1/", "https://h:8443/v1", "h:8443", ADDRESS),
-    "text": (" text\n", "text", 5, "a non-empty text"),
+    "HTTP or HTTPS URL": ("https://h:8443/v1/", "https://h:8443/v1", "h:8443", ADDRESS),
+    "string": (" text\n", "text", 5, "a non-empty text"),
     "HOST:PORT": ("localhost:0", "localhost:0", "127.0.0.1", LISTEN),
     "US dollars": ("0.5", 0.5, "much", "an amount of US dollars"),
 }

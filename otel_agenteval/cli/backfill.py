@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Parquet or OTLP/JSON file, folder of such files, or clickhouse://user:password@host:8123/database?table=otel_traces",
     )  # fmt: skip
     parser.add_argument(
-        "--out", metavar="DIR", required=True, help="folder for the results; a later run continues an interrupted one"
+        "--out", metavar="DIR", required=True, help="folder for the results; to continue an interrupted run, use the same folder"
     )
-    parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, as configured")
+    parser.add_argument("--metrics", metavar="A,B", help="run only these metrics, with their configured parameters")
     add_scored_config(parser)
     parser.add_argument("--dry-run", action="store_true", help="estimate the number and cost of judge calls without sending them")
     parser.add_argument(

@@ -25,9 +25,9 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="a .jsonl, .csv or .parquet file with turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
+        help="a .jsonl, .csv or .parquet file with the columns turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
     )  # fmt: skip
-    parser.add_argument("--feedback", action="store_true", help="use user feedback among the scores as labels, instead of LABELS")
+    parser.add_argument("--feedback", action="store_true", help="use the scores' user feedback as labels, instead of LABELS")
     parser.add_argument(
         "--scores", metavar="FILE", help="scores as JSON lines from eval, experiment or outlets.jsonl, instead of a store"
     )

@@ -247,9 +247,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="exit after printing; by default, the demo serves /metrics until Ctrl-C if it runs in a terminal",
+        help="exit after printing; without this option, the demo in a terminal serves /metrics until Ctrl-C",
     )
-    parser.add_argument("--port", type=int, default=19464, help="loopback port of /metrics (default %(default)s)")
+    parser.add_argument("--port", type=int, default=19464, help="loopback port for /metrics (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:

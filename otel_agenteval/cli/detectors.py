@@ -36,7 +36,7 @@ from .reading import progress, report_reading
 
 EXIT_CODES = {
     OK: "the report was printed and, with --accept, the configuration was written",
-    UNUSABLE: "an argument is invalid, an input can't be read or has no turns, or the configuration can't be written",
+    UNUSABLE: "an argument is invalid, an input can't be read or doesn't contain turns, or the configuration can't be written",
 }
 
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--since", metavar="TIME", help=f"with a store: {SINCE}")
     parser.add_argument(
-        "--labels", metavar="FILE", help="file with labels that you set on the web page (default: serve.page.labels)"
+        "--labels", metavar="FILE", help="file with labels that you set in the web UI (default: serve.page.labels)"
     )
     parser.add_argument(
         "--accept",

@@ -40,11 +40,11 @@ _MOST_METRICS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="CONDITION",
-        help="compare the turns that meet this condition with all others: NAME=VALUE, NAME>NUMBER or NAME<NUMBER; repeatable; turns must meet all conditions",
+        help="compare turns that meet this condition (NAME=VALUE, NAME>NUMBER or NAME<NUMBER) with all other turns; repeatable, to require several conditions",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", action="append", default=[], metavar="OLD",
-        help="recorded traces of an earlier run, to compare with FILE and to find the metrics that got worse; repeatable",
+        help="recorded traces of an earlier run, to find the metrics that got worse in FILE; repeatable",
     )  # fmt: skip
     add_turn_sources(parser)
 

@@ -17,9 +17,9 @@ from .reading import progress, report_reading
 from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; without --gate, failed metrics don't change this exit code",
-    FAILED: "with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
-    UNUSABLE: "an argument is invalid, a file can't be read, or the files have no turn",
+    OK: "every turn was scored; failed metrics change the exit code only with --gate",
+    FAILED: "with --gate: a gate failed or wasn't evaluated, or a gate or a --fail-on-regression metric regressed",
+    UNUSABLE: "an argument is invalid, a file can't be read, or the files don't contain a turn",
 }
 
 

@@ -28,21 +28,21 @@ from .options import scored_config
 from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; without --gate, failed metrics don't change this exit code",
-    FAILED: "the task raised for a case; with --gate: a gate failed or wasn't evaluated, or a watched metric regressed",
+    OK: "every turn was scored; failed metrics change the exit code only with --gate",
+    FAILED: "the task raised an exception for a case; with --gate: a gate failed or wasn't evaluated, or a gate or a --fail-on-regression metric regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
-    INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished trials",
+    INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION",
-        help="sync or async function that receives the input of a case, such as app:answer; or `recorded`, to score the answers in the output column",
+        help="sync or async function that receives a case's input, such as app:answer; or `recorded`, to score the answers in the column output",
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
-        help="a .jsonl, .json, .yaml, .csv or .parquet file with the columns input (or turns, or user), case_id, metrics, and reference data such as ground_truth",
+        help="a .jsonl, .json, .yaml, .csv or .parquet file with the column input (or turns, or user), and optionally case_id, metrics and reference data such as ground_truth",
     )  # fmt: skip
     parser.add_argument("--columns", metavar="NAME=COLUMN,…", help="rename columns, for example input=question,output=answer")
     parser.add_argument(
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds for one repetition of a case, and for its scores (default: no limit)",
+        help="maximum seconds for the task's calls in one repetition of a case, and for scoring it (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

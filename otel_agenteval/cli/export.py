@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="output file, whose extension sets the format (default: standard output)")
     parser.add_argument("--format", choices=("jsonl", "csv", "parquet"), help="format (default: from the extension, or jsonl)")
     add_turns(parser)
-    parser.add_argument("--revisions", action="store_true", help="include superseded revisions")
+    parser.add_argument("--revisions", action="store_true", help="include scores of superseded revisions")
 
 
 def run(args: argparse.Namespace) -> int:

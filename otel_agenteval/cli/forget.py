@@ -31,7 +31,7 @@ _AT_ONCE = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
     whose.add_argument("--conversation", metavar="ID", help="delete the turns of this conversation")
-    whose.add_argument("--user", metavar="ID", help="delete the turns of this user, as in the span attribute user.id")
+    whose.add_argument("--user", metavar="ID", help="delete the turns of this user (the span attribute user.id)")
     add_store(parser)
     parser.add_argument(
         "--journal", metavar="DIR", help="journal of a stopped sidecar (default: serve.journal of the configuration)"

@@ -17,8 +17,8 @@ from .judge_drift import add_drift_arguments, run_drift
 from .options import add_config
 
 EXIT_CODES = {
-    OK: "probe: at most --max-rate of the attempts succeeded; bench: finished with at least --min-agreement; drift: no drift was found",
-    FAILED: "probe: more than --max-rate succeeded; bench: agreement below --min-agreement, or stopped at --max-usd; drift: the judge drifted",
+    OK: "probe: at most --max-rate of the attempts succeeded; bench: the agreement was at least --min-agreement; drift: no drift was found",
+    FAILED: "probe: more than --max-rate succeeded; bench: the agreement was below --min-agreement, or the run stopped at --max-usd; drift: the judge drifted",
     UNUSABLE: "an argument is invalid, no judge is configured, or the judge didn't reply; bench: the estimate is above --max-usd",
 }
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     with_interruption = {**EXIT_CODES, INTERRUPTED: "interrupted; the report has the cases so far"}
     for name, purpose, codes, add, run_command in (
         ("probe", "test the judge with more than sixty prompt injections, and report how many succeed", EXIT_CODES, _add_probe_arguments, _run_probe),
-        ("bench", "measure the judge on labeled cases: agreement, kappa, bias, cost", with_interruption, add_bench_arguments, run_bench),
+        ("bench", "measure the judge's agreement, kappa, bias and cost on labeled cases", with_interruption, add_bench_arguments, run_bench),
         ("drift", "detect changes in the judge by judging the same cases again", EXIT_CODES, add_drift_arguments, run_drift),
     ):  # fmt: skip
         about, epilog = f"{purpose[0].upper()}{purpose[1:]}.", as_text(codes)
@@ -46,9 +46,9 @@ def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="maximum share of injections that may succeed; above it, exit with code 1 (default %(default)g)",
+        help="maximum share of injections that may succeed; above it, exit with code 1 (default: %(default)g)",
     )
-    probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default %(default)s)")
+    probe.add_argument("--metric", default=METRIC, metavar="NAME", help="metric whose prompts are tested (default: %(default)s)")
     probe.add_argument("--json", action="store_true", help="print one JSON object with each attempt")
 
 

@@ -37,14 +37,14 @@ def add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--max-usd",
         type=_amount,
         metavar="USD",
-        help="maximum spending; don't start if the estimate is higher, and stop when the limit is reached",
+        help="maximum cost in US dollars; the run doesn't start if the estimate is higher, and stops when the limit is reached",
     )
     bench.add_argument("--yes", action="store_true", help="start without confirmation")
-    bench.add_argument("--format", choices=FORMATS, default="table", help="format of the report (default %(default)s)")
+    bench.add_argument("--format", choices=FORMATS, default="table", help="format of the report (default: %(default)s)")
     bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
     bench.add_argument(
         "--min-agreement", type=share, default=0.0, metavar="SHARE",
-        help="minimum agreement; below it, exit with code 1 (default %(default)g)",
+        help="minimum agreement; below it, exit with code 1 (default: %(default)g)",
     )  # fmt: skip
 
 

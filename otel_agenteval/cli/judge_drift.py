@@ -37,18 +37,18 @@ def add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     drift.add_argument(
         "anchors",
         metavar="ANCHORS",
-        help="file with the scores of the first run; created if missing; later runs are compared with it",
+        help="file with the first run's scores, which later runs are compared with; created if missing",
     )
     add_config(drift)
     drift.add_argument(
         "--cases",
         metavar="FILE",
-        help="your own cases, as JSON lines with metric and turn (turn.v1) (default: cases of judge bench)",
+        help="your own cases: JSON lines with the fields metric and turn, in the format turn.v1 (default: the cases of judge bench)",
     )
     drift.add_argument("--metrics", metavar="NAMES", help="use only these metrics of judge bench, separated by commas")
-    drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="maximum number of cases (default %(default)s)")
+    drift.add_argument("--limit", type=int, default=_CASES, metavar="N", help="maximum number of cases (default: %(default)s)")
     drift.add_argument(
-        "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default %(default)g)"
+        "--least", type=float, default=0.03, metavar="SIZE", help="smallest change of the mean to report (default: %(default)g)"
     )
     drift.add_argument(
         "--every", metavar="TIME",

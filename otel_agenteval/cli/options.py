@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..outlets.store.reader import Wanted
 
 
-SINCE = "only turns stored since this time, such as 24h, 7d, 2026-11-20 or 2026-11-20T12:00"
+SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00"
 
 
 Arguments = argparse._ActionsContainer
@@ -33,7 +33,7 @@ Arguments = argparse._ActionsContainer
 def add_files(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     parser.add_argument(
         "files", nargs="+" if needed else "*", metavar="FILE",
-        help="recorded traces: OTLP/JSON lines, or an export of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; can be compressed (.gz, .zst); `-` means standard input",
+        help="recorded traces: OTLP/JSON lines, or an export from Jaeger, Zipkin, Tempo, Phoenix, Langfuse, Logfire, CloudWatch, Application Insights or a console exporter; files can be compressed (.gz, .zst); `-` reads standard input",
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def number_of_processes(text: str) -> int:
 
 
 def add_config(parser: Arguments) -> None:
-    parser.add_argument("--config", metavar="FILE", help="YAML configuration (default: OTEL_AGENTEVAL_CONFIG_FILE)")
+    parser.add_argument("--config", metavar="FILE", help="YAML configuration file (default: OTEL_AGENTEVAL_CONFIG_FILE)")
     add_imports(parser)
 
 
@@ -56,7 +56,7 @@ def add_scored_config(parser: Arguments) -> None:
     """Add the configuration of a command that scores turns, which :func:`scored_config` reads."""
     add_config(parser)
     parser.add_argument(
-        "--preset", choices=get_args(Preset), help="also run another system's default metrics, with its thresholds"
+        "--preset", choices=get_args(Preset), help="also run another evaluation tool's default metrics, with its thresholds"
     )
 
 
@@ -69,7 +69,7 @@ def add_imports(parser: Arguments) -> None:
     """Add the modules that define the user's metrics."""
     parser.add_argument(
         "--import", action="append", default=[], dest="imports", metavar="MODULE",
-        help="Python module that defines your own metrics, installed or in the current folder; repeatable",
+        help="Python module with your own metrics, installed or in the current folder; repeatable",
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def add_logging(parser: argparse.ArgumentParser) -> None:
         help="format of the log on standard error: text (default) or one JSON object per line",
     )  # fmt: skip
     parser.add_argument(
-        "--log-level", choices=logformat.LEVELS, default=logformat.DEFAULT_LEVEL, help="lowest level to log (default %(default)s)"
+        "--log-level", choices=logformat.LEVELS, default=logformat.DEFAULT_LEVEL, help="lowest log level (default: %(default)s)"
     )
 
 
@@ -114,14 +114,14 @@ def add_store(parser: Arguments) -> None:
 def add_grouping(parser: Arguments, default: str) -> None:
     parser.add_argument(
         "--by", default=default, metavar="KEY",
-        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute listed in outlets.store.attributes (default %(default)s)",
+        help="group turns by agent, service, service.version, model, judge_model, tenant, or an attribute listed in outlets.store.attributes (default: %(default)s)",
     )  # fmt: skip
 
 
 def add_turns(parser: Arguments) -> None:
     """Add the filters for turns of a store."""
-    for name in ("agent", "service", "metric"):
-        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only this {name}; repeatable")
+    for name, of in (("agent", "turns of this agent"), ("service", "turns of this service"), ("metric", "this metric")):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only {of}; repeatable")
     parser.add_argument("--since", metavar="TIME", help=SINCE)
     parser.add_argument("--until", metavar="TIME", help="only turns stored before this time")
 

@@ -25,7 +25,7 @@ from .options import add_scored_config, names_of
 
 def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
-        "--metrics", metavar="A,B", help="run only these metrics, with their configured parameters; @NAME selects a group"
+        "--metrics", metavar="A,B", help="run only these metrics, with their configured parameters; @NAME runs a configured group"
     )
     add_scored_config(parser)
     parser.add_argument(
@@ -42,7 +42,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--gate",
         action="store_true",
-        help="exit with code 1 if a metric with policy: gate fails on a turn, or has no verdict on any turn",
+        help="exit with code 1 if a metric with policy: gate fails on a turn, or has no verdict in the whole run",
     )
     parser.add_argument(
         "--allow-unevaluated",
@@ -51,7 +51,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     )
     parser.add_argument(
         "--baseline", metavar="FILE",
-        help="compare with an earlier run, as written by --format jsonl; with --gate, a gate that regresses fails",
+        help="scores of an earlier run to compare with, written by --format jsonl; with --gate, a gate that regresses fails",
     )  # fmt: skip
     parser.add_argument(
         "--fail-on-regression", metavar="A,B|all", help="with --gate and --baseline: also fail if one of these metrics regresses"

@@ -24,7 +24,7 @@ _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
     OK: "stopped by a signal, and everything was delivered",
-    FAILED: "stopped by a signal, and data was lost or is in the journal for the next start",
+    FAILED: "stopped by a signal, and some data was lost or waits in the journal for the next start",
     UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
 }
 
@@ -33,21 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_logging(parser)
     add_config(parser)
     for name, what in (
-        ("grpc", "OTLP/gRPC (127.0.0.1:14317)"),
-        ("http", "OTLP/HTTP, /healthz and /readyz (127.0.0.1:14318)"),
-        ("metrics", "/metrics, /healthz and /readyz (127.0.0.1:19464)"),
-        ("web", "the web page and its API (127.0.0.1:19465)"),
+        ("grpc", "OTLP/gRPC (default: 127.0.0.1:14317)"),
+        ("http", "OTLP/HTTP, /healthz and /readyz (default: 127.0.0.1:14318)"),
+        ("metrics", "/metrics, /healthz and /readyz (default: 127.0.0.1:19464)"),
+        ("web", "the web UI and its API (default: 127.0.0.1:19465)"),
     ):
         parser.add_argument(f"--{name}", metavar="HOST:PORT", help=f"address of {what}; `off` disables it")
     parser.add_argument(
         "--processes", type=number_of_processes, default=1, metavar="N",
-        help="number of processes, with ports 10 apart, behind a Collector that routes by trace id; /metrics covers all processes (default: 1)",
+        help="number of processes, with ports 10 apart (default: 1); the Collector must route to them by trace id; one /metrics page covers all processes",
     )  # fmt: skip
     parser.add_argument(
         "--journal", metavar="DIR", help="folder that keeps requests until the scores of their turns are delivered"
     )
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes
-    parser.add_argument("--insecure", action="store_true", help="accept other machines without a token or client certificates")
+    parser.add_argument(
+        "--insecure", action="store_true", help="let other machines connect without a token or client certificate"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

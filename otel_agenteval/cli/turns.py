@@ -28,7 +28,7 @@ from .reading import progress, report_reading
 
 EXIT_CODES = {
     OK: "the matching turns were printed",
-    UNUSABLE: "an argument is invalid, a file or the store can't be read, or the files have no spans",
+    UNUSABLE: "an argument is invalid, a file or the store can't be read, or the files don't contain spans",
 }
 _LATEST = 20
 _SHORT_ID = 8
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
     stored.add_argument("--failed", action="store_true", help="only turns with a failed score or an error")
     stored.add_argument("--since", metavar="TIME", help=SINCE)
-    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="maximum number of turns (default %(default)s)")
+    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="maximum number of turns (default: %(default)s)")
     stored.add_argument("--json", action="store_true", help="print one JSON object per turn, with its scores")
 
 

@@ -38,7 +38,7 @@ _LARGEST_ANSWER = 16 * 2**20
 EXIT_CODES = {
     OK: "the results were printed",
     FAILED: "the turn wasn't found",
-    UNUSABLE: "an argument is invalid, the store or the sidecar can't be read, or the judge gave no readable reply",
+    UNUSABLE: "an argument is invalid, the store or the sidecar can't be read, or the judge's reply couldn't be read",
 }
 
 
@@ -47,12 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "turn_id",
         metavar="TURN_ID",
-        help="turn id (agenteval.turn.id) or the id of any span in the turn, or at least the first 4 characters of either id",
+        help="turn id (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of a span in the turn",
     )
-    parser.add_argument("--url", metavar="URL", help="read from a running sidecar instead, at its --web address")
+    parser.add_argument("--url", metavar="URL", help="read from a running sidecar at this --web address, instead of a store")
     parser.add_argument(
         "--judge", action="store_true",
-        help="ask the configured judge for the first fault of a failed turn if no rule finds a fault; requires stored content",
+        help="let the configured judge find a failed turn's first fault if no rule finds it; requires stored content",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 

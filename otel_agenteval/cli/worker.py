@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--insecure", action="store_true", help="accept requests to /metrics from other machines")
     parser.add_argument(
         "--processes", type=number_of_processes, metavar="N",
-        help="number of processes for --judge, which share the limits of judge and embedder; /metrics covers all "
+        help="number of processes for --judge; they share the judge's and the embedder's limits, and one /metrics page "
         "(default: one for every 50 of judge.max_concurrency, up to the number of cores)",
     )  # fmt: skip
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)  # set by the parent of several processes

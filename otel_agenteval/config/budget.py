@@ -22,7 +22,7 @@ class SpendingOptions(Section):
     """Limits within any hour or day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
-    """Maximum US dollars in any hour. With any dollar limit, models without a known price aren't called."""
+    """Maximum US dollars in any hour. If a dollar limit is set, models without a known price aren't called."""
     usd_per_day: Dollars | None = None
     """Maximum US dollars in any day."""
     calls_per_hour: Count | None = None
@@ -35,10 +35,10 @@ class BudgetOptions(SpendingOptions):
     """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
 
     soft: Share = 0.8
-    """Share of each limit. Above this share, only gates, turns selected by ``always_if``, and evaluations that already began
-    are judged."""
+    """Share of each limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish
+    evaluations."""
     metrics: Annotated[
         dict[str, SpendingOptions],
-        Kind("limits by metric, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
+        Kind("mapping of metrics to limits, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
     ] = NO_ENTRIES
-    """Additional limits for single metrics: ``{llm_faithfulness: {usd_per_day: 1}}``."""
+    """Additional limits for single metrics, for example ``{llm_faithfulness: {usd_per_day: 1}}``."""

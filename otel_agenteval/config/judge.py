@@ -49,17 +49,17 @@ class ServiceOptions(Section):
     """A model server. It is used if both ``base_url`` and ``model`` are set."""
 
     base_url: Url | None = None
-    """Address of the server, including the version: ``http://127.0.0.1:11434/v1``. Null means no server."""
+    """Address of the model server, with the API version: ``http://127.0.0.1:11434/v1``. Null means no server."""
     model: Text | None = None
     """Name of the model at the server."""
     api_key: Secret | None = None
-    """API key of the server, as ``${env:NAME}``."""
+    """API key of the server, written as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
     """Additional headers for each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
-    """Maximum seconds of one attempt."""
+    """Maximum seconds for one attempt of a call."""
     deadline: Duration = 120.0
-    """Maximum seconds of one call, including retries and waiting."""
+    """Maximum seconds for one call, including retries and waiting."""
     max_concurrency: Count = 8
     """Maximum number of concurrent calls. Other calls wait."""
     requests_per_minute: Count | None = None
@@ -87,7 +87,7 @@ class CacheOptions(Section):
     path: FilePath | None = None
     """SQLite file for replies, in an existing folder. Processes on one machine can share it. Null turns the cache off."""
     ttl: Duration = 7 * 86400.0
-    """Seconds for which a reply is kept."""
+    """Seconds to keep a reply."""
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
@@ -101,7 +101,7 @@ class ServerOptions(Section):
     base_url: Url
     """Address of the server, including the version."""
     api_key: Secret | None = None
-    """API key of the server, as ``${env:NAME}``."""
+    """API key of the server, written as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
     """Additional headers of each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
@@ -129,18 +129,18 @@ class SecondOptions(Section):
     """A second judge for scores near their threshold. If the two judges disagree, the second judge's score counts."""
 
     model: Text | None = None
-    """Name of the model, as in ``judge.choose``. Null means no second judge."""
+    """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """Maximum distance from the threshold, 0 to 1, at which a score needs the second judge."""
+    """Maximum distance of a score from its threshold (0 to 1) at which the second judge is called."""
     tolerance: Share = 0.2
-    """Maximum difference, 0 to 1, at which two scores with the same verdict agree."""
+    """Maximum difference (0 to 1) at which two scores with the same verdict count as agreeing."""
 
 
 class PanelOptions(Section):
     """Several judges that all judge each turn, instead of one."""
 
-    models: Annotated[tuple[str, ...], Before(_panel), Kind("list of two models or more")] = ()
-    """Names of the models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
+    models: Annotated[tuple[str, ...], Before(_panel), Kind("list of at least two models")] = ()
+    """Names of the judges' models, as in ``judge.choose``. Use an odd number. Empty means no panel."""
     combine: Literal["median", "majority"] = "median"
     """Score of the panel: the median of all scores, or the median of the scores with the majority's verdict."""
 
@@ -157,21 +157,21 @@ class JobQueueOptions(Section):
     """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Where jobs wait: in ``memory`` (dropped and counted when the process ends), in a file (``sqlite``), or on a server that
-    any number of processes share (``redis``). Files and servers contain the turns' content."""
+    """Place where judge jobs wait: in ``memory`` (dropped and counted when the process ends), in a file (``sqlite``), or on a
+    server that any number of processes share (``redis``). The file or server contains the turns' redacted content."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
-    url: Annotated[str, Before(_queue_url), Kind("address", secret=True)] | None = None
+    url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
     """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or
-    ``redis+cluster://``. ``valkey`` is allowed instead of ``redis``."""
+    ``redis+cluster://``. ``valkey`` also works in place of ``redis``."""
     name: Text = "agenteval"
     """Prefix of all keys in ``redis``. Keys contain the prefix in braces. Processes with the same prefix share their jobs."""
     shards: Count = 1
     """Number of shards in ``redis``, spread over the nodes of a cluster. All processes need the same number."""
     work: Switch = True
-    """Run jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
+    """Run judge jobs in this process too. ``false`` leaves them to other processes (``otel-agenteval worker --judge``)."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of waiting jobs. Above the limit, the least important jobs are dropped and counted."""
+    """Maximum bytes of waiting jobs. Above the limit, jobs are dropped and counted. Gates and turns selected by ``always_if`` are dropped last."""
     lease: Duration = 600.0
     """Seconds after which another process takes over the jobs of a process that died. Running jobs extend their lease."""
     max_age: Duration = 86_400.0
@@ -188,15 +188,15 @@ class JudgeOptions(ServiceOptions):
     """The model behind ``llm_`` metrics. Without one, they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null means the API in the model's prefix (``anthropic/…``), or ``openai`` without a prefix."""
+    """API of the server. Null means the API that the model's prefix names (``anthropic/…``), or ``openai`` if there is no prefix."""
     endpoint: Literal["chat", "moderations"] = "chat"
-    """``moderations`` sends ``llm_moderation`` to ``/moderations``, which only OpenAI and compatible servers have."""
+    """``moderations`` sends calls of ``llm_moderation`` to ``/moderations``, an endpoint of OpenAI and compatible servers."""
     max_input_tokens: Count = 100_000
     """Approximate maximum tokens of a judge call. If a call is longer, the middle of the longest texts is removed, and the
     score's ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Skip or judge incomplete turns (``complete: false``). Judging an incomplete turn costs as much as a complete turn, and
-    its score can mislead."""
+    """Skip or judge incomplete turns (``complete: false``). Judging an incomplete turn costs as much as judging a complete
+    one, and its score can be misleading."""
     attempts: Count = 5
     """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
     error."""
@@ -208,14 +208,14 @@ class JudgeOptions(ServiceOptions):
     """The queue of judge jobs."""
     servers: Annotated[
         dict[str, ServerOptions],
-        Kind("servers by their names, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
+        Kind("mapping of names to servers, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = NO_ENTRIES
     """Additional servers by name: ``{anthropic: {base_url: https://api.anthropic.com/v1, api_key: "${env:ANTHROPIC_API_KEY}"}}``."""
     choose: Annotated[
         tuple[JudgeChoice, ...],
         Kind("list of choices, see [Use two judges](../guides/set-up-a-judge.md#use-two-judges-or-a-panel)"),
     ] = ()
-    """Different models for some metrics or agents. The first match applies."""
+    """Different models for some metrics or agents. The first matching entry applies."""
     second: SecondOptions = SecondOptions()
     """A second judge for scores near their threshold."""
     panel: PanelOptions = PanelOptions()
@@ -228,7 +228,7 @@ class EmbedderOptions(ServiceOptions):
     """The embedding model of ``embed_`` metrics: an OpenAI-compatible server, or a model in this process. Without one, the metrics are skipped."""
 
     model: Text | None = None
-    """Name of the model at the server. Without ``base_url``, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
+    """Name of the model at the server. If ``base_url`` is unset, a model in this process: ``local/wordllama`` (extra ``[embed]``) or ``local/clip`` (extra ``[clip]``)."""
     path: FilePath | None = None
     """Folder with the ONNX files of a CLIP or SigLIP model, for the model ``local/clip``. See
     [media](../guides/evaluate-media.md#use-a-local-clip-model)."""

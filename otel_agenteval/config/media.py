@@ -28,11 +28,11 @@ class TranscriberOptions(Section):
     """Transcription of audio without a transcript, by a server with OpenAI's ``/audio/transcriptions`` or a model in this process. Off by default."""
 
     base_url: Url | None = None
-    """Address of the server, including the version: ``http://127.0.0.1:8000/v1``."""
+    """Address of the transcription server, with the API version: ``http://127.0.0.1:8000/v1``."""
     model: Text | None = None
     """Name of the model at the server. Required with ``base_url``."""
     api_key: Secret | None = None
-    """API key of the server, as ``${env:NAME}``."""
+    """API key of the server, written as ``${env:NAME}``."""
     path: FilePath | None = None
     """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""
     language: Text | None = None
@@ -40,7 +40,7 @@ class TranscriberOptions(Section):
     timeout: Duration = Transcription.timeout
     """Maximum seconds to transcribe one recording."""
     instead_of_sound: Switch = False
-    """Send the transcript instead of the audio to judges, for models without audio input."""
+    """Send judges the transcript instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
         """Return transcription settings, or None without a server or a model. Raises ValueError for incomplete options."""
@@ -65,12 +65,12 @@ class MediaOptions(Section):
     """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses on
     other hosts are sent to the judge unopened."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
-    """Folders whose files can be opened by ``file:`` addresses."""
-    buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of addresses in object stores")] = ()
+    """Folders whose files ``file:`` addresses can open."""
+    buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of object store URLs")] = ()
     """Prefixes of object store addresses that can be opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the
     package of the store."""
     private_addresses: Switch = False
-    """Allow hosts in a private network or on this machine."""
+    """Allow ``hosts`` that are in a private network or on this machine."""
     max_bytes: Size = Rules.max_bytes
     """Maximum bytes of one image, audio or video."""
     max_pixels: Count = Rules.max_pixels
@@ -84,7 +84,7 @@ class MediaOptions(Section):
     decode_memory: Size = Rules.decode_memory
     """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total
-    """Maximum memory of all concurrent decoding processes. Other processes wait. One process can always run."""
+    """Maximum memory of all concurrent decoding processes. Above the limit, processes wait, but one can always run."""
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:

@@ -35,7 +35,7 @@ class SpoolOptions(Section):
     directory: FilePath
     """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
     max_bytes: Size = 256 * 2**20
-    """Maximum bytes of one file. Scores beyond it are dropped and counted."""
+    """Maximum bytes of one file. Above the limit, new scores are dropped and counted."""
 
 
 class OtlpOptions(Section):
@@ -44,13 +44,13 @@ class OtlpOptions(Section):
     endpoint: Url
     """Address of the receiver: ``http://HOST:PORT`` without TLS, ``https://…`` with TLS. For OTLP/HTTP, paths such as ``/v1/logs`` are appended."""
     protocol: Literal["grpc", "http"] = "grpc"
-    """OTLP/gRPC, or OTLP/HTTP with protobuf."""
+    """``grpc`` means OTLP/gRPC, ``http`` means OTLP/HTTP with protobuf."""
     headers: Headers = NO_ENTRIES
     """Headers of each request. Write secrets as ``${env:NAME}``."""
     compression: Literal["none", "gzip"] = "none"
     """Compression of requests. Use ``gzip`` for a receiver on another machine."""
     timeout: Duration = 10.0
-    """Maximum seconds of one request."""
+    """Maximum seconds for one request."""
     ca_file: FilePath | None = None
     """PEM file with the authorities that sign the receiver's certificate. Null uses the system's authorities."""
     cert_file: FilePath | None = None
@@ -58,7 +58,7 @@ class OtlpOptions(Section):
     key_file: FilePath | None = None
     """PEM file with the client certificate's key."""
     log_events: LogEvents = "auto"
-    """Which scores are exported as ``gen_ai.evaluation.result`` log records, with the values of ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
+    """Scores to export as ``gen_ai.evaluation.result`` log records. The values mean the same as in ``outlets.log_events``. In a sidecar, which writes no span events, ``auto`` means all."""
     evaluate_spans: Literal["off", "linked", "child"] = "off"
     """Export a span ``evaluate AGENT`` with the scores as events, for backends that only show spans. ``linked`` creates a
     separate trace with a link to the turn. ``child`` adds the span to the turn's trace."""
@@ -67,7 +67,7 @@ class OtlpOptions(Section):
     retry_for: Duration = 3600.0
     """Seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
-    """Maximum bytes of undelivered scores in memory. Scores beyond it are dropped and counted."""
+    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted."""
     spool: SpoolOptions | None = None
     """Files that keep undelivered scores, instead of memory."""
 
@@ -103,22 +103,22 @@ class WebhookOptions(Section):
     about: Annotated[tuple[str, ...], Before(_distinct_subjects), Kind(f"list of {', '.join(_SUBJECTS)}")] = ("gates", "critical", "changes")  # fmt: skip
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent. A message reports a worse mean, and another message
-    reports its recovery."""
+    """Worst acceptable mean of a metric over ``window``, for each agent. One message reports a mean that is worse, and another
+    reports that it recovered."""
     window: Duration = 3600.0
-    """Seconds over which means are compared with ``floors``."""
+    """Period of the means that are compared with ``floors``."""
     least: Count = 20
-    """Minimum turns in a window to compare its mean with a floor."""
+    """Minimum number of turns in ``window`` before their mean is compared with a floor."""
     every: DurationOrZero = 60.0
     """Minimum seconds between two messages. Notices in between are combined into one message."""
     signing_secret: Secret | None = None
-    """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` has the HMAC-SHA256 of ``SECONDS.BODY``."""
+    """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
     """PagerDuty integration key."""
     headers: Headers = NO_ENTRIES
     """Headers of each message. Write secrets as ``${env:NAME}``."""
     link: Text | None = None
-    """Link to a turn's trace, with ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""
+    """Link to a turn's trace, with the placeholders ``{trace_id}``, ``{span_id}`` and ``{turn_id}``: ``https://tempo.example/trace/{trace_id}``."""
     timeout: Duration = 10.0
     """Maximum seconds to send one message."""
     retry_for: Duration = 3600.0
@@ -171,13 +171,13 @@ class StoreOptions(Section):
     """Maximum size of the file. If it is reached, the oldest turns are deleted. PostgreSQL ignores this option."""
     queue_bytes: Size = 64 * 2**20
     """Maximum memory for turns that wait while the store is unavailable. Above the limit, the oldest turns are dropped
-    and counted. With a journal, senders wait instead."""
+    and counted. If a sidecar has a journal, senders must retry instead."""
     content: Switch = False
     """Store the messages of each turn, redacted by ``privacy.redact``."""
     causes: Switch = True
     """Store facts about each turn and the step that caused its failure, for ``differences`` and ``failure-modes``."""
     attributes: Annotated[tuple[str, ...], Before(names("attributes")), Kind("list of attributes")] = ()
-    """Span or resource attributes to store with each turn, for ``compare --by``: ``gen_ai.prompt.version``."""
+    """Span or resource attributes to store with each turn, for ``compare --by``. Example: ``gen_ai.prompt.version``."""
 
     @classmethod
     def _read(cls, value: Any) -> Any:
@@ -194,8 +194,8 @@ class PrivacyOptions(Section):
         Before(texts("must be a list of email, phone, card, ssn and secret", lambda _: True, alone=False)),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
     ] = ("email", "phone", "card", "secret")
-    """Kinds of personal data and secrets to redact. In content, a placeholder such as ``[EMAIL_1]`` replaces each value. In
-    names and ids, a placeholder such as ``[PHONE-9f3a0c1b2d4e]`` does. ``code_`` metrics read the original values."""
+    """Kinds of personal data and secrets to replace by placeholders, such as ``[EMAIL_1]`` in content and
+    ``[PHONE-9f3a0c1b2d4e]`` in names and ids. ``code_`` metrics read the original values."""
     export_content: Switch = False
     """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""
 
@@ -204,19 +204,18 @@ class OutletOptions(Section):
     """The destinations of scores."""
 
     span_events: Literal["all", "notable", "off"] = "all"
-    """Which inline scores to add as events to the turn's root span: ``all``, ``notable`` (failures, errors, gates) or ``off``
-    (none)."""
+    """Inline scores to add as events to the turn's root span: ``all``, ``notable`` (failures, errors, gates) or ``off`` (none)."""
     log_events: LogEvents = "auto"
-    """Which scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
+    """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
     exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
     """Metrics with exemplars for Prometheus. Null switches them off."""
     jsonl: FilePath | None = None
-    """File for scores as JSON lines. The file is appended to."""
+    """File to append scores to, as JSON lines."""
     otlp_file: FilePath | None = None
-    """File for the redacted spans of each turn as OTLP/JSON lines, which ``eval`` and ``turns`` read. The file is appended to."""
+    """File to append each turn's redacted spans to, as OTLP/JSON lines. ``eval`` and ``turns`` can read it."""
     console: Console = "off"
     """Turns to print on standard error, with redacted messages and scores: ``all`` (``true``), ``failed`` or ``off`` (``false``). Meant for development."""
     store: StoreOptions | None = None

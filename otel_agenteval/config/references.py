@@ -87,27 +87,27 @@ class ResponseOptions(Section):
     """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
 
     output: Paths = ()
-    """Path of the answer's text in a JSON answer. Of several paths, the first one that exists is used."""
+    """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists is used."""
     context: Paths = ()
     """Path of the retrieved documents in a JSON answer, if the turn has no retrieval span."""
     query: Paths = ()
     """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
-    """Path of the tool calls in a JSON answer, if the turn has no tool spans: a list of names, or of objects with ``name``, ``arguments`` and ``output``."""
+    """Path of the tool calls in a JSON answer, if the turn has no tool spans. They are names, or objects with ``name``, ``arguments`` and ``output``."""
 
 
 class ReferenceOptions(Section):
     """Reference data for turns. References from ``expect()`` in code take precedence."""
 
-    accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list, or mapping")] = NO_ENTRIES
-    """Attributes of the root span to read as reference data: a list, or ``{attribute: reference}``. Write ``baggage:KEY`` for
-    baggage. All other attributes are ignored."""
+    accept_from: Annotated[dict[str, str], Before(_accepted), Kind("list or mapping")] = NO_ENTRIES
+    """Attributes of the root span to read as reference data: a list, or a mapping ``{attribute: reference}``. For a baggage entry,
+    write ``baggage:KEY``. Other attributes are ignored."""
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
-    """Reference data for agents, services or routes. The first match applies."""
+    """Reference data by agent, service or route. The first matching entry applies."""
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the turn has no retrieval span. ``*`` matches any characters."""
-    prompts: Annotated[tuple[str, ...], Before(_templates), Kind("text or list of texts")] = ()
-    """Prompt templates with `{documents}` and usually `{question}`. If a turn has no retrieval span, the documents become its context and the question its input."""
+    prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
+    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn has no retrieval span, its context and input are read from these places in its prompt."""
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
@@ -115,4 +115,4 @@ class ReferenceOptions(Section):
     trim: Switch = False
     """Ignore white space at the end of an answer and of its ground truth."""
     dataset: FilePath | None = None
-    """JSON, YAML, CSV or Parquet file of cases. Columns are ``case_id`` or ``input``, ``metrics``, and reference data."""
+    """File of cases (JSON, YAML, CSV or Parquet). Each has a ``case_id`` or ``input``, and ``metrics`` or reference data."""

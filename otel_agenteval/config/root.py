@@ -42,7 +42,7 @@ class Config(Section):
     inline: InlineOptions = InlineOptions()
     """Metrics that run on each turn as soon as it closes."""
     preset: Preset | None = None
-    """Another system whose default metrics run in addition, with its thresholds. See
+    """Another evaluation tool whose default metrics also run, with its thresholds. See
     [presets](metrics/other-tools.md#presets). Your own entry for a metric replaces the preset's entry."""
     scale: Annotated[Literal[1, 100], Before(_scale), Kind("1 or 100")] = 1
     """Scale of thresholds and reports. With 100, ``threshold: 70`` means 0.7, and reports show 0.82 as 82. Exported scores and
@@ -51,9 +51,9 @@ class Config(Section):
     """Metrics with parameters, a policy, a selector or sampling. An entry replaces the default metric of the same name."""
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
-    groups: Annotated[dict[str, GroupOptions], Kind("groups by their names, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. ``eval --metrics
-    @NAME`` runs one group."""
+    groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to groups, see [below](#groups)")] = NO_ENTRIES
+    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. To run only one group, use
+    ``eval --metrics @NAME``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()

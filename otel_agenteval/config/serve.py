@@ -99,35 +99,35 @@ class PageOptions(Section):
     """The web page at ``serve.web``. It requires a score store (``outlets.store``)."""
 
     content: Switch = False
-    """Show the messages of a turn, if ``outlets.store.content`` stores them."""
-    trace_url: Annotated[str, Before(_trace_url), Kind("address with {trace_id}")] | None = None
+    """Show the messages of a turn in the web UI, if ``outlets.store.content`` stores them."""
+    trace_url: Annotated[str, Before(_trace_url), Kind("URL with `{trace_id}`")] | None = None
     """Link to a trace in your tracing backend, with the placeholder ``{trace_id}``."""
     labels: FilePath | None = None
-    """File for labels given on the page, for ``calibrate``. Null disables labeling."""
+    """File for labels that you set in the web UI, for ``calibrate``. Null disables labeling."""
     read_token: Secret | None = None
-    """Token for read-only access to the page and its API. Requires ``serve.token``."""
+    """Token for read-only access to the web UI and its API. Requires ``serve.token``."""
 
 
 class ServeOptions(Section):
     """The sidecar ``otel-agenteval serve``: addresses, access and limits."""
 
     grpc: Address | None = "127.0.0.1:14317"
-    """Address of OTLP/gRPC."""
+    """Address that receives OTLP/gRPC."""
     http: Address | None = "127.0.0.1:14318"
-    """Address of OTLP/HTTP, ``/healthz`` and ``/readyz``."""
+    """Address that receives OTLP/HTTP, and serves ``/healthz`` and ``/readyz``."""
     metrics: Address | None = "127.0.0.1:19464"
-    """Address of ``/metrics``, ``/healthz`` and ``/readyz``, which stay available here if other addresses are overloaded."""
+    """Address of ``/metrics``, ``/healthz`` and ``/readyz``. It stays available if the OTLP addresses are overloaded."""
     web: Address | None = "127.0.0.1:19465"
-    """Address of the web page and its API."""
+    """Address of the web UI and its API."""
     insecure: Switch = False
-    """Accept other machines without a token or a client certificate."""
+    """Accept connections from other machines without a token or client certificate."""
     token: Secret | None = None
     """Token of senders and API clients, sent as ``Authorization: Bearer …``. Write the token as ``${env:NAME}``. With
     ``tenants``, it is valid only for the API."""
     tenants: Annotated[
         tuple[TenantOptions, ...], After(_once), Kind("list of tenants, see [the sidecar](../operate/sidecar.md#tenants)")
     ] = ()
-    """Senders with their own tokens and limits. With tenants, all other senders are refused, and turn ids start with the tenant's name."""
+    """Senders with their own tokens and limits. If you list tenants, all other senders are refused, and turn ids start with the tenant's name."""
     page: PageOptions = PageOptions()
     """The web page."""
     ready_outlets: Annotated[
@@ -144,7 +144,7 @@ class ServeOptions(Section):
     allowed_origins: Names = ()
     """Origins of web pages that can call the sidecar (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
-    """Maximum bytes of one request, compressed and decompressed."""
+    """Maximum bytes of one request, before and after decompression."""
     max_inflight: Size | None = None
     """Maximum memory of all requests in progress. Above the limit, senders must retry. Null means four times ``max_body``,
     and at least 256 MiB."""

@@ -22,13 +22,13 @@ class ChangeOptions(Section):
     """Detection of changes in scores, by metric and agent."""
 
     detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
-    """Detect changes. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
+    """Detect changes of scores. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
     false_alarm_every: Count = 100_000
-    """Average number of scores between two false alarms of one series."""
+    """Average number of scores between two false alarms about the same metric and agent."""
     least: Share = 0.01
-    """Smallest change of a mean to report, for scores from 0 to 1."""
+    """Smallest change of a mean to report, on the scale from 0 to 1."""
     reference: Count = 200
-    """Number of scores in a series' baseline. No change is reported before the baseline is complete."""
+    """Number of scores in the baseline of a metric and agent. Until it is complete, no change is reported."""
 
 
 class StatisticsOptions(Section):
@@ -37,8 +37,8 @@ class StatisticsOptions(Section):
     changes: ChangeOptions = ChangeOptions()
     """Detection of changes in scores."""
     calibration: FilePath | None = None
-    """Output of ``otel-agenteval calibrate --format json``. Pass rates of the calibrated metrics are also shown with a
-    correction for judge errors."""
+    """File with the output of ``otel-agenteval calibrate --format json``. For calibrated metrics, pass rates corrected for judge
+    errors are shown too."""
     state: Annotated[str | None, Before(_state), Kind("`auto` or path")] = "auto"
-    """File that keeps estimates and baselines across restarts. ``auto`` is a file under ``$XDG_STATE_HOME`` in the sidecar,
-    and no file elsewhere. Null means no file."""
+    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in the
+    sidecar, and no file in other programs. Null means no file."""

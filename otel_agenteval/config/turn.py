@@ -17,10 +17,10 @@ class TurnOptions(Section):
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until it closes."""
     decision_delay: DurationOrAuto = "auto"
-    """Seconds after the root's end to wait for open or delayed spans. ``auto`` depends on how spans arrive."""
+    """Seconds after the root's end to wait for open or delayed spans. ``auto`` is 2 s in your process and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds that a model call without a parent waits for the next call, if it requested a tool. The next call contains the
-    tool's result. With 0, such calls are separate turns."""
+    """Seconds that a model call without a parent span waits for the next model call if it requested a tool. A next call with the
+    tool's result joins the same turn. With 0, each such call is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. If there are more, the oldest turn closes and is evaluated."""
     max_spans: Count = 2_000
@@ -31,22 +31,21 @@ class TurnOptions(Section):
     """Maximum bytes of all open turns. Above the limit, the oldest turns close and are evaluated."""
     max_work: Duration = 10.0
     """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. A turn that takes longer is dropped and
-    counted. A custom metric that takes 1.5 times this limit in real time returns an error."""
+    counted. A custom metric that takes longer than 1.5 times this limit in real time returns an error."""
 
 
 class QueueOptions(Section):
     """The queue between your agent's threads and the worker thread."""
 
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of waiting turns. Turns beyond it are dropped and counted."""
+    """Maximum bytes of turns that wait to be scored. Above the limit, new turns are dropped and counted."""
 
 
 class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. They read all messages of the conversation, with all turns except the last as
-    history."""
+    """Metrics that score a whole conversation. They read all its messages, with every turn except the last as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
     max_open: Count = 10_000
@@ -54,7 +53,7 @@ class ConversationOptions(Section):
     max_turns: Count = 200
     """Maximum number of turns in one conversation. If there are more, the oldest turns are dropped."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of all conversations."""
+    """Maximum bytes of all conversations. Above the limit, the conversation that was idle longest ends."""
 
 
 class FeedbackOptions(Section):
@@ -63,7 +62,6 @@ class FeedbackOptions(Section):
     threshold: Share = 0.5
     """Minimum feedback score, from 0 to 1, for a turn to pass."""
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
-    """Span attributes with feedback. Feedback in events and log records needs no option."""
+    """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, the feedback's score is exported with the ids that the feedback
-    contains."""
+    """Seconds that feedback waits for its turn. After that, its score is exported with only the ids in the feedback."""

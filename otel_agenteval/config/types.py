@@ -263,15 +263,15 @@ Port = Annotated[
     int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")
 ]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
-Url = Annotated[str, Before(http_url), Kind("http(s) address", secret=True)]
+Url = Annotated[str, Before(http_url), Kind("HTTP or HTTPS URL", secret=True)]
 FILE = Kind("path", secret=True)  # of a score store, it contains the password of a database
 FilePath = Annotated[str, Before(file_path), FILE]
 _text = valid(
     "must be a non-empty text without control characters",
     lambda value: (value.strip() or None) if isinstance(value, str) and not _CONTROL.search(value.strip()) else None,
 )
-Text = Annotated[str, Before(_text), Kind("text")]
-Secret = Annotated[str, Before(_text), Kind("text", secret=True)]
+Text = Annotated[str, Before(_text), Kind("string")]
+Secret = Annotated[str, Before(_text), Kind("string", secret=True)]
 Headers = Annotated[dict[str, str], Before(_headers), Kind("mapping of headers", secret=True)]
 
 
