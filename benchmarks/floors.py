@@ -176,34 +176,34 @@ def tables(found: Runs) -> dict[str, str]:
     own = [
         ("lower bound on the agent's thread", "µs per turn", "of F"),
         *((what, f"{value:.1f}", f"{value / f:.3f}") for what, value in (
-            ("a span processor that does nothing: the SDK's calls of `on_start`, `_on_ending` and `on_end`", us("agent", "noop") - f),
-            ("one that tracks the end and size of turns", us("agent", "least") - f),
-            ("22 prepared events, appended to a span", us("agent", "append")),
-            ("current: collection only", us("agent", "collect") - f),
-            ("current: default metrics with span events", us("agent", "default") - f),
+            ("a span processor that does nothing (the SDK calls `on_start`, `_on_ending` and `on_end`)", us("agent", "noop") - f),
+            ("a span processor that only tracks when turns end, and their size", us("agent", "least") - f),
+            ("adding 22 prepared events to a span", us("agent", "append")),
+            ("current code, only collecting turns", us("agent", "collect") - f),
+            ("current code, default metrics with span events", us("agent", "default") - f),
         )),
     ]  # fmt: skip
     whole = us("span", "whole")
     spans = [
         ("lower bound for a span in the sidecar", "µs per span", "share of current"),
         *((what, f"{us('span', key):.2f}", f"{us('span', key) / whole:.3f}") for what, key in (
-            ("its bytes copied once", "copy"),
-            ("parsed by upb, without access", "parse"),
-            ("parsed, and every attribute in a dict", "naive"),
-            ("every attribute as a Python object, made in C (orjson, JSON of the same spans)", "objects"),
-            ("split by trace as in the sidecar", "split"),
-            ("its JSON parsed by orjson", "json"),
-            ("one pass over its JSON texts (`str.lower`)", "pass"),
-            ("current: assembled and read, no metrics", "assembled"),
-            ("current: default metrics, outlets off", "whole"),
+            ("copying its bytes once", "copy"),
+            ("parsing with upb, without reading values", "parse"),
+            ("parsing, and storing every attribute in a dict", "naive"),
+            ("creating a Python object for every attribute in C (orjson, same spans as JSON)", "objects"),
+            ("splitting by trace, as in the sidecar", "split"),
+            ("parsing its JSON with orjson", "json"),
+            ("one pass over its JSON strings (`str.lower`)", "pass"),
+            ("current code, assembling and reading turns without metrics", "assembled"),
+            ("current code, default metrics without outlets", "whole"),
         )),
     ]  # fmt: skip
     scores = [
         ("lower bound for exporting a score", "µs per score"),
-        (f"a log record of {us('score', 'bytes'):.0f} bytes from protobuf's classes", f"{us('score', 'classes'):.2f}"),
-        ("a finished record, serialized", f"{us('score', 'serialize'):.2f}"),
-        ("joined from four byte strings", f"{us('score', 'join'):.2f}"),
-        ("sent through a socket, 22 per frame, both ends", f"{us('score', 'send'):.2f}"),
+        (f"a log record of {us('score', 'bytes'):.0f} bytes, created with protobuf's classes", f"{us('score', 'classes'):.2f}"),
+        ("serializing a finished record", f"{us('score', 'serialize'):.2f}"),
+        ("joining a record from four byte strings", f"{us('score', 'join'):.2f}"),
+        ("sending through a socket and receiving, 22 records per frame", f"{us('score', 'send'):.2f}"),
     ]
     return {
         "floor-agent": harness.plain_table(own), "floor-sidecar": harness.plain_table(spans), "floor-score": harness.plain_table(scores),
@@ -218,16 +218,16 @@ def native(found: Runs) -> str:
     parse, objects = found.best("span", "parse"), found.best("span", "objects")
     lines = [
         (
-            "path",
+            "evaluation",
             "µs per span",
             "µs for reading",
-            "upb on the same bytes",
-            "gain at most",
-            "with Python objects from C",
-            "gain then",
+            "µs with upb",
+            "largest gain",
+            "µs with Python objects from C",
+            "gain with objects",
         )
     ]
-    for path, what in (("assembled", "assembled and read, no metrics"), ("sidecar", "default metrics, outlets off")):
+    for path, what in (("assembled", "no metrics"), ("sidecar", "default metrics, no outlets")):
         parts = where.stages(path, found)
         whole = sum(parts.values())
         reading = parts.get(READING, 0.0)

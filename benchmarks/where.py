@@ -33,11 +33,11 @@ STAGES: dict[str, dict[str, str]] = {
     "agent": {
         "instrumentation/span_processor": "the processor's `on_start` and `_on_ending`",
         "instrumentation/": "the rest of the instrumentation",
-        "turns/": "open turns: assigning spans, closing turns",
+        "turns/": "open turns: assigning spans and closing turns",
         "spans/": "span records",
         "dialects/": "reading spans",
         "metrics/": "metrics",
-        "evaluation/": "evaluating",
+        "evaluation/": "calling the metrics",
         "outlets/span_events": "making span events",
         "outlets/": "other outlets",
         "engine/": "queueing the turn for the worker",
@@ -46,10 +46,10 @@ STAGES: dict[str, dict[str, str]] = {
     },
     "sidecar": {
         "server/": "receiving the request",
-        "spans/": "protobuf: splitting by trace, attributes on first use",
-        "turns/reading/": "facts of the turn: calls, tools, messages, usage",
+        "spans/": "protobuf: splitting by trace, decoding attributes on first use",
+        "turns/reading/": "reading a turn's fields: calls, tools, messages, usage",
         "turns/": "assembling turns",
-        "dialects/": "dialects: steps from spans",
+        "dialects/": "dialects: parsing spans",
         "detectors/redaction/": "redaction",
         "evaluation/redaction": "redaction",
         "detectors/injection/": "metrics: injection markers",
@@ -57,27 +57,27 @@ STAGES: dict[str, dict[str, str]] = {
         "detectors/numbers/": "metrics: ungrounded numbers",
         "detectors/": "metrics: other detectors",
         "metrics/lib/": "metrics: shared helpers",
-        "metrics/": "metrics: all others, and their calls",
-        "evaluation/": "evaluating",
-        "outlets/accounting": "accounting: counters and histograms",
+        "metrics/": "metrics: all others",
+        "evaluation/": "calling the metrics",
+        "outlets/accounting": "updating counters and histograms",
         "outlets/": "outlets",
-        "engine/": "the engine: queue, pipeline, counting",
+        "engine/": "engine: queue, pipeline, counters",
         "core/": "scores, clocks, JSON",
         "": "other modules",
     },
     "score": {
-        "outlets/otlp/": "records, serialization, queue and sender",
-        "outlets/log_events": "records, serialization, queue and sender",
+        "outlets/otlp/": "log records: creating, serializing, queueing, sending",
+        "outlets/log_events": "log records: creating, serializing, queueing, sending",
         "outlets/prometheus": "Prometheus",
-        "outlets/accounting": "accounting: counters and histograms",
-        "core/telemetry": "instruments of agenteval metrics",
+        "outlets/accounting": "updating counters and histograms",
+        "core/telemetry": "recording OpenTelemetry metrics",
         "outlets/": "other outlets and shared code",
         "detectors/redaction/": "redaction",
         "evaluation/redaction": "redaction",
     },
 }
 """By path: what a module's name begins with → what it does; the first that fits counts. Of a score, modules without a stage are not part of saying it."""
-OTHER_THREADS = "other threads: the connection, requests, metrics"
+OTHER_THREADS = "other threads: connection, requests, metrics"
 
 
 class Sampler:

@@ -110,8 +110,8 @@ WAYS_IN: Mapping[str, str] = {
 }
 """Facts that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
-_ONE_IMAGE = "{} on all recordings, because the only image is a smooth gradient of 32 x 24 pixels. [Evaluate media](../../guides/evaluate-media.md) has values of other images."
-_ONE_SOUND = "{} on all recordings, because the only sound is a tone of 0.1 s. [Evaluate media](../../guides/evaluate-media.md) has values of other recordings."
+_ONE_IMAGE = "{} on all recordings, because the only image is a small, smooth gradient. See [Evaluate media](../../guides/evaluate-media.md) for other images."
+_ONE_SOUND = "{} on all recordings, because the only sound is a tone of 0.1 s. See [Evaluate media](../../guides/evaluate-media.md) for other sounds."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),

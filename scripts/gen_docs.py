@@ -16,6 +16,7 @@ import ast
 import dataclasses
 import functools
 import inspect
+import itertools
 import json
 import re
 import sys
@@ -39,7 +40,7 @@ from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of, resolve
-from otel_agenteval.metrics.spellings import Spelling, Spellings, Unsupported
+from otel_agenteval.metrics.spellings import Converted, Spelling, Spellings, Unsupported
 from otel_agenteval.metrics.spellings import meaning_of as spelled
 
 ROOT = Path(__file__).parent.parent
@@ -115,12 +116,12 @@ def other_tools_page() -> str:
         parts += _spellings_table(tool.parameters, linked)
         accepted = [*_grouped(row for row in tool.metrics.values() if row.ours is not None)]
         if accepted:
-            parts.append("| name | metric here | sets | parameters | notes |\n|---|---|---|---|---|")
+            parts.append("| name | our metric | options | notes |\n|---|---|---|---|")
         for named, row in accepted:
-            sets = ", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())
-            parameters = linked(_cell("<br>".join(_parameter(name, spelling) for name, spelling in row.parameters.items())))
+            sets = [", ".join(f"`{name}={value!r}`" for name, value in row.preset.items())] if row.preset else []
+            options = linked(_cell("<br>".join([*sets, *itertools.starmap(_parameter, row.parameters.items())])))
             note = linked(_cell(_sentences(row.note)))
-            parts.append(f"| {named} | {linked(row.ours)} | {sets or '–'} | {parameters or '–'} | {note or '–'} |")
+            parts.append(f"| {named} | {linked(row.ours)} | {options or '–'} | {note or '–'} |")
         if accepted:
             parts.append("")
         parts.append("| rejected name | difference and replacement |\n|---|---|")
@@ -147,9 +148,11 @@ def _parameter(name: str, spelling: Spelling) -> str:
     """Return a parameter of a tool, and its meaning here."""
     if isinstance(spelling, str):
         return f"`{name}` → `{spelling}`"
-    text = f"not supported ({spelling.how})" if isinstance(spelling, Unsupported) else spelling.ours
+    text = spelling.ours if isinstance(spelling, Converted) else spelling.how
+    if isinstance(spelling, Unsupported) and not text.startswith(("omit", "to ")):
+        text = f"not supported ({text})"
     text = _CODE_OR_SNAKE.sub(lambda m: m[0] if m[1] or m[0].startswith(("code_", "llm_")) else f"`{m[0]}`", text)
-    return f"`{name}`: {text}" if text.startswith("no") else f"`{name}` → {text}"
+    return f"`{name}`: {text}" if text.startswith(("no", "must", "omit", "to ")) else f"`{name}` → {text}"
 
 
 def _sentences(note: str) -> str:
@@ -170,7 +173,7 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
         meanings: dict[str, list[str]] = {}
         for name, spelling in spellings.items():
             meanings.setdefault(spelling.how if isinstance(spelling, Unsupported) else spelled(spelling), []).append(f"`{name}`")
-        yield "| common parameter | here |\n|---|---|"
+        yield "| common parameter | in otel-agenteval |\n|---|---|"
         for meaning, named in meanings.items():
             yield f"| {', '.join(named)} | {linked(_cell(_sentences(meaning)))} |"
         yield ""
@@ -273,14 +276,14 @@ _OTHER_TOOLS = """\
 # Metric names of other tools
 
 You can use metric names and parameters of other evaluation tools. A name works if one of our metrics
-measures the same thing on the same scale and in the same direction. Otherwise, otel-agenteval rejects the configuration, and the
-error names the closest metric.
+measures the same thing on the same scale and in the same direction. If not, otel-agenteval rejects the configuration, and the
+error names a replacement.
 
-- A name with its tool's prefix, such as `deepeval:FaithfulnessMetric`, is always unambiguous.
-- A name without a prefix, such as `KnowledgeRetentionMetric`, works if only one tool uses this name, or if the name means the
+- You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
+- You can omit the prefix, as in `KnowledgeRetentionMetric`, if only one tool uses this name, or if the name means the
   same in every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
-- Parameters work under the tool's names and ours, in snake case and camel case. Setting one parameter twice is an error.
-- If you use a name from one of the five systems, values use that system's units and default threshold.
+- You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
+- With a name from one of the five systems, parameters use that system's units, and the default threshold is that system's.
 
 ```yaml
 metrics:
@@ -293,15 +296,16 @@ Each tool has a table of accepted names with these columns:
 
 | column | meaning |
 |---|---|
-| sets | options that the name sets |
-| parameters | how the tool's parameters translate to our options |
-| notes | differences from the tool |
+| options | first, values that the name sets, such as `threshold=0.5`. Then the tool's parameters, with our option or what to do instead |
+| notes | how the metric differs from the tool's metric |
+
+In the tables of rejected names, *original* means the tool's metric.
 
 ## Presets
 
-A preset runs another system's metrics that work without parameters, with that system's thresholds. Set
+A preset runs another system's metrics with that system's thresholds, except metrics that require parameters. Set
 `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
-in addition to yours. Your own entry for a metric replaces the preset's entry. To run only the preset, use `--metrics @NAME`.
+in addition to yours. If you configure one of them yourself, your entry replaces the preset's. To run only the preset, use `--metrics @NAME`.
 
 ```yaml
 preset: hpd
@@ -311,15 +315,15 @@ metrics:
     policy: trend
 ```
 
-The preset `hpd` sets `policy: gate` for deterministic metrics with a verdict, as HPD-Agent does. In this example,
-`code_icontains` must always pass. An entry's own `policy` takes precedence, and our default metrics remain trends.
+The preset `hpd` makes each deterministic metric with a verdict a gate (`policy: gate`), as HPD-Agent does. In this example,
+`code_icontains` becomes a gate. `code_contains` doesn't, because an entry's own `policy` takes precedence. Our default metrics also keep their policy, `trend`.
 
 """
 
 
 def _presets(linked: Callable[[str], str]) -> Iterator[str]:
     pages = ", ".join(f"[{preset.title}](../../guides/moving-from-{name}.md)" for name, preset in names.presets().items())
-    yield f"For each system, a page lists all names, parameters and differences: {pages}.\n"
+    yield f"The guide for each system lists all names, parameters and differences: {pages}.\n"
     yield "| preset | system | turn metrics | conversation metrics |\n|---|---|---|---|"
     for name, preset in names.presets().items():
         cells = (", ".join(linked(_preset_entry(entry)) for entry in part) for part in (preset.metrics, preset.conversation))
@@ -357,14 +361,14 @@ def first_sight() -> str:
     facts, right = (sum(one[key] for one in sets.values()) for key in ("facts", "right"))
     most = sum(one["right"] >= 0.94 * one["facts"] for one in sets.values())
     return (
-        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that otel-agenteval had no code for. "
+        f"We recorded {len(sets)} agents with combinations of framework, SDK and instrumentation that were new to otel-agenteval. "
         f"Before any fix, it read {100 * right / facts:.0f} % of {facts:,} facts correctly. "
         f"For {most} agents, the share was 94 % or more."
     )
 
 
 def first_sight_table() -> str:
-    """Return the agents whose facts were all right at first sight, and a table of the others."""
+    """Return the number of agents whose facts were all right at first sight, and a table of the others."""
     sets = json.loads(FIRST_SIGHT.read_text(encoding="utf-8"))
     whole = sorted(name for name, one in sets.items() if one["right"] == one["facts"])
     rows = [
@@ -373,8 +377,8 @@ def first_sight_table() -> str:
         if name not in whole
     ]
     return (
-        f"For these {len(whole)} agents, all facts were right:\n\n" + "".join(f"- {name}\n" for name in whole) + "\n"
-        "| agent | facts | right before any fix | errors |\n|---|---|---|---|\n" + "\n".join(rows)
+        f"For {len(whole)} of these agents, all facts were right. The others had these errors:\n\n"
+        "| agent | facts | right before any fix | errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
 

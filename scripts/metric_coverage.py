@@ -264,28 +264,26 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 
 _WRITTEN_BY = (
-    "This page shows how often each metric has a value on recorded turns (`tests/data`), scored like live traffic. "
-    "Use it to see which data a metric needs. "
-    "`python scripts/gen_docs.py --measure coverage` generates the tables of metrics."
+    "This page shows how often each metric returns a value for recorded turns (`tests/data`), which are scored like live traffic. "
+    "Use it to find out which data a metric needs. "
+    "To regenerate the tables of metrics, run `python scripts/gen_docs.py --measure coverage`."
 )
 _LEGEND = (
     "Each table has one row per metric and these columns:",
     "",
     (
-        "- **plain chat** to **conversation**: percentage of turns of this kind with a value that isn't vacuous. "
-        "For a judged metric, the percentage of turns with a judge call."
+        "- **plain chat** to **conversation**: percentage of turns of this kind for which the metric returns a value that isn't vacuous. "
+        "For a judged metric, the percentage of turns for which it calls the judge."
     ),
     (
         "- **values**: number of distinct values, and the lowest, median and highest value. "
-        "Judged values aren't listed, because they depend on the model."
+        "Judged values depend on the model, so the column contains *as judged*."
     ),
     "- **passed**: percentage of values that pass.",
     (
-        "- **reads**: turn fields, reference data and required parameters. Links lead to data that spans rarely contain. "
-        "*(given)* means that the measurement added reference data, and deliberately wrong data to every third turn."
+        "- **reads**: turn fields, reference data and required parameters. Linked data is rarely in spans. "
+        "*(given)* means that we added reference data for the measurement, and deliberately wrong data to every third turn."
     ),
-    "",
-    "Notes below a table explain values that are constant or missing.",
 )
 
 
@@ -296,7 +294,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
     about = (
         f"The recordings have {turns:,} turns ({kinds}) and {count['conversation']:,} conversations with more than one turn. "
-        "Each turn counts as one kind, the first that fits: multi-agent, workflow, RAG, tools, plain chat."
+        "Each turn has one kind, the first in this list that matches: multi-agent, workflow, RAG, tools, plain chat."
     )
     lines = [
         "# Coverage",
@@ -364,7 +362,8 @@ def _fed_by(name: str, row: Row | None) -> str:
     )
     if reason in WAYS_IN and reason not in facts:
         shown.append(f"[{reason}](facts.md#{WAYS_IN[reason]})")
-    parameters = [f"parameter `{p.name}`" for p in metric.parameters.values() if p.required]
+    names = [f"`{p.name}`" for p in metric.parameters.values() if p.required]
+    parameters = [f"required parameter{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
     return ", ".join([*shown, *parameters]) + (" (given)" if row is not None and row.fed else "") or "spans"
 
 
@@ -375,7 +374,7 @@ def _note(name: str, row: Row | None) -> str:
         return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
-        return f"no value on any recording, skipped as `{why}`"
+        return f"skipped on all recordings, usually as `{why}`."
     return ""
 
 

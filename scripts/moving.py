@@ -44,26 +44,26 @@ def page(seed: str) -> str:
     facts, preset = FACTS[seed], names.presets()[seed]
     parts = [
         f"# Moving from {preset.title}\n",
-        f"{facts['intro']} This page is based on {preset.title} {facts['version']}.\n",
+        f"{facts['intro']} This page covers {preset.title} {facts['version']}.\n",
         *([f"## {START}\n\n{facts['start']}"] if "start" in facts else []),
         "## Turn on the metrics\n",
-        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics that work without parameters:\n",
+        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics, except those that require parameters:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
-        "Add other metrics under their own names. In Python:\n",
+        f"Add other metrics under {preset.title}'s names. In Python:\n",
         f"```python\n{facts['python']}```\n",
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"Each name works with the prefix `{seed}:`, and without the prefix if no other system uses the name.\n",
-        f"| {preset.title} | metric | preset parameters | default threshold |\n|---|---|---|---|",
+        f"You can omit the prefix `{seed}:` if no other system uses the name.\n",
+        f"| {preset.title} | our metric | settings of this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"`a` → b means that {preset.title}'s parameter `a` is called b here. All names also work in camel case. Metrics that aren't listed have at most the parameter `threshold`.\n",
+        f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.\n",
         "| metric | parameters |\n|---|---|",
         *(
-            f"| all metrics with these parameters | {_cell(shown)} |"
-            for shown in ["; ".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
+            f"| every metric that has these parameters | {_cell(shown)} |"
+            for shown in ["<br>".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),
         *(
@@ -71,9 +71,9 @@ def page(seed: str) -> str:
             for metric, aliases in names_of(seed).items()
             if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
         ),
-        f"\n## Differences\n\nMetrics not in this table give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
+        f"\n## Differences\n\nMetrics that aren't in this table give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nMetrics without data are skipped. Skipped scores and errors never count as 0.",
+        "\nIf a turn lacks data that a metric needs, the metric is skipped. Skipped scores and errors don't count as 0.",
     ]
     return "\n".join(parts) + "\n"
 
@@ -92,10 +92,15 @@ def _name_rows(seed: str) -> Iterator[str]:
         for alias in aliases:
             plain = "{" not in alias
             found = resolve(alias) if plain else None
-            sets = ", ".join(f"`{key}={value!r}`" for key, value in found.preset.items()) if found else "the number in the name"
+            sets = (
+                [f"`{key}={value!r}`" for key, value in found.preset.items() if key != "threshold"]
+                if found
+                else [f"`{next(iter(METRICS[metric].parameters))}` from the name"]
+            )
             bound = live_metric(alias if plain else metric, {})
             mark = BY_METHOD.get((metric, bound.params.get("method", "")), bound.threshold)
-            same.setdefault(f"{_linked(metric)} | {sets or '–'} | {'–' if mark is None else f'{mark:g}'}", []).append(alias)
+            settings = ", ".join([*sets, *([] if mark is None else [f"threshold {mark:g}"])])
+            same.setdefault(f"{_linked(metric)} | {settings or '–'}", []).append(alias)
         for row, several in same.items():
             listed = ", ".join(f"`{alias.partition(':')[2]}`" for alias in several)
             yield f"| {listed} | {row} |"
@@ -105,13 +110,19 @@ def _parameters(seed: str, metric: Metric, alias: str) -> str:
     of_all, by_metric = names.seeds().get(seed, ({}, {}))
     own = by_metric.get(metric.name) or names.seed_spellings(seed, alias.partition(":")[2], metric.name, metric.parameters)
     special = {theirs: spelling for theirs, spelling in own.items() if of_all.get(theirs) is not spelling}
-    return _cell("; ".join([", ".join(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
+    return _cell("<br>".join([", ".join(f"`{name}`" for name in metric.parameters), *_spelled(special)])) or "none"
 
 
 def _spelled(spellings: Spellings) -> Iterator[str]:
     same: dict[str, list[str]] = {}
     for theirs, spelling in spellings.items():
-        how = f"not supported: {spelling.how}" if isinstance(spelling, Unsupported) else spelled(spelling)
+        how = (
+            f"not supported, {spelling.how}"
+            if isinstance(spelling, Unsupported)
+            else f"`{spelling}`{' (unchanged)' * (spelling == theirs)}"
+            if isinstance(spelling, str)
+            else spelled(spelling)
+        )
         same.setdefault(how, []).append(f"`{theirs}`")
     for how, several in same.items():
         yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]} → {how}"

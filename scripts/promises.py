@@ -26,11 +26,14 @@ def table() -> str:
         differing = [row for row in rows if "differs" in row]
         names = [row for row in rows if "differs" not in row and _NAMES.fullmatch(row["feature"]) and "`" in row["how"]]
         if differing:
-            lines += [f"### {system}\n", "| feature | here | reason for the difference |\n|---|---|---|"]
+            lines += [f"### {system}\n", "| feature | in otel-agenteval | reason for the difference |\n|---|---|---|"]
             lines += [f"| {row['feature']} | {row['how']} | {row['differs']} |" for row in differing]
             lines.append("")
         if len(names) > 1:
-            lines += [f"These names of {system} have a counterpart:\n", f"| {system} | here |\n|---|---|"]
+            lines += [
+                f"These {system} names have counterparts in otel-agenteval:\n",
+                f"| {system} | otel-agenteval |\n|---|---|",
+            ]
             lines += [f"| {row['feature']} | {row['how']} |" for row in names]
             lines.append("")
     return "\n".join(lines).rstrip()
@@ -38,9 +41,9 @@ def table() -> str:
 
 def counts() -> str:
     """Return the numbers of features and printed examples, and the examples with another result."""
-    heading = "| system | documented features | printed examples | same result here | different | different because the system contradicts itself |"
+    heading = "| system | documented features | printed examples | same in otel-agenteval | different | different because the system contradicts itself |"
     lines = [f"{heading}\n|---|---|---|---|---|---|"]
-    other = ["| example | page | here | printed | reason |\n|---|---|---|---|---|"]
+    other = ["| example | page | result in otel-agenteval | printed result | reason |\n|---|---|---|---|---|"]
     for (system, rows), (prefix, examples) in zip(
         PROMISES.items(), EXAMPLES.items(), strict=False
     ):  # others are those of all five
@@ -55,7 +58,7 @@ def counts() -> str:
             other.append(
                 f"| {name} | {example['page']} | {example['value']} | {example.get('said', '–')} | {example['differs']} |"
             )
-    return "\n".join([*lines, "", "These printed examples have a different result here:", "", *other])
+    return "\n".join([*lines, "", "In these printed examples, otel-agenteval returns a different result:", "", *other])
 
 
 def section() -> str:
@@ -63,8 +66,8 @@ def section() -> str:
     count = sum(map(len, PROMISES.values()))
     intro = (
         f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five systems document. "
-        "Each entry names the test that covers the feature. The tests also run every example with a result on the systems' pages. "
-        "The tables below list only what differs here. To switch to otel-agenteval, see the guide for your system:"
+        "Each feature has a test. The tests also run every example whose result the systems' documentation prints. "
+        "To switch to otel-agenteval, see the guide for your system:"
     )
     pages = " · ".join(
         f"[{title}](../../guides/moving-from-{seed}.md)"

@@ -90,10 +90,10 @@ def _flag(value: Any) -> bool:
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
     """Return a kind of spelling for a parameter of ours, whose name comes before ``shown`` in the documentation."""
-    return lambda ours: Converted(f"{ours}{shown}", lambda value: {ours: convert(value)})
+    return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
-percent = _of_one(" (70 is 0.70)", _share)
+percent = _of_one(" (70 means 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
@@ -106,7 +106,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
             return value
         return {keys.get(snake_case(str(key)), snake_case(str(key))): item for key, item in value.items()}
 
-    return Converted(f"{ours}, with keys in camel case too", lambda value: {ours: rename(value)})
+    return Converted(f"`{ours}` (keys also in camel case)", lambda value: {ours: rename(value)})
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
@@ -117,7 +117,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
             _warn_once(f"{ours}: {key} has no effect, because only {', '.join(keys)} are detected")
         return {ours: value}
 
-    return Converted(f"{ours}, of {', '.join(keys)}", convert)
+    return Converted(f"`{ours}` for {', '.join(keys)}", convert)
 
 
 # --- kinds: any number of parameters ----------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
         return sets or {}
 
     shown = ", ".join(f"{name}={given!r}" for name, given in (sets or {}).items())
-    return Converted(f"{shown or 'no effect'}, only `{json.dumps(allowed)}` is allowed ({how})", convert)
+    return Converted(f"must be `{json.dumps(allowed)}`{f', which sets {shown}' if shown else ''} ({how})", convert)
 
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
@@ -282,19 +282,19 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "flag": flag,
     "ignored": ignored,
     "joined": _of_one(
-        ", and all entries of a list must hold",
+        " (if it is a list, all entries must hold)",
         lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
     ),
     "keyed_by": keyed_by,
     "lowered": _of_one(
-        " (`RougeL` is `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
+        " (`RougeL` means `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
     ),
-    "negated": _of_one(", inverted", lambda value: not _flag(value)),
+    "negated": _of_one(", with the opposite value", lambda value: not _flag(value)),
     "only": only,
     "percent": percent,
     "renamed": renamed,
     "seconds": _of_one(" (seconds, or `00:00:30`)", lambda value: None if value is None else _seconds(value)),
-    "span_query": _of_one(", with `min_duration`, `not_` and keys in camel case too", _query),
+    "span_query": _of_one(" (also with `min_duration`, `not_` and camel-case keys)", _query),
     "spread": spread,
     "unsupported": Unsupported,
 }
