@@ -109,7 +109,7 @@ class ReferenceSources:
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
         """Attach the turn's references before it is evaluated, and return the source of each."""
         sources: dict[str, str] = {}
-        for absent in _unwrap_response(turn, self._response, sources) if turn.output and self._response.options_given else ():
+        for absent in _unwrap_response(turn, self._response, sources) if self._response.options_given and turn.output else ():
             self._absent.setdefault(absent, False)
         question, documents = _parts_of_prompt(turn, self._prompts) if self._prompts and not turn.context else (None, [])
         if question is not None:

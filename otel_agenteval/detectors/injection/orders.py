@@ -211,7 +211,7 @@ def _has_enough_words(text: str) -> bool:
     return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
-_TRIED = 5
+_TRIED = 2
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
 """Minimum length of an order: three words, or seven characters in scripts without spaces."""
 _LONGEST = 400
