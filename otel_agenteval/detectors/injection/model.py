@@ -162,10 +162,11 @@ class Rated:
         if not parts or not len(parts[0]):
             return self._model.bias
         places = np.concatenate(parts)
-        places.sort(kind="stable")  # radix sort
-        later = places[1:][places[1:] != places[:-1]]
-        total = int(self._model.weights[places[0]]) + int(np.add.reduce(self._model.weights.take(later), dtype=np.int64))
-        return total * self._model.unit / math.sqrt(1 + len(later)) + self._model.bias
+        places.sort(kind="stable")  # a radix sort
+        is_new = places[1:] != places[:-1]
+        weights = self._model.weights.take(places)
+        total = int(weights[0]) + int(np.dot(weights[1:].astype(np.float32), is_new))
+        return total * self._model.unit / math.sqrt(1 + np.count_nonzero(is_new)) + self._model.bias
 
     def _scaled(self, total: int, size: int) -> float:
         return total * self._model.unit / math.sqrt(max(1, size * len(_RUNS))) + self._model.bias
