@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from ..dialects.reader import is_lost_tool, role_in
 from ..dialects.step import AGENT, LLM, WORKFLOW
 from ..spans.record import SpanRecord
-from .duplicates import order, process_of, together
+from .relations import order, process_of, together
 from .roots import SpanGroup, Times
 
 _MOST_TOOLS = 256

@@ -33,7 +33,6 @@ from ..dialects.reader import read, role_in
 from ..dialects.step import AGENT, INNER, LLM
 from ..spans.otlp import OtlpLog
 from ..spans.record import SpanRecord
-from .duplicates import order
 from .readings import Readings
 from .recordings import (
     Reading,
@@ -47,6 +46,7 @@ from .recordings import (
     traces_of,
     wholes_of,
 )
+from .relations import order
 from .roots import SpanGroup
 from .separation import separate
 from .stitching import is_bare_call, may_go_on, steps_of

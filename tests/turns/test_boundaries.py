@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 
-from otel_agenteval.turns.duplicates import stitch
+from otel_agenteval.turns.file_stitching import stitch
 from otel_agenteval.turns.reading.rag_prompt import question_in
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.separation import separate

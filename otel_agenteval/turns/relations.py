@@ -1,0 +1,127 @@
+"""Relations between turns of one process that are in different traces, and the joining of such turns.
+
+A turn's traces are separate if the caller's context was lost, or if two instrumentations recorded the same model call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Protocol
+
+from ..core.tenancy import number_in
+from ..dialects.reader import role_in
+from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW
+from ..spans.record import SpanRecord
+from .roots import SpanGroup
+from .stitching import reader_of, steps_of
+
+
+class Timed(Protocol):
+    """A span, or what is remembered of it."""
+
+    start_ns: int
+    end_ns: int
+    scope: str
+
+
+def order(group: SpanGroup) -> tuple[int, int, int, int]:
+    """Return the sort key of a turn, which doesn't depend on where its spans were read."""
+    root = group.root
+    return root.start_ns, root.end_ns, root.span_id, root.trace_id
+
+
+def end_of(group: SpanGroup) -> int:
+    return group.root.end_ns if group.until_ns is None else group.until_ns
+
+
+def process_of(record: SpanRecord) -> Hashable:
+    """Return what identifies the process of a span, with its tenant."""
+    get = record.resource_attributes.get
+    return number_in(record.trace_id), str(get("service.name")), str(get("service.instance.id")), str(get("process.pid"))
+
+
+def has_no_steps(group: SpanGroup) -> bool:
+    """Return True for a run without its own model call or tool."""
+    return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
+
+
+def is_lost_call(group: SpanGroup) -> bool:
+    """Return True for a model call that is the root of its trace."""
+    return group.root.parent_id == 0 and role_in(group.root) == LLM
+
+
+def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
+    """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, one without texts at most."""
+    found = [
+        (call, agrees)
+        for call in calls
+        if run.root.start_ns <= call.root.start_ns
+        and call.root.end_ns <= run.root.end_ns
+        and (agrees := agree(run, call)) is not False
+    ]
+    if not beside:
+        return [call for call, _ in found]
+    turn = steps_of(run)  # the call of another run must not get this one's user
+    unknown = [] if turn.user_id() or turn.conversation_id() else [call for call, _ in found[:1]]
+    return [call for call, agrees in found if agrees] or unknown
+
+
+def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
+    """Return True if a run and a call have the same question or answer, and None if neither is known of both."""
+    of_run, of_call = reader_of(run), reader_of(call)
+    pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
+    same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
+    return any(same) if same else None
+
+
+def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
+    """Return the turns in a turn's time whose input is an argument of a tool call in it, and whose output is that call's result."""
+    during = [
+        other for other in others
+        if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
+        and outer.root.start_ns < other.root.start_ns and end_of(other) < end_of(outer)
+    ]  # fmt: skip
+    if not during or LLM not in steps_of(outer).of_role:
+        return []
+    calls = [call for call in reader_of(outer).tool_calls() or () if isinstance(call.result, str)]
+    found = []
+    for other in sorted(during, key=order) if calls else ():
+        asked, said = reader_of(other).input(), (reader_of(other).output() or "").strip()
+        for place, call in enumerate(calls):
+            if said == call.result.strip() and asked and asked in (call.arguments or {}).values() and _begins_a_run(other):
+                del calls[place]  # each call runs one agent
+                found.append(other)
+                break
+    return found
+
+
+def _begins_a_run(group: SpanGroup) -> bool:
+    """Return True if the first model call of a turn has a span, and doesn't continue another one."""
+    turn = steps_of(group)
+    if LLM not in turn.of_role:
+        return False
+    prompt = turn.inputs(turn.llm[0])
+    return not prompt or prompt[-1].role in ("system", "user")
+
+
+def is_recorded_within(inner: Timed, outer: Timed) -> bool:
+    """Return True if a call lies within one that another instrumentation recorded."""
+    return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
+
+
+def together(groups: list[SpanGroup]) -> SpanGroup:
+    """Return the first of some groups, extended by the spans of the others. Earlier versions of a part are left out."""
+    seen: set[tuple[int, int]] = set()
+    latest = []
+    for group in sorted(groups, key=lambda group: -len(group.members)):
+        if (group.root.trace_id, group.root.span_id) not in seen:
+            seen.update((record.trace_id, record.span_id) for record in group.members)
+            latest.append(group)
+    first, *others = sorted(latest, key=order)
+    whole = SpanGroup.joined([first, *others])
+    whole.pending = tuple(spans for group in groups for spans in group.pending)
+    whole.recordings = [recording for group in groups for recording in group.recordings]
+    whole.reason, whole.ancestor = groups[-1].reason, first.ancestor
+    whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
+    whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
+    return whole
