@@ -34,7 +34,7 @@ import otel_agenteval as oa  # noqa: E402
 from otel_agenteval.core.extras import extra_installed  # noqa: E402
 from otel_agenteval.core.score import Score  # noqa: E402
 from otel_agenteval.evaluation.evaluator import score_one  # noqa: E402
-from otel_agenteval.judging.models.reply_schema import schema_of  # noqa: E402
+from otel_agenteval.judging.models.reply import schema_of  # noqa: E402
 from otel_agenteval.metrics.bound_metric import BoundMetric, live_metric  # noqa: E402
 from otel_agenteval.metrics.code.workflow import runs_of  # noqa: E402
 from otel_agenteval.metrics.registry import Metric, catalog, default_pack  # noqa: E402

@@ -13,7 +13,7 @@ from typing import Any
 import otel_agenteval as oa
 from otel_agenteval.core import jsonio
 from otel_agenteval.judging.models.prompt import SYSTEM, prompt_of, tokens_of, trusted_of
-from otel_agenteval.judging.models.reply_schema import hints_of, schema_of
+from otel_agenteval.judging.models.reply import hints_of, schema_of
 from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.question import Question as JudgeCall
 from otel_agenteval.metrics.registry import Asks, Metric, catalog

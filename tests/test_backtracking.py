@@ -30,7 +30,11 @@ LIMITS = (
     Limit(("config/", "server/certificates.py"), 200, "read what an operator configured, or an operator's files"),
     Limit(("outlets/store/postgres.py",), 200, "sees an operator's address and a server's message"),
     Limit(("evaluation/selection.py", "metrics/descriptions.py"), 200, "read our own messages and docstrings"),
-    Limit(("judging/models/reply_schema.py",), 200, "reads the form of a reply, which a prompt of ours gives"),
+    Limit(
+        tuple(f"judging/models/reply.py:{name}" for name in ("_TOKEN", "_CHOICE", "_NUMBER", "_RANGE", "_TRUTH")),
+        200,
+        "read the form of a reply, which a prompt of ours gives",
+    ),
     Limit(
         ("judging/models/reply.py:_FENCE_BEFORE", "judging/models/reply.py:_LEAD_IN"), 200, "see the characters before an object"
     ),

@@ -22,8 +22,7 @@ from otel_agenteval.detectors.redaction.find import find_in
 from otel_agenteval.dialects import content, payloads
 from otel_agenteval.dialects.generic import values
 from otel_agenteval.evaluation.redaction import KINDS, redacted_text
-from otel_agenteval.judging.models.invisible import visible
-from otel_agenteval.judging.models.prompt import escaped
+from otel_agenteval.judging.models.prompt import escaped, visible
 from otel_agenteval.judging.models.reply import verdict_in
 from otel_agenteval.media.access import content_of, may_open
 from otel_agenteval.media.metadata import without_metadata

@@ -23,9 +23,9 @@ from ..evaluation.evaluator import pricing_of
 from ..evaluation.references import ReferenceSources, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
 from ..evaluation.signals import with_signals
-from ..judging.budgeted import CommandBudget
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import SamplingRule, rules_of
+from ..judging.session import CommandBudget
 from ..metrics.bound_metric import BoundMetric, asks_one
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord

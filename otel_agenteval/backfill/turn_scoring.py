@@ -20,15 +20,15 @@ from ..evaluation.evaluator import about, score_one
 from ..evaluation.names import named_publicly
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import applies
-from ..judging.budgeted import CommandBudget
 from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
 from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, recording
-from ..judging.models.accounts import cost_of
+from ..judging.models.base import cost_of
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prompt import SYSTEM, prompt_of
 from ..judging.models.providers.base import TokenUsage
 from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position
+from ..judging.session import CommandBudget
 from ..metrics.bound_metric import BoundMetric, why_missing
 from ..metrics.question import Answers, Question
 

@@ -12,8 +12,8 @@ from ..core.display import LINES, escaped
 from ..core.errors import ConfigError
 from ..evaluation.case_metrics import EXPECTED_VALUE, CaseMetrics
 from ..evaluation.references import unread_columns
-from ..judging.budgeted import CommandBudget
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup, embedder_from, judge_from
+from ..judging.session import CommandBudget
 from ..metrics.bound_metric import BoundMetric, asked_in
 from ..metrics.registry import resolve
 from ..report import Report, Run, compare, unevaluated_gates

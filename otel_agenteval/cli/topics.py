@@ -13,8 +13,8 @@ from ..config.root import Config
 from ..core.display import escaped
 from ..core.errors import ConfigError, JudgeError, StoreError
 from ..evaluation.redaction import redacted_text
-from ..judging.budgeted import CommandBudget
 from ..judging.models import Embedder, InProcessEmbedder, LocalEmbedder, embedder_from, judge_from
+from ..judging.session import CommandBudget
 from ..outlets.store.reader import StoredTopic
 from ..outlets.store.writer import TopicWriter
 from ..outlets.turn_text import one_line

@@ -176,8 +176,8 @@ def _as_version(scored: ScoredTurn, name: str) -> None:
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
     """Yield the scored turns of recorded traces."""
-    from ..judging.budgeted import CommandBudget
     from ..judging.models import embedder_from, judge_from
+    from ..judging.session import CommandBudget
     from ..turns.recordings import load_turns
     from .evaluation import Evaluation
     from .scoring import close_models

@@ -138,7 +138,7 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
     """Return the first fault by the configured judge, within its budget. Raises AgentEvalError without a readable reply."""
     from ..evaluation.judged_fault import judged_fault
-    from ..judging.budgeted import CommandBudget
+    from ..judging.session import CommandBudget
     from .judge_bench import configured_judge
     from .scoring import close_models, warn_of_new_budget
 

@@ -40,7 +40,7 @@ class Known(NamedTuple):
     scores: Sequence[Score] = ()
     """Scores that were computed when the turn closed."""
     compared: Mapping[str, Any] = {}
-    """Comparisons with earlier turns; see :class:`~otel_agenteval.judging.baselines.History`."""
+    """Comparisons with earlier turns; see :class:`~otel_agenteval.judging.choose.History`."""
     events: Collection[str] = ()
     """Names of the events on the turn's spans."""
 

@@ -114,8 +114,8 @@ def _bound(
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
     """Return judge and embedder within the budget. Those from the configuration are closed at the end."""
-    from ..judging.budgeted import CommandBudget
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
+    from ..judging.session import CommandBudget
 
     own_judge = judge_from(config) if judge is None else None
     own_embedder = embedder_from(config) if embedder is None else None

@@ -120,14 +120,10 @@ class JudgeBudget:
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
         """Return what remains of each limit of a unit, with its labels."""
         at = self._clock.time_ns() / 1e9
-        return [
-            (
-                {"metric": bound.counter.account, "window": bound.window},
-                max(0.0, bound.limit - self._book.used(bound.counter, at)),
-            )
-            for bound in self.bounds
-            if bound.counter.unit == unit
-        ]
+        bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
+        labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]
+        left = [max(0.0, bound.limit - self._book.used(bound.counter, at)) for bound in bounds]
+        return list(zip(labels, left, strict=True))
 
     def close(self) -> None:
         self._book.close()

@@ -1,40 +1,41 @@
-"""Choice of the metrics to judge on a turn: conditions, sampling rules and quotas."""
+"""Choice of the metrics to judge on a turn: conditions, sampling rules and quotas.
+
+:class:`Chooser` gives each of :class:`JudgedMetrics` a chance on each turn. The judged turns are a sample of all turns
+(:class:`JudgedSample`). Conditions can compare a turn with earlier ones (:class:`History`).
+"""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..config.root import Config
 from ..core import forks
 from ..core.clock import Clock
+from ..core.feedback import EVENT_NAME
 from ..core.feedback import METRIC as FEEDBACK
 from ..core.score import Score, pass_rate
 from ..core.tenancy import qualified
+from ..core.turn import Turn
 from ..evaluation import failed_turns
-from ..evaluation.conditions import Known
+from ..evaluation.conditions import EVENT_PREFIX, SCORE_PREFIX, Known
 from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import ScoredTurn
-from ..metrics.bound_metric import BoundMetric
-from .baselines import History
-from .judged_metrics import JudgedMetrics
-from .judged_sample import JudgedSample
+from ..metrics.bound_metric import BoundMetric, asked_in
+from ..statistics.corrected import Corrected
+from ..statistics.estimates import Estimates, group_of
+from .job import is_inner, key_of
 from .outcomes import NoScore
-from .sampling import Chance, position
+from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
 """Answer length in characters above which the length proxy is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
-INCOMPLETE = "incomplete_turn"
-
-
-class PlanOptions(NamedTuple):
-    seed: str = ""
-    """Sampling seed. Processes with the same seed choose the same traces."""
-    incomplete: bool = False
 
 
 class MetricChoice(NamedTuple):
@@ -52,7 +53,10 @@ class Chooser:
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
-    _options: PlanOptions
+    _seed: str
+    """Sampling seed. Processes with the same seed choose the same traces."""
+    _incomplete: bool
+    """True if incomplete turns are judged."""
     _failed: Callable[[str, BaseException], None]
     _clock: Clock
 
@@ -68,7 +72,7 @@ class Chooser:
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn
         subject = turn.conversation_id or "" if scored.conversation else f"{scored.root.trace_id:032x}"
-        return position(qualified(turn.tenant, subject), self._options.seed)
+        return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
         """Yield the choice for each metric and composite, and remember their chances."""
@@ -117,8 +121,8 @@ class Chooser:
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
             return NoScore.gated(f"when.{selector}")
-        if not (turn.complete or self._options.incomplete or scored.conversation):
-            return metric.left_out(INCOMPLETE)
+        if not (turn.complete or self._incomplete or scored.conversation):
+            return metric.left_out("incomplete_turn")
         return None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
@@ -163,3 +167,163 @@ class Chooser:
         self._chances[turn_id] = chances
         if len(self._chances) > _REMEMBERED:
             self._chances.popitem(last=False)
+
+
+# --- the judged metrics, and the turns that they judge
+
+
+class JudgedMetrics:
+    """Index of the judged metrics of turns and conversations. Thread-safe to read."""
+
+    def __init__(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
+        self._by_key: Mapping[str, BoundMetric] = {}
+        self._rules: Mapping[str, SamplingRule] = {}
+        self._newest: Mapping[str, str] = {}
+        """The last key by the key without its version."""
+        self.reload(config, of_turns, of_conversations)
+
+    def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
+        """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
+        rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
+        keyed = {
+            key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
+        }
+        # by True for metrics of conversations, and False for those of turns
+        self.judged = {whole: tuple(one for one in some if not one.inner) for whole, some in rules.items()}
+        self.composites = {whole: tuple(one for one in some if one.inner) for whole, some in rules.items()}
+        self.inner = {}
+        for whole, some in self.judged.items():
+            configured = {metric.key for metric in some}
+            asked = asked_in(self.composites[whole])
+            self.inner[whole] = tuple({one.key: one for one in asked if one.key not in configured}.values())
+        for whole, some in self.inner.items():
+            keyed |= {key_of(one, conversation=whole, inner=True): (one, EVERY_TURN) for one in some}
+        self._rules = {**self._rules, **{key: rule for key, (_, rule) in keyed.items()}}
+        self._by_key = {**self._by_key, **{key: metric for key, (metric, _) in keyed.items()}}
+        self._newest = {key.rpartition(" ")[0]: key for key in self._by_key}
+        named = {name for rule in self._rules.values() if rule.always_if is not None for name in rule.always_if.names}
+        self.compare = not COMPARISONS.isdisjoint(named)
+        self.wants_events = any(name.startswith(EVENT_PREFIX) for name in named)
+        self.wants_feedback = not named.isdisjoint((f"{SCORE_PREFIX}{FEEDBACK}", f"{EVENT_PREFIX}{EVENT_NAME}"))
+
+    def names(self, *, conversation: bool) -> list[str]:
+        return [metric.name for metric in (*self.judged[conversation], *self.composites[conversation])]
+
+    def key(self, metric: BoundMetric, *, conversation: bool) -> str:
+        return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
+
+    def by_key(self, key: str) -> BoundMetric | None:
+        """Return a job's metric, maybe in a later version, or None if this process never had it."""
+        return self._by_key.get(self._current_key(key))
+
+    def rule(self, key: str) -> SamplingRule:
+        return self._rules[self._current_key(key)]
+
+    def _current_key(self, key: str) -> str:
+        return key if key in self._by_key else self._newest.get(key.rpartition(" ")[0], key)
+
+
+@dataclass(frozen=True)
+class JudgedSample:
+    """The judged turns as a sample of all turns, without conversations and inner metrics."""
+
+    estimates: Estimates
+    corrected: Corrected | None = None
+
+    def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
+        """Record a turn that takes part in a metric's draw."""
+        for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
+            estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
+
+    def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
+        """Record a planned judge call. If it isn't answered, similar turns stand in for it."""
+        for estimates in self._estimates_of(metric, key, scored):
+            estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
+
+    def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
+        """Let an already drawn turn stand only for itself, because a rule now chooses it."""
+        for estimates in self._estimates_of(metric, key, scored):
+            estimates.make_certain(metric, scored.first_id)
+
+    def record_scores(self, scored: ScoredTurn) -> None:
+        judged, turn = scored.judged, scored.turn
+        if judged is None:
+            return
+        agent, trace = turn.agent or "", qualified(turn.tenant, f"{scored.root.trace_id:032x}")
+        group = group_of(judged.decided_by) if judged.called_model else "itself"
+        for score in scored.scores:
+            if score.status != "ok" or score.value is None or score.vacuous:
+                continue
+            for estimates in self._estimates_of(score.metric, "", scored):
+                value = score.value if estimates is self.estimates else score.verdict
+                if value is not None:
+                    estimates.add(
+                        score.metric, agent, trace, scored.first_id, float(value), judged.probability, group, turn.revision, scored.absorbs,
+                    )  # fmt: skip
+
+    def _estimates_of(self, metric: str, key: str, scored: ScoredTurn) -> tuple[Estimates, ...]:
+        if scored.conversation or is_inner(key):
+            return ()
+        if self.corrected is None or metric not in self.corrected.confusions:
+            return (self.estimates,)
+        return (self.estimates, self.corrected.verdicts)
+
+
+# --- comparisons with earlier turns
+
+COMPARISONS = frozenset(("new_tool", "slow", "expensive"))
+_AGENTS = 1_000
+_TOOLS = 10_000
+_TURNS = 200
+_LEAST = 20
+_SHARE = 0.95
+
+
+class _Amounts:
+    __slots__ = ("_last", "_sorted")
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def exceeds(self, amount: float | None) -> bool | None:
+        if amount is None or len(self._sorted) < _LEAST:
+            return None
+        return amount > self._sorted[math.ceil(len(self._sorted) * _SHARE) - 1]
+
+    def add(self, amount: float | None) -> None:
+        if amount is None or not math.isfinite(amount):
+            return
+        if len(self._last) == _TURNS:
+            del self._sorted[bisect.bisect_left(self._sorted, self._last.popleft())]
+        self._last.append(amount)
+        bisect.insort(self._sorted, amount)
+
+
+class History:
+    """Earlier turns by agent, bounded and only of this process. Only one thread may use it. A comparison without enough history
+    is None and meets no condition.
+    """
+
+    def __init__(self) -> None:
+        self._amounts: OrderedDict[str, tuple[_Amounts, _Amounts]] = OrderedDict()
+        self._tools: set[tuple[str, str]] = set()
+
+    def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
+        """Return ``slow`` and ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20), and ``new_tool``
+        (the agent's first call, None after 10,000 tools). With ``learn``, the turn joins the history.
+        """
+        agent = qualified(turn.tenant, turn.agent or "")
+        durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())
+        self._amounts[agent] = (durations, costs)
+        if len(self._amounts) > _AGENTS:
+            self._amounts.popitem(last=False)
+        called = {(agent, call.name) for call in turn.tool_calls or ()}
+        new = None if len(self._tools) >= _TOOLS or turn.tool_calls is None else not called <= self._tools
+        found = {"new_tool": new, "slow": durations.exceeds(turn.duration_s), "expensive": costs.exceeds(turn.cost_usd)}
+        if learn:
+            durations.add(turn.duration_s)
+            costs.add(turn.cost_usd)
+            if len(self._tools) < _TOOLS:
+                self._tools |= called
+        return found

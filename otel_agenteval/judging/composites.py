@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.score import GATED, Score
 from ..evaluation.evaluator import about
-from ..evaluation.scored_turn import Judged, ScoredTurn
+from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric, why_missing
-from .job import InnerOutcome, judged_turn, key_of
+from .job import InnerOutcome, judged_by, judged_turn, key_of
 from .outcomes import NoScore
-from .sampling import Chance, upstream_probability
+from .sampling import Chance
 
 NEVER = Chance(0.0, "")
 """Chance of a metric that doesn't apply to a turn."""
@@ -31,12 +31,8 @@ def unevaluated(metric: str, outcome: NoScore) -> Score:
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Yield the metrics at the bottom of a composite: those that aren't composites themselves."""
-    for one in metric.inner:
-        if one.inner:
-            yield from leaves(one)
-        else:
-            yield one
+    """Return the metrics at the bottom of a composite: those that aren't composites themselves."""
+    return (one for one in parts(metric) if not one.inner)
 
 
 def parts(metric: BoundMetric) -> Iterator[BoundMetric]:
@@ -92,8 +88,5 @@ def scored_or_not(
     score = made.score
     if score.status == "skipped" and why_missing(score) is not None:
         return NoScore.missing(score.detail["missing"])
-    judged = Judged(
-        score.kind, made.chance.probability, None, made.cost_usd, made.chance.by, upstream_probability(scored.root.trace_state),
-        called_model=called_model,
-    )  # fmt: skip
+    judged = judged_by(score.kind, made.chance, scored.root, cost_usd=made.cost_usd, called_model=called_model)
     return judged_turn(scored, about(score, scored.turn), judged, content=content)

@@ -38,17 +38,14 @@ _THREADS_PER_CLAIM = 8
 class Verdict:
     """A judged score, and the next step of its job."""
 
-    scored: ScoredTurn
+    done: Done
     job: Job
     """The job of the score. The score can be emitted unless another process has claimed the job."""
     acknowledge: Callable[[], None]
-    keep_progress: Callable[[], None]
-    """Called if the score can't be emitted, to keep the paid replies."""
-    composites: Sequence[ScoredTurn] = ()
 
     def turns(self) -> Sequence[ScoredTurn]:
         """Return the judged turn and composites. Their receipt acknowledges the job."""
-        return [replace(scored, receipt=self) for scored in (self.scored, *self.composites)]
+        return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
 @dataclass(eq=False)
@@ -106,13 +103,9 @@ class Dispatcher:
         """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises. ``again`` queues the jobs that
         new user feedback adds to a planned turn.
         """
-        plan = self.planner.plan(scored, self._models.can_ask, again=again)
-        self._put(plan.jobs)
-        return plan.answered
-
-    @property
-    def _models(self) -> Models:
-        return self.runner.sessions.models
+        answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
+        self._put(jobs)
+        return answered
 
     def _put(self, jobs: Sequence[Job]) -> None:
         if self._gathered_jobs is not None:
@@ -144,7 +137,7 @@ class Dispatcher:
     def start(self, jobs: int = 1) -> None:
         """Start threads for some jobs, within the configured limit. Called on the worker's thread."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        if self._models == Models():
+        if self.runner.models == Models():
             return
         while self.may_start and not self._stopping and len(self._threads) < min(self._options.threads, jobs):
             thread = OwnThread(self._run, "otel-agenteval-judge")
@@ -170,7 +163,7 @@ class Dispatcher:
                 self._failed("judge_queue", error)
             if not busy:
                 self._wait_for_news(news)
-        self._models.close()  # a judge call in progress may have reconnected after an earlier close
+        self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
         """Wait until there may be a job, unless there was news since ``seen``. Nothing signals due jobs or jobs of other
@@ -262,13 +255,7 @@ class Dispatcher:
                     self._changed.wait(_POLL)
 
     def _deliver_verdict(self, job: Job, done: Done) -> None:
-        verdict = Verdict(
-            done.scored,
-            job,
-            lambda: self._finish(job, done),
-            lambda: self.runner.keep_progress(job, done.progress),
-            done.composites,
-        )
+        verdict = Verdict(done, job, lambda: self._finish(job, done))
         self._delivered.add(job.id)
         while not self._deliver(verdict):
             if self._stopping:  # counted as dropped, or redelivered by the queue
@@ -279,14 +266,13 @@ class Dispatcher:
 
     def _finish(self, job: Job, done: Done) -> None:
         """Acknowledge a job whose score was emitted, and queue its follow-up jobs. On the worker."""
-        self._put([one.job for one in done.follow_ups if one.job is not None])
+        self._put(done.next.jobs)
         self._acknowledge(job, done.score)
-        for made in (done.scored, *done.composites):
+        for made in (done.scored, *done.next.composites):
             for score in made.scores:
                 self.outcomes.report(made.turn.turn_id, score.metric, outcome_of(score))
-        for one in done.follow_ups:
-            if one.outcome is not None:
-                self.outcomes.end(one.metric, done.scored, one.outcome)
+        for metric, outcome in done.next.ended:
+            self.outcomes.end(metric, done.scored, outcome)
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
@@ -312,7 +298,7 @@ class Dispatcher:
             self._acknowledge(job, None)
         for verdict in verdicts:
             if verdict.job.id in lost:
-                verdict.keep_progress()
+                self.runner.keep_progress(verdict.job, verdict.done.progress)  # the score isn't emitted, but the replies are paid
                 self._release(verdict.job)
                 self._failed("judge_lease", LeaseLost())
         return [scored for scored in done if scored.receipt is None or id(scored.receipt) in kept]
@@ -411,4 +397,4 @@ class Dispatcher:
         except Exception as error:
             self._failed("judge_queue", error)
         self._leases.stop()
-        self._models.close()
+        self.runner.models.close()

@@ -20,12 +20,9 @@ from ..metrics.bound_metric import BoundMetric
 from ..statistics.corrected import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .budget import JudgeBudget, bounds_of
-from .choose import Chooser, PlanOptions
+from .choose import Chooser, JudgedMetrics, JudgedSample
 from .dispatcher import Dispatcher
-from .follow_up import FollowUps
 from .job import SCORE_BYTES, ContentFilter
-from .judged_metrics import JudgedMetrics
-from .judged_sample import JudgedSample
 from .leases import HeldLeases
 from .models import embedder_from, judge_from
 from .models.cache import SCHEMA as CACHE_SCHEMA
@@ -33,8 +30,8 @@ from .outcomes import Outcomes
 from .plan import Planner
 from .queues import JobQueue, outages_from, queue_from, spend_book_from
 from .queues.sqlite import SCHEMA as QUEUE_SCHEMA
-from .runner import JobOptions, JobRunner
-from .session import Models, Sessions
+from .runner import FollowUps, JobOptions, JobRunner
+from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
@@ -80,19 +77,23 @@ def judging_from(
         confusions = read_calibration(calibration, config.where(("statistics", "calibration")))
         corrected = Corrected(confusions, _ESTIMATE_WINDOW, clock)
     sample = JudgedSample(Estimates(_ESTIMATE_WINDOW, clock), corrected)
-    sample.watch(telemetry)
+    sample.estimates.watch(telemetry)
+    if corrected is not None:
+        corrected.watch(telemetry)
     content = ContentFilter(config.privacy.redact, exporter_of(config))
-    chooser = Chooser(metrics, sample, PlanOptions(wanted.seed or "", wanted.incomplete == "judge"), failed, clock)
+    chooser = Chooser(metrics, sample, wanted.seed or "", wanted.incomplete == "judge", failed, clock)
     planner = Planner(metrics, chooser, sample, content, outcomes, shedding, failed, clock)
     options = JobOptions(
         attempts=wanted.attempts, threads=wanted.max_concurrency, max_age=wanted.queue.max_age,
         audit=wanted.cache.audit if wanted.cache.path is not None else 0.0, works=wanted.queue.work,
         lasting=wanted.queue.backend != "memory",
     )  # fmt: skip
-    sessions = Sessions(lambda: Models(judge_from(config), embedder_from(config)), budget, telemetry)
     breakers = CircuitBreakers(clock, outages_from(wanted.queue))
     follow_ups = FollowUps(metrics, sample, content)
-    runner = JobRunner(metrics, follow_ups, content, sessions, breakers, outcomes, options, failed, clock)
+    runner = JobRunner(
+        metrics, follow_ups, content, lambda: Models(judge_from(config), embedder_from(config)), budget, telemetry, breakers, outcomes,
+        options, failed, clock,
+    )  # fmt: skip
     _watch(telemetry, leases.queue, budget)
     return Dispatcher(
         planner, runner, leases, outcomes, lambda verdict: put(verdict.turns(), SCORE_BYTES), failed, options, clock

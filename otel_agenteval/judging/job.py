@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from opentelemetry.trace import TraceState
 
 from ..core import jsonio
-from ..core.score import Score
+from ..core.score import Kind, Score
 from ..core.turn import Turn
 from ..evaluation.redaction import Exporter, Redactor
 from ..evaluation.scored_turn import Judged, Root, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .queues import Job
-from .sampling import Chance
+from .sampling import Chance, upstream_probability
 
 VERSION = 1
 _INNER = "inner "
@@ -207,6 +207,12 @@ def is_inner(key: str) -> bool:
 
 def unmarked(key: str) -> str:
     return key.removeprefix(_INNER)
+
+
+def judged_by(
+    kind: Kind, chance: Chance, root: Root, model: str | None = None, cost_usd: float | None = None, **more: Any
+) -> Judged:
+    return Judged(kind, chance.probability, model, cost_usd, chance.by, upstream_probability(root.trace_state), **more)
 
 
 def judged_turn(

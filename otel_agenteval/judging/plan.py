@@ -11,9 +11,9 @@ from ..core.score import SHED, Score
 from ..evaluation import failed_turns
 from ..evaluation.evaluator import about, score_one
 from ..evaluation.load_shedding import Shedding
-from ..evaluation.scored_turn import Judged, ScoredTurn
+from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from .choose import Chooser, MetricChoice
+from .choose import Chooser, JudgedMetrics, JudgedSample, MetricChoice
 from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
 from .job import (
     ContentFilter,
@@ -24,24 +24,18 @@ from .job import (
     Waiting,
     flattened,
     is_inner,
+    judged_by,
     judged_turn,
     key_of,
     unmarked,
 )
-from .judged_metrics import JudgedMetrics
-from .judged_sample import JudgedSample
 from .outcomes import NoScore, Outcomes, outcome_of
 from .queues import Job
-from .sampling import Chance, upstream_probability
+from .sampling import Chance
 
 _ABSENT = frozenset(("no_judge", "no_embedder"))
 _Composite = tuple[BoundMetric, Chance]
 """A composite, with the chance from its own ``sample``."""
-
-
-class JudgePlan(NamedTuple):
-    answered: list[ScoredTurn]
-    jobs: list[Job]
 
 
 @dataclass(eq=False)
@@ -57,9 +51,11 @@ class Planner:
     failed: Callable[[str, BaseException], None]
     clock: Clock
 
-    def plan(self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False) -> JudgePlan:
-        """Plan a turn that has its inline scores. Never raises. Reasons for missing scores are added to the turn's own scores.
-        After new user feedback, ``again`` adds jobs for metrics whose rules now choose the turn.
+    def plan(
+        self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False
+    ) -> tuple[list[ScoredTurn], list[Job]]:
+        """Plan a turn that has its inline scores. Return the scores that don't need a judge call, and the jobs. Never raises. Reasons
+        for missing scores are added to the turn's own scores. After new user feedback, ``again`` adds jobs for metrics whose rules now choose the turn.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -70,7 +66,7 @@ class Planner:
         draft.plan_metrics()
         if not again:
             draft.plan_composites()
-        return JudgePlan(draft.answered, [payload.job(metric) for payload, metric in draft.calls])
+        return draft.answered, [payload.job(metric) for payload, metric in draft.calls]
 
 
 class _Draft:
@@ -203,15 +199,7 @@ class _Draft:
         scored = self._scored
         if decision is not None:
             score.detail["decided_by"] = decision._asdict()
-        judged = Judged(
-            metric.metric.kind,
-            chance.probability,
-            None,
-            None,
-            chance.by,
-            upstream_probability(scored.root.trace_state),
-            called_model=False,
-        )
+        judged = judged_by(metric.metric.kind, chance, scored.root, called_model=False)
         content = self._content.exported(scored.turn, scored.redactor)
         self.answered.append(judged_turn(scored, score, judged, content=content))
         self._outcomes.report(scored.turn.turn_id, metric.name, outcome_of(score))
@@ -234,8 +222,10 @@ class _Draft:
                     drawn.append((metric, own))
                 else:
                     self._end(key, metric.name, NoScore.sampled_out(own.probability), own)
-            needed = {leaf.key for metric, _ in drawn if self._can_be_made(metric) for leaf in leaves(metric)}
-            for metric in self._metrics.inner[self._is_conversation]:
+            whole = self._is_conversation
+            made = [metric for metric, _ in drawn if can_be_made(metric, self._known, conversation=whole)]
+            needed = {leaf.key for metric in made for leaf in leaves(metric)}
+            for metric in self._metrics.inner[whole]:
                 if metric.key in needed:  # judged only as a part of these composites
                     chances = [
                         own for one, own in self._composites.values() if any(leaf.key == metric.key for leaf in leaves(one))
@@ -247,9 +237,6 @@ class _Draft:
             for metric, _ in self._composites.values():
                 self._outcomes.end(metric.name, self._scored, NoScore.error(type(error).__name__))
 
-    def _can_be_made(self, composite: BoundMetric) -> bool:
-        return can_be_made(composite, self._known, conversation=self._is_conversation)
-
     def _finish_composite(self, metric: BoundMetric, own: Chance) -> bool:
         """Record a composite that doesn't wait for a judge. Return False if it waits."""
         scored, conversation = self._scored, self._is_conversation
@@ -259,7 +246,7 @@ class _Draft:
                 there = next((score for score in scored.scores if score.facts.identity == leaf._facts.identity), None)
                 score = score_one(leaf, scored.turn, scored.sources) if there is None else there
                 self._known[key] = InnerOutcome(self._content.score(score, scored), ALWAYS)
-        if not self._can_be_made(metric):
+        if not can_be_made(metric, self._known, conversation=conversation):
             found: ScoredTurn | NoScore = NoScore.missing(missing_in(metric, self._known, conversation=conversation))
         else:
             made = result_of(metric, own, self._known, conversation=conversation)

@@ -1,4 +1,4 @@
-"""Runner that calls the models for one job and decides what happens to the job."""
+"""Runner that calls the models for one job and decides what happens to the job, and to the metrics that wait for it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,42 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import forks
 from ..core.clock import Clock
 from ..core.pacing import CircuitBreaker, CircuitBreakers, backoff
 from ..core.score import Score
+from ..core.telemetry import Telemetry
 from ..core.turn import Turn
 from ..evaluation.evaluator import score_one
 from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from .follow_up import FollowUp, FollowUps
-from .job import ContentFilter, NewerPayload, Payload, is_inner, judged_turn
-from .judged_metrics import JudgedMetrics
-from .models import bypassing_cache
-from .outcomes import Outcomes
+from .budget import JudgeBudget
+from .choose import JudgedMetrics, JudgedSample
+from .composites import result_of, scored_or_not, unevaluated
+from .job import (
+    ContentFilter,
+    Decision,
+    Gathering,
+    InnerOutcome,
+    NewerPayload,
+    Payload,
+    Waiting,
+    flattened,
+    is_inner,
+    judged_by,
+    judged_turn,
+    unmarked,
+)
+from .models import JudgeGroup, bypassing_cache
+from .outcomes import NoScore, Outcomes
 from .queues import Job
-from .sampling import position, upstream_probability
-from .session import OF_THE_SERVER, Exhausted, JobProgress, Session, Sessions, is_transient
+from .sampling import position
+from .session import OF_THE_SERVER, DelegatingGroup, Exhausted, JobProgress, Models, Session, is_transient
 
 _AUDIT_SEED = "audit"
 _KEPT = 1_000
@@ -65,13 +80,22 @@ class Discard:
     reason: str
 
 
+class NextSteps(NamedTuple):
+    """What follows the outcome of a job."""
+
+    jobs: Sequence[Job]
+    """Jobs of metrics that waited."""
+    ended: Sequence[tuple[str, NoScore]]
+    """Metrics that end without a score."""
+    composites: Sequence[ScoredTurn]
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     scored: ScoredTurn
     """The turn with its score, or without it if only composites need the score."""
     score: Score
-    follow_ups: Sequence[FollowUp]
-    composites: Sequence[ScoredTurn]
+    next: NextSteps
     progress: JobProgress | None
     """The paid replies, in case the score isn't emitted."""
 
@@ -94,7 +118,10 @@ class JobRunner:
     _metrics: JudgedMetrics
     _follow_ups: FollowUps
     _content: ContentFilter
-    sessions: Sessions
+    _make_models: Callable[[], Models]
+    """Called again in a forked child."""
+    _budget: JudgeBudget
+    _telemetry: Telemetry
     breakers: CircuitBreakers
     _outcomes: Outcomes
     _options: JobOptions
@@ -106,6 +133,7 @@ class JobRunner:
         forks.in_child(self._reset)
 
     def _reset(self) -> None:
+        self.models = self._make_models()
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
         self._calls: dict[int, tuple[CircuitBreaker, float]] = {}
@@ -127,7 +155,7 @@ class JobRunner:
         return found
 
     def close(self) -> None:
-        self.sessions.budget.close()
+        self._budget.close()
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
@@ -139,7 +167,11 @@ class JobRunner:
         is_scored = False
         try:
             turn = payload.turn()
-            judge: Any = Exhausted() if job.attempts > self._options.attempts else session
+            judge: Any = session
+            if job.attempts > self._options.attempts:
+                judge = Exhausted()
+            elif isinstance(self.models.judge, JudgeGroup) and attempt.metric.metric.kind == "llm":
+                judge = DelegatingGroup(self.models.judge, session.answer)
             audit = self._options.audit
             start = time.perf_counter()
             with bypassing_cache() if audit and position(job.id, _AUDIT_SEED) < audit else nullcontext():
@@ -167,7 +199,7 @@ class JobRunner:
             payload = Payload.decode(job.payload)
         except NewerPayload:
             return Retry(self._in(_PAUSE_NEWER))
-        metric, models = self._metrics.by_key(payload.key), self.sessions.models
+        metric, models = self._metrics.by_key(payload.key), self.models
         if metric is None or not models.can_ask(metric):
             return Discard("not_configured")
         if self._in(0.0) - payload.at > self._options.max_age:
@@ -181,7 +213,8 @@ class JobRunner:
             return Retry(breaker.until)
         with self._lock:
             progress = self._progress.pop(job.id, None)
-        session = self.sessions.open(metric.name, urgent=job.priority > 0, progress=progress)
+        urgent = job.priority > 0 or progress is not None
+        session = Session(models, self._budget, self._telemetry, metric.name, urgent, progress or JobProgress())
         attempt = _Attempt(job, payload, metric, session, breaker, trying)
         self._calls[id(attempt)] = breaker, self._clock.monotonic()
         return attempt
@@ -220,12 +253,11 @@ class JobRunner:
         if payload.decided is not None and score.status == "ok":
             score.detail["decided_by"] = payload.decided._asdict()
         scored = payload.scored_turn(turn)
-        judged = session.judged(metric, score, payload.chance, upstream_probability(payload.root.trace_state))
+        judged = session.judged(metric, score, payload.chance, payload.root)
         made = judged_turn(scored, score, judged, seconds, self._content.exported(turn))
-        following = self._follow_ups.after_score(payload, scored, score, judged)
         if is_inner(payload.key):
             made = replace(made, scores=())
-        return Done(made, score, following.follow_ups, following.composites, session.progress)
+        return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
         """Return the next steps if a job can't be done, or None if no composite waits for it."""
@@ -238,15 +270,10 @@ class JobRunner:
         try:
             scored = payload.scored_turn(payload.turn())
             following = self._follow_ups.without_score(payload, scored, counted_as)
-            judged = Judged(
-                "llm",
-                payload.chance.probability,
-                decided_by=payload.chance.by,
-                upstream=upstream_probability(payload.root.trace_state),
-            )
+            judged = judged_by("llm", payload.chance, payload.root)
             failed = Score(payload.metric, status="error", error_type=reason)
             made = replace(judged_turn(scored, failed, judged), scores=())
-            return Done(made, failed, following.follow_ups, following.composites, None)
+            return Done(made, failed, following, None)
         except Exception as error:
             self._failed("judging", error)
             return None
@@ -266,3 +293,97 @@ class JobRunner:
 
 def pause_after(attempts: int) -> float:
     return backoff(attempts, _FIRST_PAUSE, _LONGEST_PAUSE)
+
+
+_NOT_CONFIGURED = NoScore.dropped("not_configured")
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUps:
+    """Source of the next steps after each job. Thread-safe."""
+
+    _metrics: JudgedMetrics
+    _sample: JudgedSample
+    _content: ContentFilter
+
+    def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
+        """Return the next steps after a score, which decides about the metrics that waited for it."""
+        judge: list[Waiting] = []
+        ended: list[tuple[Waiting, NoScore]] = []
+        value = "no value" if score.value is None else f"{score.value:g}"
+        for waiting in payload.then:
+            metric = self._metrics.by_key(waiting.key)
+            cascade = None if metric is None else self._metrics.rule(waiting.key).cascade
+            if metric is None or cascade is None:
+                ended += [(one, _NOT_CONFIGURED) for one in flattened([waiting])]
+                continue
+            chance = cascade.chance(waiting.chance, payload.chance, scored.turn, score)
+            if payload.position < chance.probability:
+                judge.append(replace(waiting, chance=chance, decided=Decision(score.metric, score.value)))
+                self._sample.record_choice(metric.name, waiting.key, scored, chance)
+            else:
+                outcome = NoScore.sampled_out(chance.probability, f" after {score.metric}: {value}")
+                passed_on = outcome.passed_on_by(metric.name)
+                ended.append((replace(waiting, chance=chance), outcome))
+                ended += [(replace(one, chance=chance), passed_on) for one in flattened(waiting.then)]
+        cost = judged.cost_usd if is_inner(payload.key) else None
+        return self._next_steps(payload, scored, InnerOutcome(score, payload.chance, cost), judge, ended)
+
+    def without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> NextSteps:
+        """Return the next steps after a job that can't be done, which ends all metrics that waited for it."""
+        outcome = NoScore.dropped(reason)
+        own = Waiting(payload.key, payload.metric, payload.chance)
+        ended = [(one, outcome) for one in (*flattened(payload.then), own)]
+        return self._next_steps(payload, scored, InnerOutcome(unevaluated(payload.metric, outcome), payload.chance), (), ended)
+
+    def _next_steps(
+        self,
+        payload: Payload,
+        scored: ScoredTurn,
+        own: InnerOutcome,
+        judge: Sequence[Waiting],
+        ended: Sequence[tuple[Waiting, NoScore]],
+    ) -> NextSteps:
+        gathering = payload.gathering
+        planned = [*judge, *(() if gathering is None else gathering.next)]
+        removed = [one for one in planned if self._metrics.by_key(one.key) is None]
+        judge = [one for one in planned if one not in removed]
+        ended = [*ended, *((one, _NOT_CONFIGURED) for one in flattened(removed))]
+        without_score = [(one.metric, outcome) for one, outcome in ended if not is_inner(one.key)]
+        composites: list[ScoredTurn] = []
+        if gathering is not None:
+            known = {**gathering.found, unmarked(payload.key): own}
+            known |= {unmarked(one.key): InnerOutcome(unevaluated(one.metric, outcome), one.chance) for one, outcome in ended}
+            incomplete: list[Waiting] = []
+            for one in gathering.composites:
+                made = self._composite(one, known, payload, scored)
+                if made is None and judge:
+                    incomplete.append(one)
+                elif isinstance(made, ScoredTurn):
+                    composites.append(made)
+                else:
+                    without_score.append((one.metric, made or _NOT_CONFIGURED))
+            gathering = Gathering(incomplete, known, judge[1:]) if incomplete else None
+            if gathering is not None:  # the first job carries the others
+                judge = judge[:1]
+        jobs = []
+        for one in judge:
+            metric = self._metrics.by_key(one.key)
+            assert metric is not None  # the others were removed
+            following = replace(
+                payload, key=one.key, metric=one.metric, chance=one.chance, decided=one.decided, then=one.then, gathering=gathering,
+            )  # fmt: skip
+            jobs.append(following.job(metric))
+        return NextSteps(jobs, without_score, composites)
+
+    def _composite(
+        self, waiting: Waiting, known: Mapping[str, InnerOutcome], payload: Payload, scored: ScoredTurn
+    ) -> ScoredTurn | NoScore | None:
+        metric = self._metrics.by_key(waiting.key)
+        made = None if metric is None else result_of(metric, waiting.chance, known, conversation=scored.conversation)
+        if metric is None or made is None:
+            return None
+        found = scored_or_not(made, scored, self._content.exported(scored.turn), called_model=True)
+        if isinstance(found, ScoredTurn) or payload.position < made.chance.probability:
+            self._sample.record_choice(metric.name, waiting.key, scored, made.chance)
+        return found

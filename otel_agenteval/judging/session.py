@@ -1,29 +1,48 @@
-"""Session between a job and the models. It enforces the budget and records judge calls."""
+"""Sessions between metrics and models, which enforce the budget and record judge calls.
+
+The live pipeline lets jobs wait for the budget (:class:`Session`). A command waits for a limit that ends within a minute, and
+gives scores an error beyond any other limit (:class:`CommandBudget`).
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import marshal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from ..core import forks, jsonio
+from ..config.root import Config
+from ..core import jsonio
+from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import JudgeError
 from ..core.score import Exchange, Score
 from ..core.semconv import JUDGE_CACHE, JUDGE_REQUESTS, JUDGE_SPENT
 from ..core.telemetry import Telemetry
 from ..core.turn import Turn
-from ..evaluation.scored_turn import Judged
+from ..evaluation.scored_turn import Judged, Root
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
 from ..metrics.evaluation_context import EvaluationState, current_evaluation
 from ..metrics.question import Answers, Question
-from .budget import Admission, JudgeBudget
-from .models import Account, JudgeGroup, admitting_repairs, is_cache_bypassed, listening, recording
+from .budget import Admission, JudgeBudget, bounds_of
+from .job import judged_by
+from .models import (
+    Account,
+    Embedder,
+    InProcessEmbedder,
+    Judge,
+    JudgeGroup,
+    admitting_repairs,
+    is_cache_bypassed,
+    listening,
+    recording,
+)
 from .models.base import EmbedderModel, JudgeModel, Model
+from .queues import spend_book_from
 from .sampling import Chance
 
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
@@ -51,24 +70,6 @@ class Models:
                 model.close()
 
 
-class Sessions:
-    """Factory of sessions with the configured models and one budget. ``make_models`` is called again in a forked child."""
-
-    def __init__(self, make_models: Callable[[], Models], budget: JudgeBudget, telemetry: Telemetry) -> None:
-        self._make_models = make_models
-        self._open_models()
-        self.budget = budget
-        self._telemetry = telemetry
-        forks.in_child(self._open_models)
-
-    def _open_models(self) -> None:
-        self.models = self._make_models()
-
-    def open(self, metric: str, *, urgent: bool, progress: JobProgress | None) -> Session:
-        kind = GroupSession if isinstance(self.models.judge, JudgeGroup) else Session
-        return kind(self.models, self.budget, self._telemetry, metric, urgent, progress)
-
-
 class OverBudget(Exception):
     """A judge call would exceed the budget."""
 
@@ -91,34 +92,26 @@ class JobProgress:
     exchanges: list[Exchange] = field(default_factory=list)
 
 
+@dataclass(eq=False)
 class Session(Answers):
     """Judge and embedder for one job, within the budget. Urgent jobs can use the reserved share."""
 
-    def __init__(
-        self,
-        models: Models,
-        budget: JudgeBudget,
-        telemetry: Telemetry,
-        metric: str,
-        urgent: bool,
-        progress: JobProgress | None = None,
-    ) -> None:
-        self._models = models
-        self._budget = budget
-        self._telemetry = telemetry
-        self._metric = metric
-        self._urgent = urgent or progress is not None
-        self._earlier = progress or JobProgress()
-        self._calls: Counter[str] = Counter()
-        """Number of identical calls, by hash."""
-        self.wait = 0.0
-        """Seconds until the budget has room again, or 0."""
-        self.pause = 0.0
-        self.broken: Exception | None = None
-        """Error that prevented reading or writing the budget. No model is called in this case."""
-        self.fault: str | None = None
-        self.accounts: list[Account] = []
-        self.exchanges: list[Exchange] = []
+    _models: Models
+    _budget: JudgeBudget
+    _telemetry: Telemetry
+    _metric: str
+    urgent: bool
+    _earlier: JobProgress = field(default_factory=JobProgress)
+    _calls: Counter[str] = field(default_factory=Counter, init=False)
+    """Number of identical calls, by hash."""
+    wait: float = field(default=0.0, init=False)
+    """Seconds until the budget has room again, or 0."""
+    pause: float = field(default=0.0, init=False)
+    broken: Exception | None = field(default=None, init=False)
+    """Error that prevented reading or writing the budget. No model is called in this case."""
+    fault: str | None = field(default=None, init=False)
+    accounts: list[Account] = field(default_factory=list, init=False)
+    exchanges: list[Exchange] = field(default_factory=list, init=False)
 
     def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
         """Return the reply of a judge, or of the default one: the paid reply of an earlier attempt, a cached reply, or a new one."""
@@ -171,7 +164,7 @@ class Session(Answers):
             self.fault = "unpriced"
             raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
         admissions = [self._admit()]
-        self._urgent = True  # a job that began can finish
+        self.urgent = True  # a job that began can finish
         outcome = "ok"
         repairs = admitting_repairs(lambda: admissions.append(self._admit_repair()))
         with recording() as accounts, listening() as exchanges, repairs:
@@ -192,7 +185,7 @@ class Session(Answers):
 
     def _admit(self) -> Admission:
         try:
-            admission = self._budget.admit(self._metric, urgent=self._urgent)
+            admission = self._budget.admit(self._metric, urgent=self.urgent)
         except Exception as error:  # for example, a locked file or a full disk
             self.broken, self.wait = error, _WAIT_FOR_BOOK
             raise OverBudget from None
@@ -224,7 +217,7 @@ class Session(Answers):
         except Exception as error:  # the estimate stays, and the paid answer is used
             self.broken = error
 
-    def judged(self, metric: BoundMetric, score: Score, chance: Chance, upstream: float | None) -> Judged:
+    def judged(self, metric: BoundMetric, score: Score, chance: Chance, root: Root) -> Judged:
         asked = [*self._earlier.accounts, *self.accounts]
         costs = [account.cost_usd for account in asked if account.error_type is None]
         known = [cost for cost in costs if cost is not None]
@@ -234,24 +227,26 @@ class Session(Answers):
         model = asked[-1].model if asked else None if default is None else default.model
         truncated = bool(score.detail.get("input_truncated"))
         exchanges = (*self._earlier.exchanges, *self.exchanges)
-        return Judged(kind, chance.probability, model, cost, chance.by, upstream, input_truncated=truncated, exchanges=exchanges)
+        return judged_by(kind, chance, root, model, cost, input_truncated=truncated, exchanges=exchanges)
 
 
-class GroupSession(Session, ChoosesJudges):
-    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
-        group = self._models.judge
-        assert isinstance(group, JudgeGroup)
-        return group.evaluated(metric, turn, lambda judge: _JudgeInSession(self, judge))
+class DelegatingJudge(Answers):
+    """A judge whose calls a function makes, for example within a budget."""
 
-
-class _JudgeInSession(Answers):
-    def __init__(self, session: Session, judge: JudgeModel) -> None:
-        self._session = session
+    def __init__(self, judge: JudgeModel, answer: Callable[[Question, JudgeModel], dict[str, Any]]) -> None:
         self._judge = judge
+        self._answer = answer
         self.model = judge.model
 
     def answer(self, question: Question) -> dict[str, Any]:
-        return self._session.answer(question, self._judge)
+        return self._answer(question, self._judge)
+
+
+class DelegatingGroup(DelegatingJudge, ChoosesJudges):
+    _judge: JudgeGroup
+
+    def evaluated(self, metric: BoundMetric, turn: Turn) -> Score:
+        return self._judge.evaluated(metric, turn, lambda judge: DelegatingJudge(judge, self._answer))
 
 
 def _copied(reply: dict[str, Any]) -> dict[str, Any]:
@@ -266,11 +261,10 @@ def _copied(reply: dict[str, Any]) -> dict[str, Any]:
 class Exhausted(Answers):
     """Judge and embedder that reject every call, for a job without remaining attempts."""
 
-    def answer(self, question: Question) -> dict[str, Any]:
+    def answer(self, *_: object) -> Any:
         raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
 
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        raise JudgeError("all judge.attempts were used without a result", "attempts_exhausted")
+    embed = answer
 
 
 _TRANSIENT = frozenset(
@@ -284,3 +278,69 @@ def is_transient(error_type: str | None) -> bool:
     return error_type is not None and (
         error_type in _TRANSIENT or (error_type.startswith("http_5") and error_type not in _LASTING)
     )
+
+
+# --- commands
+
+T = TypeVar("T")
+LONGEST_WAIT = 61.0
+"""Seconds that a command waits for its budget."""
+
+
+class CommandBudget:
+    """Wraps the models of a command in the configured budget, whose spending is in the queue's file or server."""
+
+    def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
+        options = config.judge
+        bounds = bounds_of(options.budget)
+        self._budget = JudgeBudget(bounds, spend_book_from(options.queue), clock, options.budget.soft) if bounds else None
+        self.is_limited = self._budget is not None
+        self.lasts = options.queue.backend != "memory"
+        """False if the next run starts with an unused budget."""
+        self._telemetry = Telemetry()
+        self._sleep = sleep
+
+    def judge(self, judge: Judge | JudgeGroup | None) -> Any:
+        """Return the judge within the budget, or itself without one."""
+        if judge is None or self._budget is None:
+            return judge
+        return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)
+
+    def embedder(self, embedder: Embedder | InProcessEmbedder | None) -> Any:
+        """Return the embedder within the budget, or itself without one. One in this process is free."""
+        if self._budget is None or not isinstance(embedder, Embedder):
+            return embedder
+        return _BudgetedEmbedder(self, embedder)
+
+    def close(self) -> None:
+        if self._budget is not None:
+            self._budget.close()
+
+    def _answer(self, question: Question, judge: JudgeModel) -> dict[str, Any]:
+        return self.ask(Models(judge=judge), lambda session: session.answer(question))
+
+    def ask(self, models: Models, call: Callable[[Session], T]) -> T:
+        """Call a model as soon as the budget has room. Raises a JudgeError, also for a limit longer than :data:`LONGEST_WAIT`."""
+        assert self._budget is not None
+        evaluation = current_evaluation()
+        metric = evaluation.metric if evaluation is not None else ""
+        while True:
+            session = Session(models, self._budget, self._telemetry, metric, urgent=True)
+            try:
+                return call(session)
+            except OverBudget:
+                if session.broken is not None:
+                    raise JudgeError(f"judge.budget: can't be read: {type(session.broken).__name__}", "over_budget") from None
+                if session.wait > LONGEST_WAIT:
+                    raise JudgeError(f"judge.budget: {metric} reached a limit", "over_budget") from None
+                self._sleep(session.wait)
+
+
+class _BudgetedEmbedder:
+    def __init__(self, budget: CommandBudget, embedder: EmbedderModel) -> None:
+        self._budget = budget
+        self._models = Models(embedder=embedder)
+        self.model = embedder.model
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return self._budget.ask(self._models, lambda session: session.embed(texts))

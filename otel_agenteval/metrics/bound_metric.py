@@ -11,6 +11,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import ToolCall, Turn
 from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
-from .evaluation_context import evaluating
+from .evaluation_context import EvaluationState, evaluating
 from .names import SeedView
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve
 
@@ -269,29 +270,27 @@ class BoundMetric:
         if absent is not None:
             return self._skipped({"reason": f"missing:{absent}"})
         model = judge if self._service == "llm" else embedder
-        if not self.metric.media:
-            return self._call_function(turn, model)
-        rules = self.rules or current_rules()
-        if self._service is not None and model is None:
-            rules = replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")  # opens nothing
-        with opening(rules):
-            return self._call_function(turn, model)
+        rules = None
+        if self.metric.media:
+            rules = self.rules or current_rules()
+            if self._service is not None and model is None:
+                rules = replace(rules, absent="no_judge" if self._service == "llm" else "no_embedder")  # opens nothing
+        with opening(rules) if rules is not None else nullcontext():
+            if self._service is None:
+                return self._score_of(self._fn(turn, **self._call))
+            if model is None:
+                model = _NO_JUDGE if self._service == "llm" else _NO_EMBEDDER
+            identity = f"{self.metric.version} {self.signature_hash}"
+            with evaluating(self.name, identity, "reads_all" in self.metric.traits, self.judge_model) as evaluation:
+                if self._service == "llm" and "media" not in self.metric.traits:
+                    evaluation.media_not_shown = _media_in(turn)
+                found = self._fn(turn, model, **self._call)
+                while evaluation.next_piece():  # once for each piece of a turn that is too long
+                    found = max(found, self._fn(turn, model, **self._call), key=self._badness)
+            return self._accepted(self._score_of(found), evaluation)
 
-    def _call_function(self, turn: Turn, model: Any) -> Score:
-        """Call the metric's function, with a judge or embedder once for each piece of a turn that is too long."""
-        if self._service is None:
-            return self._score_of(self._fn(turn, **self._call))
-        if model is None:
-            model = _NO_JUDGE if self._service == "llm" else _NO_EMBEDDER
-        with evaluating(
-            self.name, f"{self.metric.version} {self.signature_hash}", "reads_all" in self.metric.traits, self.judge_model
-        ) as evaluation:
-            if self._service == "llm" and "media" not in self.metric.traits:
-                evaluation.media_not_shown = _media_in(turn)
-            found = self._fn(turn, model, **self._call)
-            while evaluation.next_piece():
-                found = max(found, self._fn(turn, model, **self._call), key=self._badness)
-        score = self._score_of(found)
+    def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
+        """Accept the replies behind a score, and add what the judge didn't read as details."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True

@@ -26,9 +26,9 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.pacing import CircuitBreaker
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.judging.budget import WINDOWS, Bound, JudgeBudget, bounds_of
-from otel_agenteval.judging.budgeted import CommandBudget
 from otel_agenteval.judging.queues import Counter, Demand, MemorySpendBook, SpendBook, SqliteSpendBook
-from otel_agenteval.judging.queues.redis_shared import RedisOutages, RedisSpendBook
+from otel_agenteval.judging.queues.redis import RedisOutages, RedisSpendBook
+from otel_agenteval.judging.session import CommandBudget
 from tests.judging.test_live import held
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

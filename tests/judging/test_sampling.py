@@ -26,7 +26,7 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.conditions import Condition, Known
 from otel_agenteval.evaluation.selection import select_conversation_metrics, select_metrics
-from otel_agenteval.judging.baselines import History
+from otel_agenteval.judging.choose import History
 from otel_agenteval.judging.sampling import EVERY_TURN, Cascade, Chance, SamplingRule, position, rules_of, upstream_probability
 from otel_agenteval.statistics.estimates import SINCE_START, Estimates
 from tests.support.clock import FakeClock

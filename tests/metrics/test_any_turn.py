@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.reply_schema import hints_of, schema_of
+from otel_agenteval.judging.models.reply import hints_of, schema_of
 from otel_agenteval.metrics.question import Answers
 from otel_agenteval.metrics.registry import catalog
 from scripts.prompt_pages import PARAMS, judged, known_of, methods_of

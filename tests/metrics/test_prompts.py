@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.judging.models.prompt import prompt_of, tokens_of
-from otel_agenteval.judging.models.reply_schema import schema_of
+from otel_agenteval.judging.models.reply import schema_of
 from otel_agenteval.metrics.lib.steps import calls_as_text, numbered_lines, shortened, steps_of, tools_as_text, trace_of
 from otel_agenteval.metrics.question import Question as JudgeCall
 from otel_agenteval.metrics.registry import Metric

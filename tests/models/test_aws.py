@@ -9,8 +9,8 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import JudgeError
-from otel_agenteval.judging.models import aws
-from otel_agenteval.judging.models.aws import Signer, region_in
+from otel_agenteval.judging.models.providers import bedrock
+from otel_agenteval.judging.models.providers.bedrock import Signer, region_in
 from tests.models.wire import Server
 
 pytest.importorskip("botocore")
@@ -28,7 +28,7 @@ def test_a_signature_is_that_of_the_published_vectors(credentials: Any, monkeypa
     """Vector post-x-www-form-urlencoded, at its moment."""
     moment = datetime.datetime(2015, 8, 30, 12, 36, tzinfo=datetime.timezone.utc)
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_, **__: moment)
-    monkeypatch.setattr(aws, "_SERVICE", "service")
+    monkeypatch.setattr(bedrock, "_SERVICE", "service")
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     found = Signer("us-east-1", credentials)("https://example.amazonaws.com/", b"Param1=value1", headers)
     assert found["Authorization"] == (

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from otel_agenteval.core import outbound
 from otel_agenteval.core.clock import SYSTEM_CLOCK
-from otel_agenteval.judging.models.connections import Bounds, BrokenAnswer, Channel, Reply, ReplyTooLarge
+from otel_agenteval.core.errors import NotAnswered
+from otel_agenteval.judging.models import transport
+from otel_agenteval.judging.models.transport import JsonTransport, Reply
 from tests.support.certificates import Authority
 
-BOUNDS = Bounds(answer=1_000, refusal=10)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 Script = Callable[[socket.socket], object]
@@ -66,25 +67,26 @@ class Server:
 
 
 @contextmanager
-def serving(*connections: list[Script], tls: ssl.SSLContext | None = None) -> Iterator[tuple[Server, Channel]]:
+def serving(
+    *connections: list[Script], tls: ssl.SSLContext | None = None, **headers: str
+) -> Iterator[tuple[Server, JsonTransport]]:
     server = Server(*connections, tls=tls)
-    connection = Channel(None, SYSTEM_CLOCK)
+    client = JsonTransport(server.url, {}, headers, timeout=60, clock=SYSTEM_CLOCK, largest_reply=1_000, sign=None)
     try:
-        yield server, connection
+        yield server, client
     finally:
-        connection.close()
+        client.close()
         server.close()
 
 
-def post(
-    connection: Channel,
-    server: Server,
-    content: bytes = b"{}",
-    bounds: Bounds = BOUNDS,
-    seconds: float = 60,
-    **headers: str,
-) -> Reply:
-    return connection.post(f"{server.url}/chat", headers, content, time.monotonic() + seconds, bounds)
+def post(client: JsonTransport, content: bytes = b"{}", seconds: float = 60) -> Reply:
+    return client.post("/chat", content, time.monotonic() + seconds)
+
+
+def fault_of(client: JsonTransport, content: bytes = b"{}", seconds: float = 60) -> NotAnswered:
+    with pytest.raises(NotAnswered) as caught:
+        post(client, content, seconds)
+    return caught.value
 
 
 def sends(*pieces: bytes) -> Script:
@@ -96,8 +98,8 @@ def sends(*pieces: bytes) -> Script:
 
 
 def reply_to(*pieces: bytes) -> Reply:
-    with serving([sends(*pieces)]) as (server, connection):
-        return post(connection, server)
+    with serving([sends(*pieces)]) as (_, client):
+        return post(client)
 
 
 def chunked(*chunks: bytes) -> bytes:
@@ -108,19 +110,27 @@ def chunked(*chunks: bytes) -> bytes:
 
 
 def test_request_has_host_headers_and_length() -> None:
-    with serving([sends(OK), sends(OK)]) as (server, connection):
-        connection.post(f"{server.url}/models/a b%2Fc:say", {"X-Key": "k"}, b"{}", time.monotonic() + 60, BOUNDS)
-        post(connection, server, host="models.example")
-    head = f"POST /v1/models/a%20b%2Fc:say HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Key: k\r\nContent-Length: 2\r\n\r\n"
-    assert server.requests[0] == head.encode() + b"{}"
-    assert server.requests[1].lower().count(b"host: ") == 1
-    assert b"host: models.example\r\n" in server.requests[1]
+    with serving([sends(OK)], **{"X-Key": "k"}) as (server, client):
+        client.post("/models/a b%2Fc:say", b"{}", time.monotonic() + 60)
+    head = (
+        f"POST /v1/models/a%20b%2Fc:say HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nUser-Agent: otel-agenteval\r\n"
+        "Accept: application/json\r\nX-Key: k\r\nContent-Type: application/json\r\nAccept-Encoding: identity\r\nContent-Length: 2\r\n\r\n"
+    )
+    assert server.requests == [head.encode() + b"{}"]
 
 
-@pytest.mark.parametrize("value", ["a\r\nX: b", "ä"])
-def test_header_is_refused_with_unsendable_characters(value: str) -> None:
-    with serving() as (server, connection), pytest.raises(ValueError):  # noqa: PT011
-        post(connection, server, key=value)
+def test_own_host_header_replaces_the_address() -> None:
+    with serving([sends(OK)], host="models.example") as (server, client):
+        post(client)
+    assert server.requests[0].lower().count(b"host: ") == 1
+    assert b"host: models.example\r\n" in server.requests[0]
+
+
+def test_header_is_refused_with_unsendable_characters() -> None:
+    with serving(**{"X-Key": " k"}) as (server, client):
+        fault = fault_of(client)
+    assert (str(fault), fault.error_type) == (f"can't send the request to {server.url}: ValueError", "unreachable")
+    assert fault.__context__ is None
 
 
 # --- replies
@@ -169,15 +179,16 @@ def test_compressed_reply_is_decompressed(encoding: bytes, body: bytes) -> None:
     ],
 )
 def test_invalid_reply_is_a_connection_error(sent: bytes) -> None:
-    with pytest.raises(ConnectionError):
-        reply_to(sent)
+    with serving([sends(sent)]) as (_, client):
+        fault = fault_of(client)
+    assert (fault.error_type, fault.transient) == ("unreachable", True)
 
 
 def test_error_contains_nothing_from_the_server() -> None:
-    with pytest.raises(BrokenAnswer) as caught:
-        reply_to(b"SSH-secret\r\n\r\n")
-    assert "secret" not in str(caught.value)
-    assert caught.value.__context__ is None
+    with serving([sends(b"SSH-secret\r\n\r\n")]) as (server, client):
+        fault = fault_of(client)
+    assert str(fault) == f"can't reach {server.url}: the reply isn't valid HTTP/1.1 (RemoteProtocolError)"
+    assert fault.__context__ is None
 
 
 LARGE = [
@@ -189,10 +200,11 @@ LARGE = [
 
 
 @pytest.mark.parametrize("sent", LARGE)
-def test_reply_is_refused_above_the_limit_and_a_rejection_truncated(sent: bytes) -> None:
-    with pytest.raises(ReplyTooLarge) as caught:
-        reply_to(b"HTTP/1.1 201 OK\r\n" + sent)
-    assert caught.value.status == 201
+def test_reply_is_refused_above_the_limit_and_a_rejection_truncated(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_LONGEST_REFUSAL", 10)
+    with serving([sends(b"HTTP/1.1 201 OK\r\n" + sent)]) as (_, client):
+        fault = fault_of(client)
+    assert (fault.error_type, fault.status, str(fault)) == ("reply_too_large", 201, "the reply exceeds the size limit")
     assert reply_to(b"HTTP/1.1 400 No\r\n" + sent)[::2] == (400, b"a" * 10)
 
 
@@ -208,7 +220,7 @@ def test_reply_is_refused_above_the_limit_and_a_rejection_truncated(sent: bytes)
 )  # fmt: skip
 @example([b"HTTP/1.1 200 OK\r\n", b"Content-Encoding: deflate\r\n", b"\r\n", b"\x00"])
 def test_any_bytes_are_a_reply_or_a_known_error(pieces: list[bytes]) -> None:
-    with suppress(OSError, ReplyTooLarge):
+    with suppress(NotAnswered):
         assert 200 <= reply_to(b"".join(pieces)).status <= 999
 
 
@@ -218,9 +230,9 @@ def test_any_bytes_are_a_reply_or_a_known_error(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize("size", [2, 50_000_000], ids=["answers nothing", "reads nothing"])
 def test_deadline_holds_if_the_server_does_nothing(size: int) -> None:
     release = threading.Event()
-    with serving([lambda _: release.wait(60)]) as (server, connection):
-        with pytest.raises(TimeoutError):
-            post(connection, server, b"a" * size, seconds=0.1)
+    with serving([lambda _: release.wait(60)]) as (_, client):
+        fault = fault_of(client, b"a" * size, seconds=0.1)
+        assert (str(fault), fault.error_type) == ("no reply before the deadline", "timeout")
         release.set()
 
 
@@ -230,8 +242,8 @@ def test_deadline_holds_if_the_server_does_nothing(size: int) -> None:
 def test_connection_is_reused_after_complete_replies() -> None:
     empty = b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"
     kinds = [OK, CHUNKED + chunked(b"{}", b""), empty, OK]
-    with serving([sends(kind) for kind in kinds]) as (server, connection):
-        assert [post(connection, server).body for _ in kinds] == [b"{}", b"{}", b"", b"{}"]
+    with serving([sends(kind) for kind in kinds]) as (server, client):
+        assert [post(client).body for _ in kinds] == [b"{}", b"{}", b"", b"{}"]
     assert len(server.requests) == 4
 
 
@@ -244,8 +256,8 @@ def test_connection_is_closed_if_the_server_wants_that(first: bytes) -> None:
         assert not connected.recv(1)
         closed.set()
 
-    with serving([stay], [sends(OK)]) as (server, connection):
-        assert [post(connection, server).body for _ in range(2)] == [b"{}"] * 2
+    with serving([stay], [sends(OK)]) as (_, client):
+        assert [post(client).body for _ in range(2)] == [b"{}"] * 2
         assert closed.wait(60)
 
 
@@ -264,28 +276,27 @@ def test_connection_that_ended_is_replaced_before_sending(end: Callable[[socket.
         end(connected)
         ended.set()
 
-    with serving([script], [sends(OK)]) as (server, connection):
-        assert post(connection, server).body == b"{}"
+    with serving([script], [sends(OK)]) as (server, client):
+        assert post(client).body == b"{}"
         wanted.set()
         assert ended.wait(60)
-        assert post(connection, server).body == b"{}"
+        assert post(client).body == b"{}"
     assert len(server.requests) == 2
 
 
 def test_request_is_never_sent_twice() -> None:
-    with serving([sends(OK), lambda connected: connected.close()], [sends(OK)]) as (server, connection):
-        post(connection, server)
-        with pytest.raises(ConnectionError):
-            post(connection, server)
+    with serving([sends(OK), lambda connected: connected.close()], [sends(OK)]) as (server, client):
+        post(client)
+        assert fault_of(client).error_type == "unreachable"
         assert len(server.requests) == 2
-        assert post(connection, server).body == b"{}"  # the caller decides whether to try again
+        assert post(client).body == b"{}"  # the caller decides whether to try again
 
 
 def test_reply_is_read_if_it_came_before_the_whole_request() -> None:
     reply = b"HTTP/1.1 413 No\r\nContent-Length: 5\r\n\r\nlarge"
-    with serving([sends(reply)], [sends(OK)]) as (server, connection):
-        assert post(connection, server, b"a" * 50_000_000)[::2] == (413, b"large")
-        assert post(connection, server).body == b"{}"  # on another connection
+    with serving([sends(reply)], [sends(OK)]) as (server, client):
+        assert post(client, b"a" * 50_000_000)[::2] == (413, b"large")
+        assert post(client).body == b"{}"  # on another connection
     assert len(server.requests) == 2
 
 
@@ -299,9 +310,9 @@ def test_encrypted_connection_is_reused(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(outbound, "trusted", lambda: ssl.create_default_context(cafile=str(authority.file)))
     large = b'"' + b"a" * 300_000 + b'"'
     sent = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(large) + large
-    with serving([sends(OK), sends(sent), sends(OK[:-1])], tls=tls) as (server, connection):
-        assert post(connection, server).body == b"{}"
-        assert post(connection, server, bounds=Bounds(1_000_000, 10)).body == large
-        with pytest.raises(ConnectionError):
-            post(connection, server)
+    with serving([sends(OK), sends(sent), sends(OK[:-1])], tls=tls) as (server, client):
+        assert post(client).body == b"{}"
+        client._largest_reply = 1_000_000
+        assert post(client).body == large
+        assert fault_of(client).error_type == "unreachable"
     assert len(server.requests) == 3

@@ -10,7 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import ConfigError, JudgeError
-from otel_agenteval.judging.models.connections import Channel
+from otel_agenteval.judging.models import transport
 from tests.models.wire import KEY, Request, Response, Server, said
 from tests.support.clock import FakeClock
 
@@ -197,7 +197,7 @@ def test_a_price_is_never_invented_for_an_unknown_server(server: Server, judge_o
 
 
 def test_the_table_knows_public_servers() -> None:
-    from otel_agenteval.judging.models.accounts import cost_of
+    from otel_agenteval.judging.models.base import cost_of
     from otel_agenteval.judging.models.providers.base import TokenUsage
 
     cost, source = cost_of("gpt-4o-mini", "https://api.openai.com/v1", TokenUsage(1_000_000, 0, 0), {})
@@ -261,15 +261,15 @@ def test_instrumentations_see_nothing_of_it(server: Server, judge: oa.Judge, mon
     from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled, is_instrumentation_enabled
 
     seen: list[tuple[Any, ...]] = []
-    send = Channel.post
+    read = transport._read
 
     def spy(*args: Any, **kwargs: Any) -> Any:
         seen.append(
             (is_instrumentation_enabled(), is_http_instrumentation_enabled(), context.get_value("suppress_instrumentation"))
         )
-        return send(*args, **kwargs)
+        return read(*args, **kwargs)
 
-    monkeypatch.setattr(Channel, "post", spy)
+    monkeypatch.setattr(transport, "_read", spy)
     server.reply({"score": 1})
     ask(judge)
     assert seen == [(False, False, True)]

@@ -15,7 +15,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.judging.models.probe import case_of, injections_for, probe
 from otel_agenteval.judging.models.prompt import escaped
 from otel_agenteval.judging.models.providers.base import ChatMessage, ChatReply, TokenUsage
-from otel_agenteval.judging.models.reply_schema import schema_of
+from otel_agenteval.judging.models.reply import schema_of
 from otel_agenteval.metrics.question import Question
 from otel_agenteval.metrics.registry import Metric
 from scripts.prompt_pages import Listener, heard, judged, known_of, methods_of

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.invisible import visible
-from otel_agenteval.judging.models.prompt import escaped, prompt_of, tokens_of
-from otel_agenteval.judging.models.reply_schema import schema_of
+from otel_agenteval.judging.models.prompt import escaped, prompt_of, tokens_of, visible
+from otel_agenteval.judging.models.reply import schema_of
 from otel_agenteval.metrics.question import Question
 from tests.models.wire import Server
 

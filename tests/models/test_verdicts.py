@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.judging.models.reply import verdict_in
-from otel_agenteval.judging.models.reply_schema import hints_of
+from otel_agenteval.judging.models.reply import hints_of, verdict_in
 from tests.models.wire import Server
 from tests.support.judges import ScriptedModels
 

@@ -11,7 +11,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import JudgeError
-from otel_agenteval.judging.models.accounts import cost_of
+from otel_agenteval.judging.models.base import cost_of
 from otel_agenteval.judging.models.providers.base import TokenUsage
 from tests.models.wire import Response, Server
 

@@ -76,7 +76,7 @@ class _Service:
         self.handle.shutdown()
         for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
             thread.join(10)
-        judging.runner.sessions.models.judge.close()
+        judging.runner.models.judge.close()
 
 
 class _Outpost:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +86,8 @@ def anchors_of(model: str, outcomes: Sequence[CaseOutcome]) -> Anchors:
 
 
 def write_anchors(path: Path, anchors: Anchors) -> None:
-    stored = {
-        "form": _FORM, "model": anchors.model, "made": anchors.made, "version": anchors.version, "values": dict(anchors.values),
-    }  # fmt: skip
     try:
-        path.write_text(f"{json.dumps(stored, indent=1)}\n", encoding="utf-8")
+        path.write_text(f"{json.dumps({'form': _FORM, **asdict(anchors)}, indent=1)}\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: can't write the file: {error.strerror}") from None
 

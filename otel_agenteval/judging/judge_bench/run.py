@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from ...metrics.question import Question
 from ..models import Judge, JudgeGroup, bypassing_cache, recording
-from ..models.accounts import Prices, cost_of
-from ..models.base import JudgeModel
+from ..models.base import JudgeModel, Prices, cost_of
 from ..models.model_server import tokens_in
 from ..models.prompt import SYSTEM
 from ..models.providers.base import TokenUsage
-from ..models.reply_schema import schema_of
+from ..models.reply import schema_of
 from .cases import BenchCase
 
 Stopped = Literal["interrupted", "budget"]

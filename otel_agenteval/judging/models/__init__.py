@@ -3,12 +3,11 @@
 May import the same packages as :mod:`~otel_agenteval.judging`. Start at :mod:`.judge`.
 """
 
-from .accounts import Account, Total, admitting_repairs, listening, recording
+from .base import Account, Total, admitting_repairs, listening, recording
 from .cache import VerdictCache, bypassing_cache, is_cache_bypassed
-from .embedder import Embedder
+from .embedder import Embedder, InProcessEmbedder, LocalEmbedder
 from .factory import embedder_from, judge_from
 from .judge import Judge
-from .local_embedder import InProcessEmbedder, LocalEmbedder
 from .panel import Choice, JudgeGroup, SecondOpinion
 
 __all__ = [

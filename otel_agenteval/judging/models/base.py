@@ -1,13 +1,26 @@
-"""Base classes of models. A new model overrides only the methods that differ."""
+"""Base classes of models, and the records of their requests with tokens, costs and errors.
+
+A new model overrides only the methods that differ.
+"""
 
 from __future__ import annotations
 
+import datetime
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from ...core.price_table import Tokens
+from ...core.prices import table_cost, table_name
+from ...core.score import Exchange
 from ...metrics.question import Answers, Question
-from .accounts import Account, AccountLedger, Total
+from .providers import PROVIDERS
+from .providers.base import TokenUsage
 
 
 class Model:
@@ -36,9 +49,8 @@ class Model:
 class JudgeModel(Model, Answers):
     """Base class of judges, which ``llm_`` metrics call."""
 
-    @property
-    def has_cache(self) -> bool:
-        return False
+    has_cache: bool = False
+    """True if replies are cached, so that an equal judge call isn't repeated."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
         """Return the cached reply to a question, or None."""
@@ -55,3 +67,158 @@ class EmbedderModel(Model, ABC):
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, see :meth:`otel_agenteval.Embedder.embed`."""
+
+
+# --- records of requests
+
+T = TypeVar("T")
+_KEPT = 1_000
+Prices = Mapping[str, Mapping[str, float]]
+"""Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
+_MILLION = 1_000_000
+_FIRST = threading.Lock()
+_ASKED: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Record of one request with its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
+
+    stage: str
+    """The metric's name for the judge call, or ``embed`` for embeddings."""
+    provider: str
+    model: str
+    attempts: int
+    """Number of HTTP requests sent, or 0 if none was."""
+    duration_s: float
+    """Seconds including all waiting."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Input tokens from the server's cache, included in ``input_tokens``."""
+    cost_usd: float | None = None
+    price_source: str | None = None
+    """Source of the price: ``prices`` (configured), or the price table's name and version."""
+    charge_usd: float | None = None
+    """Amount charged to the budget: the cost, or an estimate if the price is known but the usage isn't."""
+    error_type: str | None = None
+    """Error type of a request without an answer."""
+    repair: bool = False
+    """True if the request repaired an unreadable reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Sum of all accounts since the start."""
+
+    requests: int = 0
+    failed: int = 0
+    attempts: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    """Sum of the known costs."""
+    unpriced: int = 0
+    """Number of answers with unknown cost."""
+
+    def plus(self, account: Account) -> Total:
+        failed = account.error_type is not None
+        return Total(
+            self.requests + 1, self.failed + failed, self.attempts + account.attempts,
+            self.input_tokens + (account.input_tokens or 0), self.output_tokens + (account.output_tokens or 0),
+            self.cost_usd + (account.cost_usd or 0.0), self.unpriced + (account.cost_usd is None and not failed),
+        )  # fmt: skip
+
+
+@contextmanager
+def _collecting(collectors: ContextVar[tuple[list[T], ...]]) -> Iterator[list[T]]:
+    found: list[T] = []
+    token = collectors.set((*collectors.get(), found))
+    try:
+        yield found
+    finally:
+        collectors.reset(token)
+
+
+_RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_recorders", default=())
+
+
+def recording() -> AbstractContextManager[list[Account]]:
+    """Collect the accounts of all model requests inside, in this thread or task."""
+    return _collecting(_RECORDERS)
+
+
+_LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_listeners", default=())
+
+
+def listening() -> AbstractContextManager[list[Exchange]]:
+    """Collect the prompts and replies (content) of judge calls inside, in this thread or task."""
+    return _collecting(_LISTENERS)
+
+
+def record_exchange(exchange: Exchange) -> None:
+    for found in _LISTENERS.get():
+        found.append(exchange)
+
+
+_ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair", default=lambda: None)
+
+
+@contextmanager
+def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
+    """Call ``admit``, which can raise a :class:`JudgeError`, before each repair request inside."""
+    token = _ADMIT.set(admit)
+    try:
+        yield
+    finally:
+        _ADMIT.reset(token)
+
+
+def admit_repair() -> None:
+    """Raise a :class:`JudgeError` if the budget is too low for another request of the reply."""
+    _ADMIT.get()()
+
+
+class AccountLedger:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: deque[Account] = deque(maxlen=_KEPT)
+        self._total = Total()
+
+    def add(self, account: Account) -> None:
+        with self._lock:
+            self._last.append(account)
+            self._total = self._total.plus(account)
+        for recorder in _RECORDERS.get():
+            recorder.append(account)
+
+    def last(self) -> list[Account]:
+        with self._lock:
+            return list(self._last)
+
+    def total(self) -> Total:
+        return self._total
+
+
+def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
+    """Return the cost in USD and the price's source, or None. The table identifies a provider by its address. For other servers,
+    only configured prices apply.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None, None
+    # a provider's name before the model, as in openai/gpt-5, may stand on one side only
+    named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
+    own = prices.get(model) or named.get(model) or prices.get(model.partition("/")[2])
+    if own is not None:
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
+        return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
+    tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    if (model, base_url) in _ASKED:
+        usd = table_cost(model, tokens, now, base_url=base_url)
+    else:
+        with _FIRST:  # the table is slow to load and to search, so only one thread does it
+            usd = table_cost(model, tokens, now, base_url=base_url)
+            _ASKED.add((model, base_url))
+    return (None, None) if usd is None else (usd, table_name())

@@ -1,17 +1,36 @@
-"""Embedder that gets vectors for texts from a server."""
+"""Embedders: one that gets vectors from a server, and two that run in this process, without server, key or cost.
+
+The local model for texts is a table with one vector for each of 32,000 word pieces, and a text's vector is the mean of its pieces.
+In a fraction of a millisecond, it shows if texts have a similar topic: paraphrases score 0.5 to 1, unrelated texts below 0.2. It
+ignores word order, so it doesn't recognize negation. Its scores aren't comparable with those of other models.
+
+The local model for images and texts is a CLIP or SigLIP model in ONNX files. The package contains no weights. The model's folder
+has the files that exporters for Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
+``text_model.onnx`` with ``vision_model.onnx``, or both in ``model.onnx``. The ONNX files can also be in a subfolder ``onnx``.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import itertools
+import json
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from ...core.clock import SYSTEM_CLOCK
 from ...core.errors import ConfigError, JudgeError, NotAnswered
+from ...core.extras import require
+from ...media.access import content_of
+from ...media.images import decoded
 from ...media.types import ImageReference
-from .base import EmbedderModel
+from .base import Account, AccountLedger, EmbedderModel
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
 from .providers import openai, parsing
 from .providers.base import HttpRequest, TokenUsage
@@ -168,3 +187,197 @@ def _vectors_in(answer: Mapping[str, Any], wanted: int) -> list[list[float]]:
     if len({len(vector) for vector in vectors}) > 1:
         raise JudgeError("the answer's vectors have different lengths", "invalid_answer")
     return vectors
+
+
+# --- in this process
+
+PREFIX = "local/"
+_FILES = {
+    "wordllama": ("weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json", "embedding.weight")
+}
+_FEATURE = "embeddings without a server"
+
+
+class InProcessEmbedder(EmbedderModel):
+    """Base class of embedders that run in this process. They cost nothing and load their model on first use."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self._lock = threading.Lock()
+        self._is_read = False
+        self.ledger = AccountLedger()
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector of length 1 per text, in order. A text without words gets zeros."""
+        start = SYSTEM_CLOCK.monotonic()
+        with self._lock:
+            if not self._is_read:
+                self._read()
+                self._is_read = True
+        vectors = self._vectors(texts)
+        self.ledger.add(
+            Account("embed", "local", self.model, 0, SYSTEM_CLOCK.monotonic() - start, tokens_in(texts), 0, cost_usd=0.0,
+                    price_source="local", charge_usd=0.0)
+        )  # fmt: skip
+        return vectors
+
+    def clear_cache(self) -> None:
+        """Do nothing, because in-process embedders don't cache vectors."""
+
+    @abstractmethod
+    def _read(self) -> None:
+        """Load the model."""
+
+    @abstractmethod
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector per text."""
+
+
+class LocalEmbedder(InProcessEmbedder):
+    """Embedder with a model from an installed package, without downloads. Thread-safe.
+
+    The first call loads the model (18 MB): ``local/wordllama``, with 256 dimensions, mainly for English (extra ``[embed]``).
+    """
+
+    def __init__(self, model: str = "local/wordllama") -> None:
+        package = model.removeprefix(PREFIX)
+        if not model.startswith(PREFIX) or package not in _FILES:
+            raise ConfigError(f"model: must be {' or '.join(PREFIX + name for name in _FILES)}, got {model!r}")
+        super().__init__(model)
+        self._package = package
+        self._tokenizers = require("tokenizers", feature=_FEATURE, extra="embed")
+        self._tensors = require("safetensors.numpy", feature=_FEATURE, extra="embed")
+        found = importlib.util.find_spec(package)  # not imported: only two of its files are needed
+        if found is None or found.origin is None:
+            require(package, feature=_FEATURE, extra="embed")
+            raise ConfigError(f"model: files of {model!r} not found in the package {package}")
+        self._folder = Path(found.origin).parent
+        self._table: Any = None
+        self._tokenizer: Any = None
+
+    def __repr__(self) -> str:
+        return f"LocalEmbedder({self.model!r})"
+
+    def _read(self) -> None:
+        weights, words, name = _FILES[self._package]
+        tokenizer = self._tokenizers.Tokenizer.from_file(str(self._folder / words))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        self._table = self._tensors.load_file(str(self._folder / weights))[name]
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors: list[list[float]] = []
+        for pieces in self._tokenizer.encode_batch(list(texts), add_special_tokens=False):
+            mean = self._table[pieces.ids].mean(axis=0, dtype=np.float32) if pieces.ids else np.zeros(self._table.shape[1])
+            length = float(np.linalg.norm(mean))
+            vectors.append((mean / length if length else mean).tolist())
+        return vectors
+
+
+# --- images and texts
+
+CLIP = "local/clip"
+_LONGEST_TEXT = 77
+_EDGE = 224
+"""Default image size and text length, from the first CLIP models."""
+_OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
+_OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
+"""Output names in order of preference."""
+
+
+class ClipEmbedder(InProcessEmbedder):
+    """Embedder whose vectors of images and texts can be compared. Thread-safe. The first call loads the model in ``folder``."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(CLIP)
+        self._runtime = require("onnxruntime", feature="embeddings of images in this process", extra="clip")
+        self._tokenizers = require("tokenizers", feature="embeddings of images in this process", extra="clip")
+        require("PIL.Image", feature="embeddings of images in this process", extra="clip")
+        self._folder = Path(folder)
+        self._text_file, self._image_file = self._file_named("text_model.onnx"), self._file_named("vision_model.onnx")
+        for name in ("tokenizer.json", "preprocessor_config.json"):
+            if not (self._folder / name).is_file():
+                raise ConfigError(f"path: {name} not found in {folder!r}")
+
+    def __repr__(self) -> str:
+        return f"ClipEmbedder({str(self._folder)!r})"
+
+    def _file_named(self, name: str) -> Path:
+        for file in (self._folder / part / one for one in (name, "model.onnx") for part in ("", "onnx")):
+            if file.is_file():
+                return file
+        raise ConfigError(f"path: neither {name} nor model.onnx found in {str(self._folder)!r} or its subfolder onnx")
+
+    def _read(self) -> None:
+        options = self._runtime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        sessions = {
+            file: self._runtime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+            for file in {self._text_file, self._image_file}
+        }
+        self._texts, self._images = sessions[self._text_file], sessions[self._image_file]
+        self._tokenizer = self._tokenizers.Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        padding = self._tokenizer.padding or {}
+        longest = padding.get("length") or _LONGEST_TEXT
+        self._tokenizer.enable_truncation((self._tokenizer.truncation or {}).get("max_length", longest))
+        self._tokenizer.enable_padding(**padding)
+        self._how = json.loads((self._folder / "preprocessor_config.json").read_text(encoding="utf-8"))
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        found: list[list[float]] = []
+        for text in texts:  # one by one: text lengths vary a lot, and images are large
+            is_image = isinstance(text, ImageReference)
+            if is_image and "://" not in text and not text.startswith("data:"):
+                raise JudgeError("embedder: an image must be a data: or http(s) URI, got an id", "unsupported_media")
+            if is_image:
+                vector = self._run(self._images, {"pixel_values": self._pixels(text)}, _OF_IMAGES)
+            else:
+                pieces = self._tokenizer.encode(text)
+                places = list(range(len(pieces.ids)))
+                ids = {"input_ids": pieces.ids, "attention_mask": pieces.attention_mask, "position_ids": places}
+                vector = self._run(self._texts, {name: np.asarray([one], np.int64) for name, one in ids.items()}, _OF_TEXTS)
+            length = float(np.linalg.norm(vector))
+            found.append((vector / length if length else vector).tolist())
+        return found
+
+    def _run(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
+        """Run the model and return one vector. Inputs of the other kind are as small as possible."""
+        inputs = {}
+        for one in session.get_inputs():
+            smallest = np.zeros((1, 3, *self._edge()), np.float32) if one.name == "pixel_values" else np.ones((1, 1), np.int64)
+            inputs[one.name] = given.get(one.name, smallest)
+        outputs = [one.name for one in session.get_outputs()]
+        name = next((one for one in wanted if one in outputs), outputs[0])
+        found = np.asarray(session.run([name], inputs)[0], np.float32)
+        if found.ndim != 2:
+            raise JudgeError("embedder: the model's output isn't one vector for each input", "invalid_answer")
+        return found[0]
+
+    def _edge(self) -> tuple[int, int]:
+        size: Any = self._how.get("crop_size" if self._how.get("do_center_crop") else "size") or _EDGE
+        if not isinstance(size, dict):
+            return int(size), int(size)
+        short: int = size.get("shortest_edge") or _EDGE
+        return int(size.get("height", short)), int(size.get("width", short))
+
+    def _pixels(self, reference: str) -> Any:
+        height, width = self._edge()
+        picture = decoded(content_of(reference, "image"))
+        if self._how.get("do_center_crop"):
+            scale = max(height / picture.height, width / picture.width)
+            picture = picture.resize(
+                (max(width, round(picture.width * scale)), max(height, round(picture.height * scale))),
+                self._how.get("resample", 3),
+            )
+            left, top = (picture.width - width) // 2, (picture.height - height) // 2
+            picture = picture.crop((left, top, left + width, top + height))
+        else:
+            picture = picture.resize((width, height), self._how.get("resample", 3))
+        pixels = np.asarray(picture, np.float32) * self._how.get("rescale_factor", 1 / 255)
+        if self._how.get("do_normalize", True):
+            pixels = (pixels - np.asarray(self._how.get("image_mean", [0.5] * 3))) / np.asarray(
+                self._how.get("image_std", [0.5] * 3)
+            )
+        return pixels.transpose(2, 0, 1)[None].astype(np.float32)

@@ -10,14 +10,11 @@ from typing import Any
 from ...config.judge import ServiceOptions
 from ...config.root import Config
 from ...config.section import options_of
-from ...config.types import KeyPath
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError, MissingExtra
 from .cache import VerdictCache
-from .clip_embedder import CLIP, ClipEmbedder
-from .embedder import Embedder
+from .embedder import CLIP, PREFIX, ClipEmbedder, Embedder, InProcessEmbedder, LocalEmbedder
 from .judge import Judge
-from .local_embedder import PREFIX, InProcessEmbedder, LocalEmbedder
 from .panel import Choice, JudgeGroup, SecondOpinion
 from .providers import PROVIDERS
 
@@ -36,48 +33,43 @@ def judge_from(
     }  # fmt: skip
     with _located(config, "judge"):
         main = Judge(**_arguments(options), provider=options.provider, endpoint=options.endpoint, **shared)
-    named = _JudgesByName(config, main, shared)
+    named, servers = {options.model or "": main}, dict[str, Judge]()
+
+    def judge_named(name: str, *path: str | int) -> Judge:
+        try:
+            if name not in named:
+                named[name] = _another_judge(config, name, main, servers, shared)
+        except ConfigError as error:
+            hint = f". Configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
+            raise ConfigError(f"{config.where(('judge', *path))}: {error}{hint}") from None
+        return named[name]
+
     choices = [
-        Choice(named.judge(one.model, ("judge", "choose", index, "model")), one.metric, one.agent)
-        for index, one in enumerate(options.choose)
+        Choice(judge_named(one.model, "choose", n, "model"), one.metric, one.agent) for n, one in enumerate(options.choose)
     ]
     second = None
     if options.second.model is not None:
-        judge = named.judge(options.second.model, ("judge", "second", "model"))
-        second = SecondOpinion(judge, options.second.margin, options.second.tolerance)
-    panel = [named.judge(model, ("judge", "panel", "models", index)) for index, model in enumerate(options.panel.models)]
+        second = SecondOpinion(
+            judge_named(options.second.model, "second", "model"), options.second.margin, options.second.tolerance
+        )
+    panel = [judge_named(model, "panel", "models", n) for n, model in enumerate(options.panel.models)]
     if not (choices or second or panel):
         return main
     return JudgeGroup(main, choices, second, panel, options.panel.combine)
 
 
-class _JudgesByName:
-    def __init__(self, config: Config, main: Judge, shared: Mapping[str, Any]) -> None:
-        self._config = config
-        self._main = main
-        self._shared = shared
-        self._found: dict[str, Judge] = {config.judge.model or "": main}
-        self._servers: dict[str, Judge] = {}
-
-    def judge(self, name: str, path: KeyPath) -> Judge:
-        try:
-            return self._found.setdefault(name, self._found.get(name) or self._new_judge(name))
-        except ConfigError as error:
-            hint = f". Configure the server in judge.servers.{name.partition('/')[0]}" if "/" in name else ""
-            raise ConfigError(f"{self._config.where(path)}: {error}{hint}") from None
-
-    def _new_judge(self, name: str) -> Judge:
-        server, slash, model = name.partition("/")
-        options = self._config.judge.servers.get(server) if slash else None
-        if options is None:
-            return self._main.with_model(name)
-        known = self._servers.get(server)
-        if known is not None:
-            return known.with_model(model)
-        provider = options.provider or (server if server in PROVIDERS else "openai")
-        arguments = {**_arguments(self._config.judge), **{key: getattr(options, key) for key in _OF_A_SERVER}, "model": model}
-        self._servers[server] = Judge(**arguments, provider=provider, **self._shared)
-        return self._servers[server]
+def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:
+    """Return the judge for another model of the main server, or for ``server/model``. ``servers`` has the known servers' judges."""
+    server, slash, model = name.partition("/")
+    options = config.judge.servers.get(server) if slash else None
+    if options is None:
+        return main.with_model(name)
+    if server in servers:
+        return servers[server].with_model(model)
+    provider = options.provider or (server if server in PROVIDERS else "openai")
+    arguments = {**_arguments(config.judge), **{key: getattr(options, key) for key in _OF_A_SERVER}, "model": model}
+    servers[server] = Judge(**arguments, provider=provider, **shared)
+    return servers[server]
 
 
 _OF_A_SERVER = ("base_url", "api_key", "headers", "endpoint", "requests_per_minute", "tokens_per_minute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import threading
@@ -15,17 +16,14 @@ from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.score import Exchange
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Question
-from .accounts import admit_repair, record_exchange
-from .aws import Signer, region_in
-from .base import JudgeModel
+from .base import JudgeModel, admit_repair, record_exchange
 from .cache import is_cache_bypassed, without_marker_numbers
-from .invisible import visible
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
-from .prompt import REPAIR, RESCALE, SYSTEM, VERSION, material_of, prompt_of, repair_of, trusted_of
+from .prompt import REPAIR, RESCALE, SYSTEM, VERSION, material_of, prompt_of, repair_of, trusted_of, visible
 from .providers import PROVIDERS, chosen, openai
 from .providers.base import FORMS, MAX_TOKENS, MORE_TOKENS, ChatMessage, ChatReply, ChatRequest, Form, TokenUsage
-from .reply import fault_in, verdict_in
-from .reply_schema import hints_of, ranges_of, schema_of
+from .providers.bedrock import Signer, region_in
+from .reply import fault_in, hints_of, ranges_of, schema_of, verdict_in
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -108,6 +106,7 @@ class Judge(JudgeModel):
         self.ledger = self.server.ledger
         self._most_tokens = max_input_tokens
         self._cache = cache
+        self.has_cache = cache is not None
         self._lock = threading.Lock()
         self._capabilities = _Capabilities()
         self._by_model: dict[str, Judge] = {}
@@ -161,7 +160,13 @@ class Judge(JudgeModel):
                 found = self._verdict(message, reply, question, until)
         except JudgeError as error:
             raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
-        self._cache_if_accepted(key, found)
+        if self._cache is not None:  # once the metric accepts the reply, because a cached invalid one would fail again
+            store = functools.partial(self._store, key, json.dumps(found))
+            evaluation = current_evaluation()
+            if evaluation is None:
+                store()
+            else:
+                evaluation.when_accepted(store)
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
@@ -171,11 +176,6 @@ class Judge(JudgeModel):
         if not self._moderates(question):
             self._message(question)
         return self._read_cache(self._for_metric()._key(question))
-
-    @property
-    def has_cache(self) -> bool:
-        """True if verdicts are stored, so that an equal judge call isn't repeated."""
-        return self._cache is not None
 
     def clear_cache(self) -> None:
         """Delete all cached replies."""
@@ -227,21 +227,10 @@ class Judge(JudgeModel):
             return None
         return found if isinstance(found, dict) else None
 
-    def _cache_if_accepted(self, key: str, found: Mapping[str, Any]) -> None:
-        """Cache a reply once the metric accepted it, because a cached invalid reply would fail again."""
-        cache, evaluation = self._cache, current_evaluation()
-        if cache is None:
-            return
-        text = json.dumps(found)
-
-        def store() -> None:
-            with self._lock:
-                cache[key] = text
-
-        if evaluation is None:
-            store()
-        else:
-            evaluation.when_accepted(store)
+    def _store(self, key: str, text: str) -> None:
+        assert self._cache is not None
+        with self._lock:
+            self._cache[key] = text
 
     # --- requests
 

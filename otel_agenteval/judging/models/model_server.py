@@ -11,7 +11,8 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
@@ -20,9 +21,9 @@ from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import JudgeError, NotAnswered
 from ...core.pacing import CircuitBreaker, TokenBucket, backoff
 from ...media.types import ImageReference
-from .accounts import Account, AccountLedger, Prices, cost_of
-from .aws import Sign
+from .base import Account, AccountLedger, Prices, cost_of
 from .providers.base import HttpRequest, TokenUsage
+from .providers.bedrock import Sign
 from .transport import JsonTransport, object_in
 
 if TYPE_CHECKING:
@@ -79,6 +80,14 @@ class RequestOptions:
         for name in keywords.keys() - {field.name for field in fields(cls)}:
             raise TypeError(f"{taker}() got an unexpected keyword argument {name!r}")
         return cls(**keywords)
+
+
+@dataclass(slots=True)
+class _Sent:
+    attempts: int = 0
+    began: float = float("inf")
+    """Monotonic start of the current attempt, if it was sent."""
+    usage: TokenUsage = TokenUsage()  # noqa: RUF009 - it is never changed
 
 
 class ModelServer:
@@ -138,14 +147,17 @@ class ModelServer:
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
-        started, failures, usage, error_type = self.clock.monotonic(), 0, TokenUsage(), None
-        sent_at: list[float] = []
-        try:
+        failures, sent = 0, _Sent()
+        with self._recording(stage, model, estimate, sent, repair=repair):
             content = jsonio.dumps(request.body).encode()
             for attempt in itertools.count(1):
                 self._wait_as_requested(route, until)
                 try:
-                    body = self._attempt(request.path, content, until, expected, sent_at)
+                    with self._unless_down(sent):
+                        with self._limits.slot(expected, until):
+                            sent.attempts, sent.began = attempt, self.clock.monotonic()
+                            reply = self.transport.post(request.path, content, until)
+                        body = object_in(reply, content, self.clock)
                     break
                 except NotAnswered as error:
                     if error.transient and error.retry_after:
@@ -158,18 +170,26 @@ class ModelServer:
                         raise
                 self._sleep(pause)
             found, counted = read(body)
-            usage = _plausible(counted)
-            if usage.input_tokens is not None:
-                self._limits.correct(expected, usage.input_tokens + (usage.output_tokens or 0))
-            return found
+            sent.usage = _plausible(counted)
+            if sent.usage.input_tokens is not None:
+                self._limits.correct(expected, sent.usage.input_tokens + (sent.usage.output_tokens or 0))
+        return found
+
+    @contextmanager
+    def _recording(self, stage: str, model: str, estimate: TokenUsage, sent: _Sent, *, repair: bool) -> Iterator[None]:
+        """Record the account of the request in the block."""
+        started, error_type = self.clock.monotonic(), None
+        try:
+            yield
         except JudgeError as error:
             error_type = error.error_type
             raise
         finally:
+            usage = sent.usage
             cost, source = cost_of(model, self.base_url, usage, self._prices)
-            charge = self._charge(model, usage, estimate, len(sent_at), error_type) if cost is None else cost
+            charge = self._charge(model, usage, estimate, sent.attempts, error_type) if cost is None else cost
             account = Account(
-                stage, self.provider, model, len(sent_at), self.clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
+                stage, self.provider, model, sent.attempts, self.clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
                 usage.cached_tokens, cost, source, charge, error_type, repair,
             )  # fmt: skip
             self.ledger.add(account)
@@ -184,31 +204,25 @@ class ModelServer:
             raise JudgeError(f"not called, because the server requested a pause of {left:.0f} s", "rate_limited", left)
         self._sleep(left + random.uniform(0, _FIRST_PAUSE))  # noqa: S311 - jitter
 
-    def _attempt(self, path: str, content: bytes, until: float, tokens: int, sent_at: list[float]) -> dict[str, object]:
-        """Send a request once, within the limits and unless the server is known to be down. Add its start to ``sent_at``."""
+    @contextmanager
+    def _unless_down(self, sent: _Sent) -> Iterator[None]:
+        """Send one attempt in the block, unless the server is known to be down, and learn from it if the server is."""
         wait, probe = self._breaker.enter()
         if wait != 0:
             failures = self._breaker.failures
             raise JudgeError(f"not called, because the server failed {failures} times in a row", "circuit_open")
         alive: bool | None = None
-        began = float("inf")
+        sent.began = float("inf")
         try:
-            self._limits.enter(tokens, until)
-            try:
-                began = self.clock.monotonic()
-                sent_at.append(began)
-                reply = self.transport.post(path, content, until)
-                alive = True
-            finally:
-                self._limits.leave(answered=alive is True)
-            return object_in(reply, content, self.clock)
+            yield
+            alive = True
         except NotAnswered as error:
             alive = error.status is not None and (error.status < 500 or not error.transient)
-            if error.error_type == "timeout" and not self._limits.slow_down(began):
+            if error.error_type == "timeout" and not self._limits.slow_down(sent.began):
                 alive = None
             raise
         finally:
-            self._breaker.leave(probe, alive, began=began)
+            self._breaker.leave(probe, alive, began=sent.began)
 
     def _charge(self, model: str, usage: TokenUsage, estimate: TokenUsage, attempts: int, error_type: str | None) -> float | None:
         """Return the cost for the budget if the usage is unknown: an estimate, or 0 if the server didn't process the request."""
@@ -257,6 +271,17 @@ class RateLimits:
         self._has_answered = False
         self._requests = None if requests is None else TokenBucket(requests / 60, self._clock.monotonic)
         self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
+
+    @contextmanager
+    def slot(self, tokens: int, until: float) -> Iterator[None]:
+        """Hold a slot for the block, whose end without an error means that the server answered. Raises as :meth:`enter`."""
+        self.enter(tokens, until)
+        answered = False
+        try:
+            yield
+            answered = True
+        finally:
+            self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
         """Wait for a slot until the monotonic deadline. :meth:`leave` must follow. A JudgeError takes nothing."""

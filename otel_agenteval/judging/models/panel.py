@@ -16,8 +16,7 @@ from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, ChoosesJudges
 from ...metrics.evaluation_context import current_evaluation
 from ...metrics.question import Answers, Question
-from .accounts import Account, Total
-from .base import JudgeModel
+from .base import Account, JudgeModel, Total
 from .judge import Judge
 
 Combine = Literal["median", "majority"]
@@ -47,23 +46,18 @@ class SecondOpinion:
     """Maximum distance of two agreeing scores, as a share of the scale."""
 
 
+@dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
     """Judge that selects among judges and combines their scores. The first fitting choice replaces ``main``, a ``panel`` all."""
 
-    def __init__(
-        self,
-        main: Judge,
-        choices: Sequence[Choice] = (),
-        second: SecondOpinion | None = None,
-        panel: Sequence[Judge] = (),
-        combine: Combine = "median",
-    ) -> None:
-        self.main = main
-        self.model = main.model
-        self._choices = choices
-        self._second = second
-        self._panel = panel
-        self._combine: Combine = combine
+    main: Judge
+    choices: Sequence[Choice] = ()
+    second: SecondOpinion | None = None
+    panel: Sequence[Judge] = ()
+    combine: Combine = "median"
+
+    def __post_init__(self) -> None:
+        self.model = self.main.model
 
     def __repr__(self) -> str:
         return f"JudgeGroup({self.main!r})"
@@ -71,22 +65,22 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
     def evaluated(self, metric: BoundMetric, turn: Turn, wrap: Callable[[JudgeModel], Answers] = lambda judge: judge) -> Score:
         """Return a metric's score on a turn. ``wrap`` wraps each judge, for example in a budget."""
         first = self._first(metric.metric.name, turn.agent or "")
-        if self._panel:
-            return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self._panel], self._combine)
+        if self.panel:
+            return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self.panel], self.combine)
         score = metric.evaluate(turn, judge=wrap(first))
-        if self._second is None or self._second.judge is first or not _in_doubt(score, self._second.margin):
+        if self.second is None or self.second.judge is first or not _in_doubt(score, self.second.margin):
             return score
-        other = metric.evaluate(turn, judge=wrap(self._second.judge))
-        opinions = [(first, score), (self._second.judge, other)]
-        if other.status != "ok" or _agree(score, other, self._second.tolerance):
+        other = metric.evaluate(turn, judge=wrap(self.second.judge))
+        opinions = [(first, score), (self.second.judge, other)]
+        if other.status != "ok" or _agree(score, other, self.second.tolerance):
             return _with_opinions(score, opinions, decided="first")
         return _with_opinions(other, opinions, decided="second")
 
     def _first(self, metric: str, agent: str) -> Judge:
-        return next((choice.judge for choice in self._choices if choice.fits(metric, agent)), self.main)
+        return next((choice.judge for choice in self.choices if choice.fits(metric, agent)), self.main)
 
     def server_of(self, metric: str, agent: str) -> str:
-        first = self.main if self._panel else self._first(metric, agent)
+        first = self.main if self.panel else self._first(metric, agent)
         return "" if first.server is self.main.server else first.server.base_url
 
     # --- as the main judge
@@ -101,8 +95,8 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         return self.main.priced
 
     def judges(self) -> list[Judge]:
-        second = [] if self._second is None else [self._second.judge]
-        found = [self.main, *(choice.judge for choice in self._choices), *second, *self._panel]
+        second = [] if self.second is None else [self.second.judge]
+        found = [self.main, *(choice.judge for choice in self.choices), *second, *self.panel]
         return list({id(judge): judge for judge in found}.values())
 
     def accounts(self) -> list[Account]:

@@ -1,4 +1,4 @@
-"""Parser of verdicts in judge replies. One rule applies to all models, forms and metrics.
+"""Parser of verdicts in judge replies, and the JSON schemas that servers enforce. One rule applies to all models, forms and metrics.
 
 A verdict is a reply that consists of one JSON object. Only a thought before it, a code fence, a lead-in such as "Here is the
 JSON:" and a model's end mark are allowed around it, because other words can contradict or quote the object. An object that
@@ -7,13 +7,16 @@ also occurs in the judged material counts as a quotation. All other replies have
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 import string
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+
+from .providers.base import ClosedSchema
 
 # --- thoughts ---------------------------------------------------------------------------------------------------------
 
@@ -185,3 +188,99 @@ def _flat(text: str) -> str:
     """Return a text without spaces, escapes, quotation styles and case, which vary in JSON."""
     unescaped = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
+
+
+# --- schemas: a reply's form in a prompt looks like the reply, with a hint for each value, as in {"score": <0 to 100>, "reason": "<why>"}.
+# The schema allows only these keys, and a choice of words becomes an enumeration. A form with open parts has no schema.
+
+_TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
+_CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")
+_NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")
+_RANGE = re.compile(r"<(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)>")
+_TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
+
+
+class _Open(Exception):
+    """The form has no closed schema."""
+
+
+@functools.lru_cache(maxsize=1_000)
+def schema_of(form: str) -> Mapping[str, Any] | None:
+    """Return a form's schema, or None if the form is unreadable or has open parts."""
+    try:
+        schema = _value(_tokens(form))
+    except _Open:
+        return None
+    return ClosedSchema(schema) if schema.get("type") == "object" else None
+
+
+@functools.lru_cache(maxsize=1_000)
+def hints_of(form: str) -> Mapping[str, str]:
+    """Return the keys of a form's object with the beginning of their values, even if the form has open parts."""
+    depth, found, last, key = 0, {}, "", None
+    for token in _TOKEN.finditer(form):
+        mark = token[0].strip()
+        if key is not None:
+            found[key], key = mark, None
+        depth += (mark in "{[") - (mark in "}]")
+        if depth == 1 and mark == ":" and last.startswith('"') and "<" not in last:
+            key = last[1:-1]
+        last = mark
+        if depth <= 0:
+            break
+    return found
+
+
+@functools.lru_cache(maxsize=1_000)
+def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
+    """Return the keys of a form's object whose values are numbers within bounds, with these bounds."""
+    found = ((key, _RANGE.fullmatch(hint)) for key, hint in hints_of(form).items())
+    return {key: (float(bounds[1]), float(bounds[2])) for key, bounds in found if bounds is not None}
+
+
+def _tokens(form: str) -> Iterator[str]:
+    """Yield the tokens of a form, and raise :class:`_Open` where there is none."""
+    at = 0
+    while (found := _TOKEN.match(form, at)) is not None:
+        at = found.end()
+        yield found[0].strip()
+    raise _Open
+
+
+def _value(tokens: Iterator[str]) -> dict[str, Any]:
+    word = next(tokens)
+    if word == "{":
+        return _object(tokens)
+    if word == "[":
+        return _array(tokens)
+    if word.startswith("<"):
+        return {"type": "number" if _NUMBER.fullmatch(word) else "boolean" if _TRUTH.fullmatch(word) else "string"}
+    if not word.startswith('"'):
+        raise _Open
+    hole = word[1:-1]
+    choice = _CHOICE.fullmatch(hole)
+    if choice is not None:
+        return {"type": "string", "enum": [*choice[1].split(", "), choice[2]]}
+    return {"type": ["string", "null"]} if "null" in hole else {"type": "string"}
+
+
+def _object(tokens: Iterator[str]) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    while True:
+        key = next(tokens)
+        if not key.startswith('"') or "<" in key or next(tokens) != ":":
+            raise _Open  # an empty object, or one whose keys the model chooses
+        properties[key[1:-1]] = _value(tokens)
+        mark = next(tokens)
+        if mark == "}":
+            return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        if mark != ",":
+            raise _Open
+
+
+def _array(tokens: Iterator[str]) -> dict[str, Any]:
+    items = _value(tokens)
+    while (mark := next(tokens)) != "]":
+        if mark not in (",", "...", "…"):
+            raise _Open
+    return {"type": "array", "items": items}

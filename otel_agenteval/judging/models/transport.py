@@ -2,26 +2,35 @@
 
 Requests are hidden from instrumentations, so they never become a turn. Errors contain neither the key nor content, and nothing
 is logged here.
+
+A connection pool checks every connection on every request. With 200 connections, that takes several times as long as the rest
+of a request. So each concurrent request has its own connection.
 """
 
 from __future__ import annotations
 
 import codecs
 import datetime
+import os
 import re
 import ssl
+import threading
 import urllib.parse
-from collections.abc import Mapping
-from typing import Any
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from ...config.types import http_url
 from ...core import jsonio
-from ...core.clock import Clock
+from ...core.clock import SYSTEM_CLOCK, Clock
+from ...core.deadlines import Deadline
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.pacing import LONGEST_WAIT, retry_after
+from ...core.proxies import proxy_for
 from ...core.threads import unseen
-from .aws import Sign
-from .connections import Bounds, BrokenAnswer, Connections, Reply, ReplyTooLarge
+from .providers.bedrock import Sign
 
 _EPOCH_SECONDS = 1e9
 """Numbers above are times, not spans."""
@@ -34,6 +43,9 @@ _RETRIED = frozenset((408, 409, 424, 429, 498))
 _NEVER = frozenset((501, 505))
 """Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
 _LONGEST_REFUSAL = 65_536
+"""Maximum bytes of a reply with any status but 2xx. A larger body is truncated."""
+_IDLE_SECONDS = 30.0
+_INFLATED_AT_ONCE = 65_536
 _MEANINGS = {
     401: "api_key is missing or invalid", 402: "the account has no credit", 403: "api_key lacks permission",
     404: "path or model not found; base_url must end with the API's version, such as /v1", 413: "the request is too large",
@@ -73,6 +85,20 @@ _EVENT = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
+class Reply(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class BrokenAnswer(ConnectionError):
+    """The reply isn't complete, valid HTTP/1.1. The message contains nothing of it."""
+
+
+class ReplyTooLarge(Exception):
+    """A reply with status 2xx, the argument, has too many bytes."""
+
+
 class JsonTransport:
     """Client that posts JSON to one server, one request at a time per thread. Thread-safe.
 
@@ -105,54 +131,127 @@ class JsonTransport:
         self._sign = sign
         self._timeout = timeout
         self._clock = clock
-        self._bounds = Bounds(largest_reply, _LONGEST_REFUSAL)
+        self._largest_reply = largest_reply
         self._connections = Connections(self.base_url, clock)
 
     def __repr__(self) -> str:
         return f"Transport({self.base_url!r})"
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
-        """Send a request, and follow redirects that keep it (307, 308) at the same host, which may change to HTTPS. ``until`` is
-        the monotonic deadline. Raises a JudgeError without a reply.
+        """Send a request, never twice, and follow redirects that keep it (307, 308) at the same host, which may change to HTTPS.
+        ``until`` is the monotonic deadline. Raises a JudgeError without a reply.
         """
+        from ...core.outbound import bounded_by, encoded  # imports httpx
+
         url = f"{self.base_url}{path}"
         for _ in range(_MOST_REDIRECTS):
-            reply = self._send(url, content, until)
-            location = reply.headers.get("location")
-            if reply.status not in (307, 308) or not location:
+            now = self._clock.monotonic()
+            left = min(self._timeout, until - now)
+            if left <= 0:
+                raise JudgeError("no reply before the deadline", "timeout")
+            signed = self._headers if self._sign is None else self._sign(url, content, self._headers)
+            deadline = Deadline(self._clock, now + left)
+            fault: NotAnswered | None = None
+            try:
+                headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in signed.items()]
+                with (
+                    unseen(), self._connections.lend() as pool, bounded_by(deadline),
+                    pool.stream("POST", encoded(url), headers=headers, content=content) as response,
+                ):  # fmt: skip
+                    reply = _read(response, self._largest_reply)
+                deadline.left()
+            except Exception as error:
+                fault = self._fault_of(error, left)
+                if fault is None:
+                    raise
+            if fault is not None:
+                raise fault  # outside the handler, because the other exception contains the header or what the server sent
+            target = _redirect_in(reply, url)
+            if target is None:
                 break
-            target = urllib.parse.urljoin(url, location)
-            if not _is_same_server(url, target):
-                status = reply.status
-                raise NotAnswered("redirected to another server. Set base_url to its address", f"http_{status}", status=status)
             url = target
         return reply
 
-    def _send(self, url: str, content: bytes, until: float) -> Reply:
-        now = self._clock.monotonic()
-        left = min(self._timeout, until - now)
-        if left <= 0:
-            raise JudgeError("no reply before the deadline", "timeout")
-        headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
-        fault: NotAnswered
-        try:
-            with unseen(), self._connections.lend() as connection:
-                return connection.post(url, headers, content, now + left, self._bounds)
-        except TimeoutError:
+    def _fault_of(self, error: Exception, left: float) -> NotAnswered | None:
+        """Return the reason without a reply, or None if the error is a fault of this package."""
+        import httpcore
+
+        if isinstance(error, httpcore.LocalProtocolError):
+            error = ValueError()
+        elif isinstance(error, (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, zlib.error)):
+            error = _os_error_behind(error) or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
+        if isinstance(error, (TimeoutError, httpcore.TimeoutException)):
             when = f"within {left:g} s" if left == self._timeout else "before the deadline"
-            fault = NotAnswered(f"no reply {when}", "timeout", transient=True)
-        except OSError as error:
-            fault = NotAnswered(f"can't reach {self.base_url}: {_reason_of(error)}", "unreachable", transient=True)
-        except ReplyTooLarge as error:
-            fault = NotAnswered(str(error), "reply_too_large", status=error.status)
-        except ImportError:
-            fault = NotAnswered("can't use the SOCKS proxy; run pip install 'httpx[socks]'", "unreachable")
-        except (ValueError, RuntimeError) as error:
-            fault = NotAnswered(f"can't send the request to {self.base_url}: {type(error).__name__}", "unreachable")
-        raise fault  # outside the handler, so that the error doesn't contain another library's exception
+            return NotAnswered(f"no reply {when}", "timeout", transient=True)
+        if isinstance(error, OSError):
+            reason = str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
+            if isinstance(error, ssl.SSLCertVerificationError):
+                reason = (
+                    f"certificate isn't trusted ({error.verify_message}). Set SSL_CERT_FILE to a file with trusted certificates"
+                )
+            return NotAnswered(f"can't reach {self.base_url}: {reason}", "unreachable", transient=True)
+        if isinstance(error, ReplyTooLarge):
+            return NotAnswered("the reply exceeds the size limit", "reply_too_large", status=error.args[0])
+        if isinstance(error, ImportError):
+            return NotAnswered("can't use the SOCKS proxy; run pip install 'httpx[socks]'", "unreachable")
+        if isinstance(error, (ValueError, RuntimeError)):
+            return NotAnswered(f"can't send the request to {self.base_url}: {type(error).__name__}", "unreachable")
+        return None
 
     def close(self) -> None:
         self._connections.close()
+
+
+class Connections:
+    """Connections to one server, one for each concurrent request. Thread-safe."""
+
+    def __init__(self, url: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._url = url
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._idle: deque[tuple[Any, float]] = deque()
+        self._times_closed = 0
+        """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
+
+    @contextmanager
+    def lend(self) -> Iterator[Any]:
+        """Lend a connection to one thread, as a pool of one. The most recently used one is most likely still open. A closed one
+        connects again.
+        """
+        from ...core.outbound import pool_to, trusted  # imports httpx
+
+        with self._lock:
+            if self._process != os.getpid():  # after a fork connections belong to the parent
+                self._reset()
+            times_closed = self._times_closed
+            found = self._idle.pop()[0] if self._idle else None
+        connection = found or pool_to(trusted(), proxy_for(self._url), idle=None)
+        try:
+            yield connection
+        finally:
+            now = self._clock.monotonic()
+            with self._lock:
+                surplus = []
+                if self._process == os.getpid() and times_closed == self._times_closed:
+                    self._idle.append((connection, now))
+                    while self._idle[0][1] < now - _IDLE_SECONDS:
+                        surplus.append(self._idle.popleft()[0])
+                else:
+                    surplus.append(connection)
+            for one in surplus:
+                one.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle = [] if self._process != os.getpid() else [connection for connection, _ in self._idle]
+            self._idle.clear()
+            self._times_closed += 1
+        for connection in idle:
+            connection.close()
 
 
 def _refuse_unsendable(headers: Mapping[str, str]) -> None:
@@ -165,19 +264,59 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
             raise ConfigError(f"{what}: must contain only printable ASCII characters")
 
 
-def _is_same_server(url: str, target: str) -> bool:
+def _redirect_in(reply: Reply, url: str) -> str | None:
+    """Return the address on the same server to which a reply redirects, or None. Another server is an error."""
+    location = reply.headers.get("location")
+    if reply.status not in (307, 308) or not location:
+        return None
+    target = urllib.parse.urljoin(url, location)
     one, other = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
     upgrade = one.scheme == "http" and (other.scheme, other.port) == ("https", None)
-    return one.hostname == other.hostname and (upgrade or (one.scheme, one.port) == (other.scheme, other.port))
+    if one.hostname == other.hostname and (upgrade or (one.scheme, one.port) == (other.scheme, other.port)):
+        return target
+    status = reply.status
+    raise NotAnswered("redirected to another server. Set base_url to its address", f"http_{status}", status=status)
 
 
-def _reason_of(error: OSError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate isn't trusted ({error.verify_message}). Set SSL_CERT_FILE to a file with trusted certificates"
-    return str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
+def _os_error_behind(error: BaseException) -> OSError | None:
+    """Return the system's or TLS's error behind an error of httpcore."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 # --- replies
+
+
+def _read(response: Any, largest: int) -> Reply:
+    """Return a reply. An answer (2xx) of more than ``largest`` bytes is an error, and the body of a rejection is truncated."""
+    status = response.status
+    if status < 200:
+        raise BrokenAnswer("the server switched to another protocol")
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+    pieces = response.iter_stream()
+    if headers.get("content-encoding", "").lower() in ("gzip", "deflate"):
+        pieces = _decompressed(pieces)
+    most = largest if status < 300 else _LONGEST_REFUSAL
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > most:
+            if status < 300:
+                raise ReplyTooLarge(status)
+            break
+    return Reply(status, headers, bytes(body[:most]))
+
+
+def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Decompress a body piece by piece. Some servers compress although the request doesn't accept that."""
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    for piece in pieces:
+        left = piece
+        while left and not inflater.eof:
+            yield inflater.decompress(left, _INFLATED_AT_ONCE)
+            left = inflater.unconsumed_tail
 
 
 def object_in(reply: Reply, asked: bytes, clock: Clock) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .base import Counter, Demand, Job, JobQueue, SpendBook
 from .sqlite import MemoryQueue, MemorySpendBook, SqliteQueue, SqliteSpendBook
 
 if TYPE_CHECKING:
-    from .redis_shared import RedisOutages
+    from .redis import RedisOutages
 
 __all__ = [
     "Counter", "Demand", "Job", "JobQueue", "MemoryQueue", "MemorySpendBook", "SpendBook", "SqliteQueue", "SqliteSpendBook", "outages_from",
@@ -37,7 +37,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
     """Return the spend book, which all processes that share the queue's file or server share."""
     if wanted.url is not None:
-        from .redis_shared import RedisSpendBook
+        from .redis import RedisSpendBook
 
         return RedisSpendBook(wanted.url, wanted.name)
     return MemorySpendBook() if wanted.path is None else SqliteSpendBook(wanted.path)
@@ -46,6 +46,6 @@ def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
 def outages_from(wanted: JobQueueOptions) -> RedisOutages | None:
     if wanted.url is None:
         return None
-    from .redis_shared import RedisOutages
+    from .redis import RedisOutages
 
     return RedisOutages(wanted.url, wanted.name)

@@ -1,4 +1,4 @@
-"""Job queue in Redis or Valkey, which any number of processes can share.
+"""Job queue, judge spending and outages in Redis or Valkey, which any number of processes can share.
 
 Jobs are in streams, one per shard and priority, and all judge workers form one consumer group. So a stream's pending list and
 lag show the amount of work to monitoring and autoscaling tools. Sorted sets hold the ends of leases and the times of retries.
@@ -20,14 +20,19 @@ import logging
 import os
 import random
 import socket
+import threading
+import time
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ...core import forks
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.threads import own_work
-from .base import HELD_BYTES, Job, JobQueue
-from .redis_server import Script, Server, unreachable
+from .base import HELD_BYTES, SLOTS, Demand, Job, JobQueue
+from .base import Counter as Spending
+from .redis_server import Script, Server, tolerated
 
 T = TypeVar("T")
 _log = logging.getLogger("otel_agenteval")
@@ -191,7 +196,7 @@ class RedisQueue(JobQueue):
 
     def _send(self) -> list[str]:
         lost: list[str] = []
-        try:
+        with tolerated():
             while self._ended:
                 for shard, ended in self._by_shard(dict(itertools.islice(self._ended.items(), _BATCH))):
                     args: list[Any] = []
@@ -203,9 +208,6 @@ class RedisQueue(JobQueue):
             for shard, jobs in self._by_shard(self._held):
                 for batch in _batches(jobs.values()):
                     self._send_jobs(shard, batch)
-        except Exception as error:
-            if not unreachable(error):
-                raise
         return lost
 
     def _send_jobs(self, shard: Sequence[str], jobs: Sequence[Job]) -> None:
@@ -235,3 +237,111 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 def _job_of(row: Sequence[Any], token: str = "") -> Job:
     job_id, payload, priority, attempts = row
     return Job(job_id.decode(), payload, int(priority), int(attempts), token)
+
+
+# --- spending and outages
+
+_MOST_UNSENT, _AT_ONCE = 10_000, 100
+"""Maximum number of corrections that wait for the server, and that are sent in one step."""
+_WAIT_UNREACHED = 10.0
+"""Seconds until a judge call is tried again if the budget couldn't be read."""
+_READ_FOR = 0.5
+"""Seconds for which a read outage state is reused."""
+_spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spend", "correct", "read_spent"))
+
+
+class RedisSpendBook:
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server, with atomic changes. If the server is
+    unreachable, corrections wait in this process, and no model is called.
+    """
+
+    def __init__(self, url: str, name: str = "agenteval") -> None:
+        self._server = Server(url)
+        self._name = name
+        self._forget()
+        forks.in_child(self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._unsent: deque[tuple[Spending, float, float]] = deque(maxlen=_MOST_UNSENT)
+
+    def spend(self, demands: Sequence[Demand], at: float) -> float:
+        if not demands:
+            return 0.0
+        args = [
+            text
+            for demand in demands
+            for text in (
+                demand.counter.slot(at), demand.counter.window, repr(demand.amount), _number(demand.limit), _number(demand.below),
+            )
+        ]  # fmt: skip
+        keys = [self._key(demand.counter) for demand in demands]
+        with tolerated():
+            self._pay()
+            return float(self._server.call(_spend, keys, (repr(at), *args)))
+        return _WAIT_UNREACHED
+
+    def add(self, amounts: Sequence[tuple[Spending, float]], at: float) -> None:
+        with self._lock:
+            self._unsent.extend((counter, amount, at) for counter, amount in amounts)
+        with tolerated():
+            self._pay()
+
+    def _pay(self) -> None:
+        while self._unsent:
+            with self._lock:
+                some = [self._unsent.popleft() for _ in range(min(len(self._unsent), _AT_ONCE))]
+            args = [text for counter, amount, at in some for text in (counter.slot(at), counter.window, repr(amount))]
+            keys = [self._key(counter) for counter, _, _ in some]
+            try:
+                self._server.call(_correct, keys, args)
+            except BaseException:
+                with self._lock:
+                    self._unsent.extendleft(reversed(some))
+                raise
+
+    def used(self, counter: Spending, at: float) -> float:
+        return float(self._server.call(_spent, [self._key(counter)], (counter.slot(at) - SLOTS,)))
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _key(self, counter: Spending) -> str:
+        return f"{{{self._name}:spent}}:{counter.unit}:{counter.window:g}:{counter.account}"
+
+
+def _number(value: float) -> str:
+    return "1e308" if value == float("inf") else repr(value)
+
+
+class RedisOutages:
+    """State of servers that are down, which all processes on a Redis server share."""
+
+    def __init__(self, url: str, name: str = "agenteval") -> None:
+        self._server = Server(url)
+        self._name = name
+        self._read: dict[str, tuple[float, float]] = {}
+
+    def until(self, kind: str) -> float:
+        at, found = self._read.get(kind, (-1.0, 0.0))
+        if time.monotonic() - at > _READ_FOR:
+            found = 0.0
+            with tolerated():
+                found = float(self._server.call(lambda client: client.get(self._key(kind))) or 0.0)
+            self._read[kind] = time.monotonic(), found
+        return found
+
+    def report(self, kind: str, until: float, seconds: float) -> None:
+        self._read.pop(kind, None)
+        key, ms = self._key(kind), max(1, round(seconds * 1000))
+        with tolerated():
+            if seconds > 0:
+                self._server.call(lambda client: client.set(key, repr(until), px=ms))
+            else:
+                self._server.call(lambda client: client.delete(key))
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _key(self, kind: str) -> str:
+        return f"{{{self._name}:outage}}:{kind}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -174,6 +175,16 @@ def unreachable(error: BaseException) -> bool:
     return isinstance(error, known.ResponseError) and str(error).startswith(
         ("OOM", "LOADING", "MASTERDOWN", "NOREPLICAS", "READONLY")
     )
+
+
+@contextmanager
+def tolerated() -> Iterator[None]:
+    """Go on after the block if the server is unreachable."""
+    try:
+        yield
+    except Exception as error:
+        if not unreachable(error):
+            raise
 
 
 def _number(text: str) -> Any:
