@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.code.workflow import ToolPattern
     from .metrics.registry import Result, metric, skip, vacuous
-    from .outlets.metrics_page import metrics_app
+    from .outlets.prometheus import metrics_app
     from .report.experiment import Experiment
     from .report.frames import ScoredTurns, turns_frame
     from .turns.recordings import load_turns
@@ -63,7 +63,7 @@ _HOME = {  # the module of each public name
     "load_config": "config.loader",
     "load_turns": "turns.recordings",
     "metric": "metrics.registry",
-    "metrics_app": "outlets.metrics_page",
+    "metrics_app": "outlets.prometheus",
     "record_all": "instrumentation.sampler",
     "score_turns": "instrumentation.scoring",
     "skip": "metrics.registry",

@@ -23,10 +23,9 @@ from otel_agenteval.engine.work import JudgedTurns
 from otel_agenteval.evaluation.scored_turn import Judged, Root, ScoredTurn
 from otel_agenteval.outlets.console import ConsoleOutlet
 from otel_agenteval.outlets.log_events import change_attributes
+from otel_agenteval.outlets.notices import Context, bodies, notice_of
 from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
 from otel_agenteval.outlets.store.reader import StoreReader
-from otel_agenteval.outlets.webhook.formats import Context, bodies
-from otel_agenteval.outlets.webhook.notices import notice_of
 from otel_agenteval.statistics.changes import Change
 from tests.support.clock import FakeClock
 from tests.support.rig import Rig

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
-from otel_agenteval.config.budget import SpendingOptions
-from otel_agenteval.config.judge import JobQueueOptions
+from otel_agenteval.config.judge import JobQueueOptions, SpendingOptions
 from otel_agenteval.config.loader import effective_yaml, load_config
 from otel_agenteval.config.root import Config
 from otel_agenteval.config.section import Option, kind_of, option_paths, options_of, section_of

@@ -10,7 +10,7 @@ from otel_agenteval import Score, Turn
 from otel_agenteval.core import jsonio
 from otel_agenteval.core.finding import Finding, describe, detail_of, evidence, place_of, value_at, with_evidence
 from otel_agenteval.evaluation.redaction import Redactor, redacted_turn
-from otel_agenteval.outlets.selection import severity_number
+from otel_agenteval.outlets.log_events import severity_number
 from otel_agenteval.outlets.turn_text import render_scores
 
 KINDS = ("email", "phone", "card", "ssn", "secret")

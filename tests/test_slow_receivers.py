@@ -14,7 +14,7 @@ from otel_agenteval.cli.main import main
 from otel_agenteval.config.outlets import OtlpOptions, WebhookOptions
 from otel_agenteval.core.outbound import answer_of, client_to
 from otel_agenteval.outlets.otlp.client import client_for
-from otel_agenteval.outlets.webhook.outlet import WebhookOutlet
+from otel_agenteval.outlets.webhook import WebhookOutlet
 from tests.support import drips
 from tests.support.drips import dripping
 

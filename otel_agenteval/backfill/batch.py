@@ -2,6 +2,8 @@
 
 Every engine calls this module with whole traces. Grouping happens here in plain Python, because a callback per trace
 would cost an engine more than the scoring. This module doesn't depend on an engine.
+
+The order is the same as in the live pipeline: computed metrics, judged metrics, composites of judged scores.
 """
 
 from __future__ import annotations
@@ -10,28 +12,42 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
 from ..config.loader import load_config
 from ..config.root import Config
-from ..core.errors import NotASpan
+from ..core import jsonio
+from ..core.errors import JudgeError, NotASpan
 from ..core.extras import require
+from ..core.score import GATED, Score, result_id_of
+from ..core.tenancy import qualified
 from ..core.threads import mark_as_ours
+from ..core.turn import Turn
 from ..core.turn_cost import add_cost
-from ..evaluation.evaluator import pricing_of
-from ..evaluation.references import ReferenceSources, root_attributes
+from ..evaluation import conditions, failed_turns
+from ..evaluation.evaluator import about, pricing_of, score_one
+from ..evaluation.names import named_publicly
+from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
+from ..evaluation.references import ReferenceSources, applies, root_attributes
 from ..evaluation.selection import named, select_conversation_metrics, select_metrics
 from ..evaluation.signals import with_signals
-from ..judging.models import embedder_from, judge_from
-from ..judging.sampling import SamplingRule, rules_of
+from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
+from ..judging.job import InnerOutcome, key_of
+from ..judging.models import Embedder, InProcessEmbedder, Judge, embedder_from, judge_from, recording
+from ..judging.models.base import cost_of
+from ..judging.models.model_server import tokens_in
+from ..judging.models.prompt import SYSTEM, prompt_of
+from ..judging.models.providers.base import TokenUsage
+from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 from ..judging.session import CommandBudget
-from ..metrics.bound_metric import BoundMetric, asks_one
+from ..metrics.bound_metric import BoundMetric, asks_one, why_missing
+from ..metrics.question import Answers, Question
 from ..spans.columnar import spans_of
 from ..spans.record import SpanRecord
 from ..turns.conversations import RecordedConversations, conversation_of, looks_back
 from ..turns.recordings import turns_of
-from .turn_scoring import Known, Scoring, ScoringTotals, TurnScoring
 
 RESULT_COLUMNS: Mapping[str, str] = {
     "trace_id": "string", "span_id": "string", "turn_id": "string", "revision": "int64", "conversation_id": "string",
@@ -42,6 +58,11 @@ RESULT_COLUMNS: Mapping[str, str] = {
     "judge_cost_usd": "double",
 }  # fmt: skip
 """Columns of the results. ``trace_id`` and ``span_id`` refer to the turn's root, to join results with spans."""
+_REPLY_TOKENS = 300
+"""Assumed length of a reply in a dry run."""
+
+Known = Mapping[str, "Mapping[str, Any] | None"]
+"""Existing results by id. Judged results have their columns, because composites use them."""
 
 
 class Scorer:
@@ -53,12 +74,16 @@ class Scorer:
         self.config = config
         self.dry = dry
         self._names = None if metrics is None else tuple(metrics)
-        self.metrics, self.whole, rules = chosen(config, metrics)
+        self.metrics, self.whole, self.rules = chosen(config, metrics)
         self._looks_back = looks_back(self.metrics)
+        self.by_conversation = bool(self.whole) or self._looks_back
         self._pricing = pricing_of(self.metrics)
         self._references = ReferenceSources(config)
         self._threads = config.judge.max_concurrency
-        self.setup = Scoring(config, judge_from(config), embedder_from(config), rules, dry, CommandBudget(config))
+        self.judge, self.embedder = judge_from(config), embedder_from(config)
+        self.asks = asks_one([*self.metrics, *self.whole], self.judge, self.embedder)
+        """True if a judge or embedder may be called."""
+        self.budget = CommandBudget(config)
 
     @property
     def keys(self) -> list[str]:
@@ -69,21 +94,13 @@ class Scorer:
         return sorted(text.strip().replace("\n", " ") + batches for text in (*of_turns, *of_wholes))
 
     @property
-    def by_conversation(self) -> bool:
-        return bool(self.whole) or self._looks_back
-
-    @property
-    def asks(self) -> bool:
-        return asks_one([*self.metrics, *self.whole], self.setup.judge, self.setup.embedder)
-
-    @property
     def copies(self) -> tuple[str, tuple[str, ...] | None]:
         """Return the arguments with which :func:`scorer_of` creates an equal scorer elsewhere."""
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
-        self.setup.budget.close()
-        for model in (self.setup.judge, self.setup.embedder):
+        self.budget.close()
+        for model in (self.judge, self.embedder):
             if model is not None:
                 model.close()
 
@@ -102,7 +119,7 @@ class Scorer:
             sources = self._references.attach(turn, root_attributes(turn))
             self._references.log_absent()
             add_cost(turn, self._pricing)
-            scorings.append(TurnScoring(self.setup, turn, self.metrics, known, sources))
+            scorings.append(TurnScoring(self, turn, self.metrics, known, sources))
             scorings[-1].compute()
             conversations.take(turn)
         self._judge_all(scorings)
@@ -110,7 +127,7 @@ class Scorer:
             conversations.note(scoring.turn, scoring.made)
         wholes = []
         for ended in conversations.ended():
-            wholes.append(TurnScoring(self.setup, ended.turn, self.whole, known, {}, span_id=ended.last))
+            wholes.append(TurnScoring(self, ended.turn, self.whole, known, {}, span_id=ended.last))
             wholes[-1].compute()
         self._judge_all(wholes)
         for scoring in (*scorings, *wholes):
@@ -196,3 +213,219 @@ def chosen(
         return selected, whole, rules
     of_turns, of_whole = named(config, names, selected, whole)
     return with_signals(of_turns, of_whole, selected), of_whole, rules
+
+
+@dataclass(slots=True)
+class ScoringTotals:
+    """Counts and costs of a scoring. In a dry run, they are estimates."""
+
+    spans: int = 0
+    bad: int = 0
+    """Rows that aren't spans."""
+    turns: int = 0
+    scores: int = 0
+    errors: int = 0
+    known: int = 0
+    """Scores that existed before."""
+    model_calls: int = 0
+    """Requests to judges and embedders. In a dry run, the requests that are certain to be sent."""
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    """Requests whose price isn't known."""
+    metrics: dict[str, int] = field(default_factory=dict)
+    """Requests by metric."""
+
+    def add(self, other: ScoringTotals) -> None:
+        for name in (one.name for one in fields(self) if one.name != "metrics"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for metric, count in other.metrics.items():
+            self.metrics[metric] = self.metrics.get(metric, 0) + count
+
+
+class TurnScoring:
+    """The scoring of one turn or conversation. For a conversation, ``span_id`` is the root span id of its last turn."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        turn: Turn,
+        metrics: Sequence[BoundMetric],
+        known: Known,
+        sources: Mapping[str, str],
+        span_id: str | None = None,
+    ) -> None:
+        self.turn = turn
+        self.rows: list[dict[str, Any]] = []
+        self.account = ScoringTotals()
+        self.made: list[Score] = []
+        """Scores available now, from this run or an earlier one."""
+        self._scorer = scorer
+        self._metrics = metrics
+        self._known = known
+        self._sources = sources
+        self._span_id = span_id
+        self._whole = span_id is not None
+        self._redactor = Redactor(scorer.config.privacy.redact)
+        self._found: dict[str, InnerOutcome] = {}
+        """Scores from which composites are computed, by key."""
+        subject = turn.conversation_id or "" if self._whole or turn.trace_id is None else turn.trace_id
+        self._place = position(qualified(turn.tenant, subject), scorer.config.judge.seed or "")
+
+    def compute(self) -> None:
+        for metric in self._metrics:
+            if not metric.asks and applies(metric.when, self.turn):
+                self._compute(metric)
+
+    def judge(self) -> None:
+        """Evaluate judged metrics, then compute their composites."""
+        judged = [metric for metric in self._metrics if metric.asks]
+        for metric in (metric for metric in judged if not metric.inner):
+            if applies(metric.when, self.turn):
+                self._judge(metric, self._chance(metric))
+            else:
+                self._found[self._key(metric)] = InnerOutcome(metric.left_out(GATED), Chance(0.0, ""))
+        for metric in (metric for metric in judged if metric.inner):
+            if applies(metric.when, self.turn):
+                self._compose(metric)
+
+    def _compute(self, metric: BoundMetric, *, is_result: bool = True) -> None:
+        score = score_one(metric, self.turn, self._sources)
+        self.made.append(score)
+        self._found[self._key(metric)] = InnerOutcome(score, ALWAYS)
+        if self._id(metric) in self._known:
+            self.account.known += 1
+        elif is_result:
+            self._add_row(metric, score, None, ())
+
+    def _chance(self, metric: BoundMetric) -> Chance:
+        computed = conditions.Known([score for score in self.made if score.kind == "code"])
+        return self._scorer.rules.get(metric, EVERY_TURN).chance(self.turn, computed)
+
+    def _judge(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
+        """Evaluate a judged metric, unless its score exists or the turn is sampled out."""
+        if is_result and self._id(metric) in self._known:
+            self.account.known += 1
+            there = self._known[self._id(metric)]
+            if there is None:
+                score = metric.left_out("dropped", "an earlier run computed the score, but its columns are unavailable")
+            else:
+                detail = jsonio.loads(there["detail"]) if there.get("detail") else None
+                score = Score.of(metric._facts, there["value"], there["passed"], "ok", there["label"], None, detail, None, None)
+            self._record(metric, score, chance)
+        elif self._place >= chance.probability:
+            self._found[self._key(metric)] = InnerOutcome(metric.left_out("sampled_out"), chance)
+        else:
+            score, accounts, questions = self._judged_score(metric)
+            self._record(metric, score, chance)
+            if is_result:
+                self._add_row(metric, score, chance.probability, accounts)
+            account = self.account
+            for tokens_read, tokens_written, cost in questions:
+                account.model_calls += 1
+                account.tokens += tokens_read + tokens_written
+                account.cost_usd += cost or 0.0
+                account.unpriced += cost is None
+                account.metrics[metric.name] = account.metrics.get(metric.name, 0) + 1
+
+    def _record(self, metric: BoundMetric, score: Score, chance: Chance) -> None:
+        self._found[self._key(metric)] = InnerOutcome(score, chance)
+        self.made.append(score)
+
+    def _judged_score(self, metric: BoundMetric) -> tuple[Score, Sequence[Any], Sequence[tuple[int, int, float | None]]]:
+        """Return a judged score, its judge calls, and the tokens and cost of each, estimated in a dry run."""
+        scorer = self._scorer
+        given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
+        by_itself = None if given is None else failed_turns.decided(metric, self.turn)
+        if by_itself is not None:
+            return about(by_itself, self.turn), (), ()
+        counting = _Counting(scorer.judge, scorer.embedder, scorer.config)
+        if scorer.dry:
+            judge, embedder = counting.judge, counting.embedder
+        else:
+            judge, embedder = scorer.budget.judge(scorer.judge), scorer.budget.embedder(scorer.embedder)
+        seen = redacted_turn(self.turn, scorer.config.privacy.redact, self._redactor)
+        with recording() as accounts:
+            score = score_one(metric, seen, self._sources, judge=judge, embedder=embedder)
+        if scorer.dry:
+            return score, accounts, counting.questions
+        return score, accounts, [(item.input_tokens or 0, item.output_tokens or 0, item.cost_usd) for item in accounts]
+
+    def _compose(self, metric: BoundMetric) -> None:
+        if self._id(metric) in self._known:
+            self.account.known += 1
+            return
+        own = self._chance(metric)
+        if self._place >= own.probability or not can_be_made(metric, self._found, conversation=self._whole):
+            return
+        for one in leaves(metric):
+            if self._key(one) in self._found:
+                continue
+            if one.metric.kind == "code":
+                self._compute(one, is_result=False)
+            else:
+                self._judge(one, own, is_result=False)
+        made = result_of(metric, own, self._found, conversation=self._whole)
+        if made is None or why_missing(made.score) is not None:
+            return
+        self._add_row(metric, about(made.score, self.turn), made.chance.probability, ())
+
+    def _add_row(self, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any]) -> None:
+        if score.status == "skipped" or self._scorer.dry:
+            return
+        turn = named_publicly(self.turn, self._scorer.config.privacy.redact)
+        self.rows.append(
+            _row(turn, metric, redacted_score(score, self._redactor, self.turn), probability, accounts, self._span_id)
+        )
+        self.account.scores += 1
+        self.account.errors += score.status == "error"
+
+    def _key(self, metric: BoundMetric) -> str:
+        return key_of(metric, conversation=self._whole)
+
+    def _id(self, metric: BoundMetric) -> str:
+        return result_id_of(metric._facts, self.turn.turn_id or "", b"%d" % self.turn.revision)
+
+
+class _Counting(Answers):
+    """Replaces judge and embedder in a dry run. Counts the first request of a metric, and doesn't answer it."""
+
+    def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
+        self.questions: list[tuple[int, int, float | None]] = []
+        self._config = config
+        self.judge = self if judge is not None else None
+        self.embedder = self if embedder is not None else None
+
+    def answer(self, question: Question) -> dict[str, Any]:
+        tokens = tokens_in([SYSTEM, prompt_of(question).message.text])
+        options = self._config.judge
+        model = (options.model or "").rpartition("/")[2]
+        usage = TokenUsage(tokens, _REPLY_TOKENS)
+        costs = [cost_of(name, options.base_url or "", usage, options.prices)[0] for name in (options.model or "", model)]
+        cost = costs[0] if costs[0] is not None else costs[1]
+        self.questions.append((tokens, _REPLY_TOKENS, cost))
+        raise JudgeError("requests are not sent in a dry run", "dry_run")
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        tokens, options = tokens_in(texts), self._config.embedder
+        cost = cost_of(options.model or "", options.base_url or "", TokenUsage(tokens, 0), options.prices)[0]
+        self.questions.append((tokens, 0, cost))
+        raise JudgeError("requests are not sent in a dry run", "dry_run")
+
+
+def _row(
+    turn: Turn, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any], span_id: str | None
+) -> dict[str, Any]:
+    costs = [account.cost_usd for account in accounts if account.error_type is None]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "trace_id": turn.trace_id, "span_id": span_id or (turn.turn_id or "").rpartition("-")[2], "turn_id": turn.turn_id,
+        "revision": turn.revision, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
+        "start": None if turn.start is None else turn.start.isoformat(), "result_id": score.result_id, "metric": score.metric,
+        "metric_version": score.version, "parameters_hash": metric.signature_hash, "kind": score.kind, "status": score.status,
+        "value": score.value, "passed": score.verdict, "label": score.label, "unit": score.unit, "direction": score.direction,
+        "threshold": score.threshold, "policy": score.policy, "explanation": score.explanation, "error_type": score.error_type,
+        "detail": jsonio.dumps(score.detail) if score.detail else None, "sample_probability": probability,
+        "judge_model": accounts[-1].model if accounts else None,
+        "judge_cost_usd": sum(known) if known and len(known) == len(costs) else None,
+    }  # fmt: skip

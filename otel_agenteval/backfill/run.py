@@ -25,6 +25,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,8 @@ from ..core.errors import AgentEvalError
 from ..core.extras import require
 from ..core.files import make_private
 from ..core.processes import Processes
-from .batch import Scorer, scorer_of
-from .sources import Source, bucket_of, hex_of
-from .turn_scoring import ScoringTotals
+from .batch import Scorer, ScoringTotals, scorer_of
+from .sources import Parquet, Source, bucket_of, hex_of
 
 _BUCKET_BYTES = 256 * 2**20
 _WORTH_A_PROCESS = 8 * 2**20
@@ -150,7 +150,7 @@ def run(
             total.add(account)
             seen += layout.counts[bucket]
             progress("scored", seen, spans)
-    layout.remove()
+    shutil.rmtree(output.folder / "spans", ignore_errors=True)
     return total
 
 
@@ -158,6 +158,50 @@ def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None],
     """Score a bucket, in another process with a copy of the scorer."""
     here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
     return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
+
+
+def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | None = None) -> ScoringTotals:
+    """Run a backfill with Daft, which reads the Parquet files and groups the spans by bucket, on all cores or on a Ray cluster.
+
+    Each bucket that isn't done is then scored and saved as in a single process. On a cluster, every node requires the output
+    folder under the same path. ``ray`` is the address of a Ray cluster (``auto`` for a cluster on this machine). None
+    runs on this machine without Ray. Raises MissingExtra if Daft isn't installed.
+    """
+    for name in ("DAFT_ANALYTICS_ENABLED", "DAFT_PROGRESS_BAR"):
+        os.environ.setdefault(name, "0")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    os.environ.setdefault("SCARF_NO_ANALYTICS", "true")
+    daft = require("daft", feature="backfill on Daft", extra="backfill")
+    if ray is not None:
+        require("ray", feature="backfill on Ray", extra="backfill")
+        daft.set_runner_ray(address=ray, noop_if_initialized=True)
+    fingerprint = source.fingerprint()
+    wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
+    total = ScoringTotals()
+    if not wanted:
+        return total
+    names, count, copies, folder = list(source.columns), output.buckets, scorer.copies, str(output.folder.absolute())
+
+    def bucket_number(trace_ids: Any) -> Any:
+        return bucket_of(trace_ids.to_arrow(), count).astype("int64")
+
+    def score(bucket: Any, *columns: Any) -> Any:
+        """Score and save a bucket on any node, and return counts and costs as JSON."""
+        pa = require("pyarrow", feature="backfill", extra="backfill")
+        table = pa.table(dict(zip(names, [column.to_arrow() for column in columns], strict=True)))
+        totals = score_bucket(Output(folder, 0), bucket.to_pylist()[0], [table], scorer_of(*copies), fingerprint)
+        return [json.dumps(asdict(totals))]
+
+    number_of = daft.func.batch(return_dtype=daft.DataType.int64())(bucket_number)
+    scored = daft.func.batch(return_dtype=daft.DataType.string())(score)
+    spans = daft.read_parquet([str(file) for file in source.files])
+    spans = spans.select(*(daft.col(theirs).alias(ours) for ours, theirs in source.columns.items()))
+    spans = spans.with_column("bucket", number_of(daft.col("trace_id")))
+    spans = spans.where(daft.col("bucket").is_in(wanted))
+    done = spans.groupby("bucket").map_groups(scored(daft.col("bucket"), *(daft.col(name) for name in names)).alias("account"))
+    for text in done.to_pydict()["account"]:
+        total.add(ScoringTotals(**json.loads(text)))
+    return total
 
 
 class _Layout:
@@ -208,9 +252,6 @@ class _Layout:
         for file in sorted(self._folder.glob(f"{_name(bucket)}-*.arrow")):
             with ipc.open_stream(str(file)) as stream:
                 yield stream.read_all()
-
-    def remove(self) -> None:
-        shutil.rmtree(self.output.folder / "spans", ignore_errors=True)
 
 
 class _BucketWriter(contextlib.ExitStack):

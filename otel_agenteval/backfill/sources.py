@@ -83,20 +83,24 @@ def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
     return table if n == 1 else table.filter(pa.array(bucket_of(table.column("trace_id"), n) == k))
 
 
-def _print_of(files: Sequence[Path]) -> str:
-    """Return a hash of the names, sizes and modification times of files."""
-    facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files)
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+class _Files:
+    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
+        self.files = list(files)
+        self._shard = shard
+
+    def fingerprint(self) -> str:
+        """Return a hash of the names, sizes and modification times of the files."""
+        facts = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in self.files)
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-class Parquet:
+class Parquet(_Files):
     """Parquet files of spans in columns. Raises MissingExtra if ``pyarrow`` isn't installed. Raises AgentEvalError if a file
     isn't a Parquet file or lacks a column.
     """
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
-        self.files = list(files)
-        self._shard = shard
+        super().__init__(files, shard)
         self._parquet = require("pyarrow.parquet", feature="backfill from Parquet", extra="parquet")
         self._columns: list[tuple[Path, dict[str, str]]] = []
         self._rows = 0
@@ -113,9 +117,6 @@ class Parquet:
         """The first file's column names, by our names."""
         return self._columns[0][1]
 
-    def fingerprint(self) -> str:
-        return _print_of(self.files)
-
     def size(self) -> tuple[int | None, int]:
         n = self._shard[1]
         return (self._rows if n == 1 else None), sum(file.stat().st_size for file in self.files) * _PACKED // n
@@ -129,16 +130,12 @@ class Parquet:
                 yield _of_shard(table.rename_columns([ours[name] for name in table.schema.names]), self._shard)
 
 
-class JsonLines:
+class JsonLines(_Files):
     """OTLP/JSON lines with traces and logs, as of the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
-        self.files = list(files)
-        self._shard = shard
+        super().__init__(files, shard)
         self.reading = Reading()
-
-    def fingerprint(self) -> str:
-        return _print_of(self.files)
 
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]

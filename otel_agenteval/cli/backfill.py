@@ -7,12 +7,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from ..backfill import cluster
-from ..backfill.batch import Scorer
-from ..backfill.run import Bar, Output, buckets_for
+from ..backfill.batch import Scorer, ScoringTotals
+from ..backfill.run import Bar, Output, buckets_for, run_on_daft
 from ..backfill.run import run as backfill
 from ..backfill.sources import Parquet, Source, source_of
-from ..backfill.turn_scoring import ScoringTotals
 from ..core.errors import ConfigError, refusal
 from ..core.processes import jobs_of
 from ..server.process import tune
@@ -68,13 +66,13 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)
     existed, was_there = (folder / "manifest.json").exists(), folder.is_dir()
     if not args.dry_run:
-        warn_of_new_budget(scorer.setup.budget)
+        warn_of_new_budget(scorer.budget)
     output = Output(folder, args.buckets or buckets_for(source, jobs))
     bar = Bar(True if args.progress else None)
     try:
         complete = existed and output.is_complete(scorer.keys, source.fingerprint())
         if args.engine == "daft" and not args.dry_run:
-            account = cluster.run(source, output, scorer, ray=args.ray)  # type: ignore[arg-type]  # checked above
+            account = run_on_daft(source, output, scorer, ray=args.ray)  # type: ignore[arg-type]  # checked above
         else:
             account = backfill(source, output, scorer, shards=shard[1], jobs=jobs, progress=bar)
     finally:

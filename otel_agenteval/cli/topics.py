@@ -16,7 +16,7 @@ from ..evaluation.redaction import redacted_text
 from ..judging.models import Embedder, InProcessEmbedder, LocalEmbedder, embedder_from, judge_from
 from ..judging.session import CommandBudget
 from ..outlets.store.reader import StoredTopic
-from ..outlets.store.writer import TopicWriter
+from ..outlets.store.writer import write_topics
 from ..outlets.turn_text import one_line
 from ..report.failure_modes import FailureMode
 from ..report.topics import FailureText, Topic, TopicFinder
@@ -71,13 +71,10 @@ def with_topics(
     finally:
         close_models(judge, embedder, budget)
     if store is not None:
-        writer = TopicWriter(store)
         try:
-            writer.write([topic.about for _, topics in found for topic in topics], embedder.model, now)
+            write_topics(store, [topic.about for _, topics in found for topic in topics], embedder.model, now)
         except (sqlite3.Error, OSError, StoreError) as error:
             print(escaped(f"topics can't be kept in the store: {error}"), file=sys.stderr)
-        finally:
-            writer.close()
     return [replace(mode, topics=topics) for mode, topics in found]
 
 

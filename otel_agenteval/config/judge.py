@@ -1,4 +1,4 @@
-"""Sections ``judge`` and ``embedder``: the models behind ``llm_`` and ``embed_`` metrics, their servers, limits and job queue."""
+"""Sections ``judge`` and ``embedder``: the models behind ``llm_`` and ``embed_`` metrics, their servers, budgets and job queue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from .budget import BudgetOptions
 from .metrics import Patterns
 from .section import NO_ENTRIES, Section
 from .types import (
@@ -27,21 +26,48 @@ from .types import (
     valid,
 )
 
+_dollars = valid("must be an amount of US dollars from 0, or null. Example: 2.5", finite_number)
+Dollars = Annotated[float, Before(_dollars), Kind("US dollars")]
+
+
+class SpendingOptions(Section):
+    """Limits within any hour or day. Null means no limit."""
+
+    usd_per_hour: Dollars | None = None
+    """Maximum US dollars in any hour. If a dollar limit is set, models without a known price aren't called."""
+    usd_per_day: Dollars | None = None
+    """Maximum US dollars in any day."""
+    calls_per_hour: Count | None = None
+    """Maximum judge calls in any hour."""
+    calls_per_day: Count | None = None
+    """Maximum judge calls in any day."""
+
+
+class BudgetOptions(SpendingOptions):
+    """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
+
+    soft: Share = 0.8
+    """Share of each limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish
+    evaluations."""
+    metrics: Annotated[
+        dict[str, SpendingOptions],
+        Kind("mapping of metrics to limits, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
+    ] = NO_ENTRIES
+    """Additional limits for single metrics, for example ``{llm_faithfulness: {usd_per_day: 1}}``."""
+
 
 def _prices(value: Any) -> Any:
     """Parse prices by model: ``{qwen3: {input: 0.2, output: 0.6}}``."""
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) and _is_price(price) for name, price in value.items()):
-        raise ValueError(
-            "must be a mapping of models to prices in USD per million tokens. Example: {qwen3: {input: 0.2, output: 0.6}}"
-        )
-    return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
-
-
-def _is_price(value: Any) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and {"input", "output"} <= value.keys() <= {"input", "output", "cached_input"}
-        and all(isinstance(amount, (int, float)) and finite_number(amount) is not None for amount in value.values())
+    if isinstance(value, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(price, Mapping)
+        and {"input", "output"} <= price.keys() <= {"input", "output", "cached_input"}
+        and all(isinstance(amount, (int, float)) and finite_number(amount) is not None for amount in price.values())
+        for name, price in value.items()
+    ):
+        return {name: {key: float(amount) for key, amount in price.items()} for name, price in value.items()}
+    raise ValueError(
+        "must be a mapping of models to prices in USD per million tokens. Example: {qwen3: {input: 0.2, output: 0.6}}"
     )
 
 

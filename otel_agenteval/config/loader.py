@@ -22,8 +22,7 @@ from typing import Any
 
 from ..core.errors import ConfigError, Faults, meant, refusal
 from .masking import masked
-from .messages import mapping_of, value_text
-from .root import Config
+from .root import Config, mapping_of, value_text
 from .section import option_paths
 from .types import KeyPath
 

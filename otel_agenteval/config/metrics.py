@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
@@ -59,8 +60,8 @@ class CascadeOptions(_AsGiven):
     """Condition on its score. If it holds, the turn is judged. If not, the rate decides."""
 
 
-def _quota(value: Any) -> int | None:
-    return None if value is None else whole_number(value, 1, 10**6, "must be a whole number from 1, or null")
+_RULE_OF_QUOTA = "must be a whole number from 1, or null"
+Quota = Annotated[int, Before(lambda value: whole_number(value, 1, 10**6, _RULE_OF_QUOTA))]
 
 
 class SampleOptions(_AsGiven):
@@ -72,7 +73,7 @@ class SampleOptions(_AsGiven):
     """Condition for turns that are always judged."""
     rates: tuple[SampleRate, ...] = ()
     """Different rates for some turns. The first entry whose ``when`` matches applies."""
-    min_per_hour: Annotated[int | None, Before(_quota)] = None
+    min_per_hour: Quota | None = None
     """Minimum number of judged turns per hour of each agent, if it has as many."""
     cascade: CascadeOptions | None = None
     """A cheaper judged metric that decides first."""
@@ -107,12 +108,10 @@ class InlineOptions(Section):
     data](../concepts/reference-data.md#metrics-that-expect-turns-on). `expect` never turns on judged metrics."""
 
 
-def _series_name(value: Any) -> str | None:
-    if value is None or (isinstance(value, str) and value.isidentifier() and value.isascii() and len(value) <= 60):
-        return value
-    raise ValueError("must be a word of letters, digits and underscores")
-
-
+_word = valid(
+    "must be a word of letters, digits and underscores",
+    lambda value: value if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w{0,59}", value, re.ASCII) else None,
+)
 FAULTY = "\0"
 """The name of an invalid entry, while all other entries are still checked."""
 
@@ -124,7 +123,7 @@ class MetricEntry(Section):
     """Name of the metric, or its name in another tool (``trusys:icontains``)."""
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
-    name: Annotated[str | None, Before(_series_name), Kind("word")] = None
+    name: Annotated[str, Before(_word), Kind("word")] | None = None
     """Name of the metric's scores, to tell several configurations of one metric apart: with ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` if every turn must pass, ``trend`` to watch the mean."""

@@ -87,10 +87,8 @@ def _floors(value: Any) -> Any:
 
 _SUBJECTS = ("gates", "critical", "failed", "errors", "changes")
 _subjects = texts(f"must be a list of {', '.join(_SUBJECTS)}", _SUBJECTS.__contains__, alone=False, least=1)
-
-
-def _distinct_subjects(value: Any) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_subjects(value)))
+_distinct = Before(lambda value: tuple(dict.fromkeys(_subjects(value))))
+Subjects = Annotated[tuple[str, ...], _distinct, Kind(f"list of {', '.join(_SUBJECTS)}")]
 
 
 class WebhookOptions(Section):
@@ -100,7 +98,7 @@ class WebhookOptions(Section):
     """URL that receives the messages. Most services treat it as a secret, so write ``${env:NAME}``. For PagerDuty, use ``https://events.pagerduty.com/v2/enqueue``."""
     format: Literal["generic", "slack", "teams", "pagerduty"] = "generic"
     """Format of the messages. ``generic`` is one JSON object with all notices."""
-    about: Annotated[tuple[str, ...], Before(_distinct_subjects), Kind(f"list of {', '.join(_SUBJECTS)}")] = ("gates", "critical", "changes")  # fmt: skip
+    about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
     """Worst acceptable mean of a metric over ``window``, for each agent. One message reports a mean that is worse, and another
@@ -181,9 +179,7 @@ class StoreOptions(Section):
 
     @classmethod
     def _read(cls, value: Any) -> Any:
-        if isinstance(value, (str, os.PathLike)):
-            return {"path": value}
-        return value
+        return {"path": value} if isinstance(value, (str, os.PathLike)) else value
 
 
 class PrivacyOptions(Section):

@@ -97,11 +97,10 @@ class Section:
         object.__setattr__(section, "__pydantic_fields_set__", {*self.options_given, *options})
         return section
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise _frozen(name)
+    def __setattr__(self, name: str, value: Any = None) -> None:
+        raise ConfigError(f"{name}: a configuration is immutable. For a changed copy, call load_config(config, overrides={{…}})")
 
-    def __delattr__(self, name: str) -> None:
-        raise _frozen(name)
+    __delattr__ = __setattr__
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -109,12 +108,11 @@ class Section:
     def __hash__(self) -> int:
         return hash((type(self), *vars(self).values()))
 
-    def __copy__(self) -> Self:
+    def __copy__(self, memo: object = None) -> Self:
         """Return the section itself, because it is immutable."""
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
+    __deepcopy__ = __copy__
 
     def __setstate__(self, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
         object.__setattr__(self, "__dict__", state[0])
@@ -135,10 +133,6 @@ class Section:
 def _checked(section: Section) -> Section:
     section._check()
     return section
-
-
-def _frozen(name: str) -> ConfigError:
-    return ConfigError(f"{name}: a configuration is immutable. For a changed copy, call load_config(config, overrides={{…}})")
 
 
 def _hints(section: type[Section]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""Sections ``turn``, ``queue``, ``conversation`` and ``feedback``: when turns and conversations close, and what users say about them."""
+"""Sections ``turn``, ``queue``, ``conversation``, ``feedback`` and ``statistics``: closing of turns and conversations, and their statistics."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from .metrics import MetricEntry
 from .section import Section
-from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, Kind, Share, Size, names
+from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, FilePath, Kind, Share, Size, file_path, names, valid
 
 
 class TurnOptions(Section):
@@ -65,3 +65,40 @@ class FeedbackOptions(Section):
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
     """Seconds that feedback waits for its turn. After that, its score is exported with only the ids in the feedback."""
+
+
+_DETECT = {"auto": "auto", "true": True, "false": False}
+_detect = valid(
+    "must be auto, true or false",
+    lambda value: value if isinstance(value, bool) else _DETECT.get(value) if isinstance(value, str) else None,
+)
+
+
+_state = Before(lambda value: value if value in ("auto", None) else file_path(value))
+StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
+
+
+class ChangeOptions(Section):
+    """Detection of changes in scores, by metric and agent."""
+
+    detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
+    """Detect changes of scores. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
+    false_alarm_every: Count = 100_000
+    """Average number of scores between two false alarms about the same metric and agent."""
+    least: Share = 0.01
+    """Smallest change of a mean to report, on the scale from 0 to 1."""
+    reference: Count = 200
+    """Number of scores in the baseline of a metric and agent. Until it is complete, no change is reported."""
+
+
+class StatisticsOptions(Section):
+    """Fleet estimates and detected changes."""
+
+    changes: ChangeOptions = ChangeOptions()
+    """Detection of changes in scores."""
+    calibration: FilePath | None = None
+    """File with the output of ``otel-agenteval calibrate --format json``. For calibrated metrics, pass rates corrected for judge
+    errors are shown too."""
+    state: StateFile = "auto"
+    """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in the
+    sidecar, and no file in other programs. Null means no file."""

@@ -11,7 +11,7 @@ import re
 import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
@@ -38,23 +38,18 @@ class Before:
     """A reader that pydantic calls before it checks the type."""
 
     read: Callable[[Any], Any]
+    _validator: ClassVar[str] = "no_info_before_validator_function"
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core.core_schema import no_info_before_validator_function
+        from pydantic_core import core_schema
 
-        return no_info_before_validator_function(self.read, handler(source))
+        return getattr(core_schema, self._validator)(self.read, handler(source))
 
 
-@dataclass(frozen=True)
-class After:
+class After(Before):
     """A check that pydantic calls after it has checked the type."""
 
-    check: Callable[[Any], Any]
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core.core_schema import no_info_after_validator_function
-
-        return no_info_after_validator_function(self.check, handler(source))
+    _validator = "no_info_after_validator_function"
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -132,13 +127,6 @@ def file_path(value: Any) -> str:
 def _plain_text(value: Any) -> str:
     """Return a whole number or text as text, the form of environment variables. Other values become empty."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-
-
-def _positive(value: Any) -> float:
-    found = seconds(value)
-    if found <= 0:
-        raise ValueError("must be a duration above 0. Example: 30s")
-    return found
 
 
 def _delay(value: Any) -> Any:
@@ -233,6 +221,7 @@ def size_text(count: int) -> str:
 
 # --- the types -----------------------------------------------------------------------------------------------------
 
+_positive = valid("must be a duration above 0. Example: 30s", lambda value: seconds(value) or None)
 Duration = Annotated[float, Before(_positive), Kind("duration above 0", duration_text)]
 DurationOrZero = Annotated[float, Before(seconds), Kind("duration", duration_text)]
 DurationOrAuto = Annotated[

@@ -36,10 +36,6 @@ _MAX_VALUES = 200_000
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - the shape that the base class has; ours begins empty
 
-    def construct_decimal(self, node: yaml.ScalarNode) -> int:
-        """Return a decimal integer, also with a leading 0."""
-        return int(self.construct_scalar(node))
-
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
@@ -51,7 +47,7 @@ for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
     _Dumper.add_implicit_resolver(*_resolver)  # besides those of YAML 1.1, so that text is quoted if one of them applies
-_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_decimal)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # also with a leading 0
 _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 
@@ -162,7 +158,15 @@ class _Reader:
             for i, item in enumerate(node.value):
                 self.walk(item, (*path, i))
         elif isinstance(node, yaml.MappingNode):
-            self._walk_mapping(node, path)
+            keys: set[str] = set()
+            for key, item in node.value:
+                name = str(key.value)
+                here = (*path, name)
+                if name in keys:
+                    raise ConfigError(f"{self.place(key.start_mark)}: {dotted(here)}: duplicate key")
+                keys.add(name)
+                self.places[here] = self.place(key.start_mark)
+                self.walk(item, here)
         self._around.discard(id(node))
         self._weights[id(node)] = self._weight - before
 
@@ -172,14 +176,3 @@ class _Reader:
             raise ConfigError(
                 f"{self.place(node.start_mark)}: must have at most {_MAX_VALUES:,} values, including expanded aliases"
             )
-
-    def _walk_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
-        keys: set[str] = set()
-        for key, item in node.value:
-            name = str(key.value)
-            here = (*path, name)
-            if name in keys:
-                raise ConfigError(f"{self.place(key.start_mark)}: {dotted(here)}: duplicate key")
-            keys.add(name)
-            self.places[here] = self.place(key.start_mark)
-            self.walk(item, here)

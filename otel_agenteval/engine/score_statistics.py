@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..config.statistics import StatisticsOptions
+from ..config.turn import StatisticsOptions
 from ..core import forks, jsonio
 from ..core.clock import Clock
 from ..core.files import another_version, private

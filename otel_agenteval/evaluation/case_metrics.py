@@ -6,9 +6,8 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..config.messages import entry_from
 from ..config.metrics import BESIDE_A_METRIC, MetricEntry
-from ..config.root import Config
+from ..config.root import Config, entry_from
 from ..core import jsonio
 from ..core.errors import ConfigError, Faults
 from ..core.forms import misspelled

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..config.budget import BudgetOptions, SpendingOptions
+from ..config.judge import BudgetOptions, SpendingOptions
 from ..core import forks
 from ..core.clock import Clock
 from .queues import Counter, Demand, SpendBook

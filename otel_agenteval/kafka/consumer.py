@@ -197,8 +197,11 @@ class KafkaSource:
         watch = self._engine.telemetry.watch
         self._engine.telemetry.expect(semconv.KAFKA_MESSAGES, topic=tuple(address.topics))
         self._engine.telemetry.expect(semconv.KAFKA_REBALANCES)
-        watch(semconv.KAFKA_LAG, lambda: [(_labels(key), lag) for key, lag in self._lags.copy().items()])
-        watch(semconv.KAFKA_REPLAY, lambda: [(_labels(key), count) for key, count in self._uncommitted.copy().items()])
+        watch(semconv.KAFKA_LAG, lambda: [({"topic": t, "partition": str(p)}, n) for (t, p), n in self._lags.copy().items()])
+        watch(
+            semconv.KAFKA_REPLAY,
+            lambda: [({"topic": t, "partition": str(p)}, n) for (t, p), n in self._uncommitted.copy().items()],
+        )
         watch(semconv.KAFKA_MESSAGES, lambda: [({"topic": t, "outcome": o}, n) for (t, o), n in self.messages.copy().items()])
         watch(semconv.KAFKA_PARTITIONS, lambda: [({}, len(self._partitions))])
         watch(semconv.KAFKA_REBALANCES, lambda: [({"kind": kind}, n) for kind, n in self.rebalances.copy().items()])
@@ -494,7 +497,3 @@ class KafkaSource:
 
     def _update_passed_over(self) -> None:
         self._passed_over = set().union(*(partition.passed_over for partition in self._partitions.values()))
-
-
-def _labels(key: Key) -> dict[str, str]:
-    return {"topic": key[0], "partition": str(key[1])}

@@ -112,6 +112,9 @@ class Outlet(ABC):
 
     _trouble: str = ""
     _keeps_all: bool = False
+    _bytes: int = 0
+    """Bytes of undelivered records."""
+    _max_waiting: int | None = None
 
     @property
     def trouble(self) -> str:
@@ -124,7 +127,7 @@ class Outlet(ABC):
     @property
     def full(self) -> bool:
         """True if the outlet holds as many undelivered records as allowed."""
-        return False
+        return self._max_waiting is not None and self._bytes >= self._max_waiting
 
     def start(self) -> None:
         """Start background work before the first turn, such as sending leftover records."""
@@ -170,8 +173,14 @@ class Outlet(ABC):
     def close(self) -> None:
         """Release all resources. Safe to call twice."""
 
+    def _reset(self) -> None:
+        """Start without threads, connections and undelivered records."""
+
     def after_fork_in_child(self) -> None:
         """Discard the parent's threads, connections and undelivered records in a forked child."""
+        self._reset()
+        if self.records is not None:
+            self.records.reset()
 
 
 class MemoryOutlet(Outlet):

@@ -35,7 +35,7 @@ MODULES: Mapping[str, str] = {
     "otlp_file": ".otlp_file",
     "console": ".console",
     "store": ".store.outlet",
-    "webhook": ".webhook.outlet",
+    "webhook": ".webhook",
     "otlp": ".otlp.outlet",
 }
 """Module of each option of the section ``outlets``. Scores are emitted in this order."""

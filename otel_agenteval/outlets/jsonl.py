@@ -50,10 +50,6 @@ class JsonLinesOutlet(Outlet):
         self._waiting: deque[bytes] = deque()
         self._bytes = 0
 
-    @property
-    def full(self) -> bool:
-        return self._bytes >= self._max_waiting
-
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         made, fault = self.render(batch, lambda scored: [jsonio.dumps(line).encode() + b"\n" for line in self.lines(scored)])
         lines = [line for some in made for line in some]
@@ -124,8 +120,7 @@ class JsonLinesOutlet(Outlet):
 
     def after_fork_in_child(self) -> None:
         self._close_file()
-        self._reset()
-        self.records.reset()
+        super().after_fork_in_child()
 
     def _close_file(self) -> None:
         file, self._file = self._file, None

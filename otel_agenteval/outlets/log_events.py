@@ -1,4 +1,4 @@
-"""Outlet for OpenTelemetry events: one log record per score, under the turn's root.
+"""Outlet for OpenTelemetry events: one log record per score, under the turn's root. Also what span events and OTLP share with it.
 
 The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can emit every
 score, including a judged score minutes later. Messages of the turn are only written if configured.
@@ -23,11 +23,11 @@ from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from .accounting import answering_call
 from .base import Outlet, Setup
-from .selection import add_result, log_mode, scores_to_log, severity_number
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
 
+    from ..config.root import Config
     from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
@@ -58,6 +58,34 @@ def context_of(root: Root) -> Context:
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
     span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
     return set_span_in_context(NonRecordingSpan(span_context))
+
+
+def is_notable(score: Score) -> bool:
+    """Return True if a score needs attention: it failed, is an error or belongs to a gate."""
+    return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
+
+
+def severity_number(score: Score) -> int:
+    """Return the severity of a score's log record, by OpenTelemetry's numbers: 9 INFO, 13 WARN or 17 ERROR."""
+    severity = score.summary.severity
+    if severity == "critical":
+        return 17
+    return 13 if severity == "warning" or score.status == "error" else 9
+
+
+def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
+    """Return the scores for log events. ``auto``: those that the exported root doesn't have."""
+    if mode == "notable":
+        return [score for score in scored.scores if is_notable(score)]
+    if mode == "off":
+        return []
+    carried = scored.on_span if mode == "auto" else ()
+    return [score for place, score in enumerate(scored.scores) if score.status != "skipped" and place not in carried]
+
+
+def log_mode(wanted: LogEvents, config: Config) -> LogEvents:
+    """Return the effective mode: ``all`` instead of ``auto`` if log events contain content."""
+    return "all" if wanted == "auto" and config.privacy.export_content else wanted
 
 
 def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
@@ -105,6 +133,22 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
     if score.explanation:
         attributes[semconv.EXPLANATION] = score.explanation
     return attributes
+
+
+def add_result(found: dict[str, Any], score: Score) -> None:
+    """Add the attributes of a score's result to its event, except for an error."""
+    if score.status == "error":
+        found[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
+        return
+    if score.value is not None:
+        found[semconv.SCORE_VALUE] = float(score.value)
+    if score.label is not None:
+        found[semconv.SCORE_LABEL] = score.label
+    summary = score.summary
+    if summary.verdict is not None:
+        found[semconv.PASSED] = summary.verdict
+    if summary.severity is not None:
+        found[semconv.SEVERITY] = summary.severity
 
 
 def change_attributes(change: Change, instance_id: str) -> dict[str, Any]:
@@ -191,18 +235,23 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Outlet that looks for its provider with each batch until ``make`` returns the outlet. ``missing`` is logged once."""
+    """Outlet that looks for its provider with each batch, and then makes the real outlet. ``missing`` is logged once.
+
+    ``provider`` returns the application's provider. As long as that isn't :func:`usable`, there is no real outlet.
+    """
 
     flushed_at_exit = False
 
     def __init__(
         self,
         name: str,
-        make: Callable[[], Outlet | None],
+        provider: Callable[[], Any],
+        make: Callable[[Any], Outlet],
         missing: str,
         is_missed: Callable[[Sequence[ScoredTurn]], bool] = lambda batch: True,
     ) -> None:
         self.name = name
+        self._provider = provider
         self._make = make
         self._missing = missing
         self._is_missed = is_missed
@@ -213,8 +262,14 @@ class LateOutlet(Outlet):
     def trouble(self) -> str:
         return self._outlet.trouble if self._outlet is not None else ""
 
+    def _found(self) -> Outlet | None:
+        if self._outlet is None:
+            provider = self._provider()
+            self._outlet = self._make(provider) if usable(provider) else None
+        return self._outlet
+
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        outlet = self._outlet = self._outlet or self._make()
+        outlet = self._found()
         if outlet is not None:
             outlet.emit(batch)
         elif not self._logged and self._is_missed(batch):
@@ -222,7 +277,7 @@ class LateOutlet(Outlet):
             _log.info("%s", self._missing)
 
     def announce(self, change: Change, root: Root) -> None:
-        outlet = self._outlet = self._outlet or self._make()
+        outlet = self._found()
         if outlet is not None:
             outlet.announce(change, root)
 
@@ -244,12 +299,10 @@ def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None
     mode = log_mode(wanted, setup.config)
-
-    def make() -> Outlet | None:
-        provider = get_logger_provider() if setup.logger_provider is None else setup.logger_provider
-        return LogEventOutlet(provider, setup.instance_id(), setup.version, mode=mode) if usable(provider) else None
-
-    def is_missed(batch: Sequence[ScoredTurn]) -> bool:
-        return any(scores_to_log(scored, mode) for scored in batch)
-
-    return LateOutlet(LogEventOutlet.name, make, _NO_PROVIDER, is_missed)
+    return LateOutlet(
+        LogEventOutlet.name,
+        get_logger_provider if setup.logger_provider is None else lambda: setup.logger_provider,
+        lambda provider: LogEventOutlet(provider, setup.instance_id(), setup.version, mode=mode),
+        _NO_PROVIDER,
+        lambda batch: any(scores_to_log(scored, mode) for scored in batch),
+    )

@@ -19,7 +19,7 @@ from ..core.wellformed import MOST
 from ..evaluation.scored_turn import ScoredTurn
 from .accounting import observations
 from .base import Outlet, Setup
-from .log_events import LateOutlet, context_of, usable
+from .log_events import LateOutlet, context_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
@@ -140,9 +140,9 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
 
 
 def outlet_from(wanted: bool, setup: Setup) -> Outlet:
-
-    def make() -> Outlet | None:
-        provider = get_meter_provider() if setup.meter_provider is None else setup.meter_provider
-        return OtlpMetricsOutlet(provider, setup.telemetry, setup.version) if usable(provider) else None
-
-    return LateOutlet(OtlpMetricsOutlet.name, make, _NO_PROVIDER)
+    return LateOutlet(
+        OtlpMetricsOutlet.name,
+        get_meter_provider if setup.meter_provider is None else lambda: setup.meter_provider,
+        lambda provider: OtlpMetricsOutlet(provider, setup.telemetry, setup.version),
+        _NO_PROVIDER,
+    )

@@ -3,7 +3,8 @@
 Metrics are read at a scrape, so this outlet costs nothing between scrapes. Only the OpenMetrics format contains exemplars, and
 Prometheus requests it.
 
-If a program has several processes, each shows the metrics of all of them (:mod:`.workers`).
+If a program has several processes, each shows the metrics of all of them (:mod:`.workers`). ``/metrics`` is also a web application
+to mount: ``app.mount("/metrics", oa.metrics_app())``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
 
 import prometheus_client
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, make_asgi_app, make_wsgi_app
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
@@ -27,14 +29,15 @@ from ..core.semconv import EMIT_ERRORS, INSTRUMENTS, Instrument, prometheus_name
 from ..core.telemetry import Distribution, Family, Telemetry, TelemetryGroup
 from ..evaluation.scored_turn import ScoredTurn
 from .base import Outlet, Setup
-from .workers import Workers, shared_folder
+from .default_registry import join_now
+from .workers import Workers, is_of_workers, shared_folder
 
 if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
     from ..config.outlets import PrometheusOptions
 
-_log = logging.getLogger(__name__)
+_log, _app_log = logging.getLogger(__name__), logging.getLogger("otel_agenteval")
 
 
 class PrometheusOutlet(Outlet):
@@ -174,10 +177,10 @@ class _InstrumentCollector:
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
-        family = None if self._registration.is_shown_by_files() else self._registration.read(self.instrument.name)
-        return self.rendered(family)
+        return [] if self._registration.is_shown_by_files() else self.read()
 
-    def rendered(self, family: Family | None) -> list[Metric]:
+    def read(self) -> list[Metric]:
+        family = self._registration.read(self.instrument.name)
         if family is None or not (family.values or family.distributions):
             return []
         rendered = _empty(self.instrument)
@@ -251,17 +254,6 @@ def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
             del _registrations[registry]
 
 
-def is_joined() -> bool:
-    return _registrations.get(prometheus_client.REGISTRY) is not None
-
-
-def evaluation_metrics() -> Iterable[Metric]:
-    known = _registrations.get(prometheus_client.REGISTRY)
-    if known is not None:
-        for collector in known.collectors:
-            yield from collector.rendered(known.read(collector.instrument.name))
-
-
 _Rendered = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 _FAMILIES: dict[str, type[_Rendered]] = {
     "counter": CounterMetricFamily,
@@ -286,3 +278,66 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
         le = str(floatToGoString(bound))  # type: ignore[no-untyped-call]
         rendered.append((le, total) if kept is None else (le, total, Exemplar(dict(kept.labels), kept.value, kept.time_s)))
     return rendered
+
+
+class MetricsApp:
+    """ASGI and WSGI application that serves the metrics of all processes.
+
+    The page contains the default registry and the scores' metrics. The application works with FastAPI, Starlette, Django and
+    Flask. The format is text or OpenMetrics, depending on the client.
+    """
+
+    def __init__(self) -> None:
+        join_now()
+        registry = prometheus_client.REGISTRY
+        if shared_folder() is not None:
+            registry = CollectorRegistry()
+            registry.register(_AllProcesses())
+        self._asgi = make_asgi_app(registry)
+        self._wsgi = make_wsgi_app(registry)
+        self._was_called = False
+
+    def __call__(self, *args: Any) -> Any:
+        """Handle a request as ASGI (scope, receive, send) or WSGI (environ, start_response)."""
+        if not self._was_called:
+            self._was_called = True
+            if prometheus_client.REGISTRY not in _registrations:
+                _app_log.warning(
+                    "metrics_app(): this process scores no turns, so /metrics has no scores; call instrument() first, and keep the default outlets.prometheus: {registry: default}"
+                )
+        return self._respond(*args) if len(args) == 3 else self._wsgi(*args)
+
+    async def _respond(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await self._asgi(scope, receive, send)
+            return
+        kind = ""
+        while kind != "lifespan.shutdown":  # if it isn't mounted
+            kind = (await receive())["type"]
+            await send({"type": f"{kind}.complete"})
+
+
+def metrics_app() -> MetricsApp:
+    """Return an application that serves the default Prometheus registry, including scores.
+
+    Mount it in your web application. With several worker processes, each of them responds for all. Under
+    ``PROMETHEUS_MULTIPROC_DIR``, the page also contains the application's own metrics from there.
+    """
+    return MetricsApp()
+
+
+class _AllProcesses:
+    """Collector for multi-process mode. Our metrics don't come from files, and keep exemplars."""
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        folder = shared_folder()
+        files = [str(path) for path in Path(folder).glob("*.db") if not is_of_workers(path)] if folder is not None else []
+        yield from MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        known = _registrations.get(prometheus_client.REGISTRY)
+        for collector in known.collectors if known is not None else ():
+            yield from collector.read()

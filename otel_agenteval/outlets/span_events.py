@@ -23,7 +23,7 @@ from opentelemetry.sdk.util import BoundedList
 from ..core import semconv
 from ..core.score import Score
 from ..evaluation.scored_turn import ScoredTurn
-from .selection import add_result, is_notable
+from .log_events import add_result, is_notable
 
 Mode = Literal["all", "notable", "off"]
 

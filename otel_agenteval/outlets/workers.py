@@ -25,7 +25,7 @@ from typing import Any
 
 from ..core.forks import Step, at_fork
 from ..core.lineage import Process, first_of_program, this_process
-from ..core.semconv import INSTRUMENTS, Instrument
+from ..core.semconv import ESTIMATES, INSTRUMENTS, Instrument, prometheus_name
 from ..core.telemetry import Distribution, Exemplar, Family, Labels, TelemetryGroup, merged
 
 _log = logging.getLogger("otel_agenteval")
@@ -39,6 +39,8 @@ _AT_LEAST_EVERY = 15.0
 """Seconds between checks of values that change on their own, such as queue sizes."""
 _OLD = 7 * 86_400.0
 """Seconds after which a folder from another machine counts as abandoned."""
+_OURS = "agenteval"
+"""Part of the names of otel-agenteval's files in the format of ``prometheus_client``."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _NOT_SHARED = (
     "outlets.prometheus: the metrics of several worker processes can't be added up: %s. A scrape shows one worker only; "
@@ -49,6 +51,11 @@ _NOT_SHARED = (
 def shared_folder() -> str | None:
     """Return the folder of ``prometheus_client``'s multi-process mode, or None."""
     return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("PROMETHEUS_MULTIPROC_DIR".lower()) or None
+
+
+def is_of_workers(path: Path) -> bool:
+    """Return True for a file that this module writes in that format."""
+    return f"_{_OURS}-" in path.name
 
 
 class Workers:
@@ -215,9 +222,7 @@ class Workers:
             try:
                 _replace(folder / f"{self.view}.{self._this.name}.json", text)
                 if shared_folder() is not None:
-                    from .multiprocess_files import write_multiprocess_files  # imports prometheus_client
-
-                    write_multiprocess_files(folder.parent, self._this, present)
+                    _write_multiprocess_files(folder.parent, self._this, present)
             except OSError as error:
                 self._fail(error)
             else:
@@ -338,6 +343,61 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
             kept = tuple([None if one is None else Exemplar(*one) for one in exemplars])
             distributions[tuple(labels)] = Distribution(tuple(counts), total, kept, least, most)
     return Family(instrument, values, distributions)
+
+
+def _write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
+    """Write a process's metrics for ``MultiProcessCollector``, and remove the gauges of ended processes. Can raise OSError.
+
+    The format supports no exemplars. Estimates aren't written, because those of several processes can't be added.
+    """
+    from prometheus_client.mmap_dict import MmapedDict
+
+    by_file: dict[str, list[Family]] = {}
+    for family in families:
+        if family.instrument.name not in ESTIMATES:
+            instrument = family.instrument
+            name = instrument.kind if instrument.kind != "gauge" else f"gauge_live{instrument.over}"
+            by_file.setdefault(name, []).append(family)
+    for kind, some in by_file.items():
+        path = folder / f"{kind}_{_OURS}-{process.name}.db"
+        beside = path.with_suffix(f".{os.getpid()}.new")
+        with suppress(FileNotFoundError):
+            beside.unlink()
+        values = MmapedDict(str(beside))  # type: ignore[no-untyped-call]
+        for family in some:
+            for key, value in _multiprocess_samples(family):
+                values.write_value(key, value, 0.0)  # type: ignore[no-untyped-call]
+        values.close()  # type: ignore[no-untyped-call]
+        beside.replace(path)
+    for path in folder.glob(f"gauge_*_{_OURS}-*.db"):
+        writer = Process.named(path.stem.rpartition(f"{_OURS}-")[2])
+        is_over = (
+            path.name.partition(f"_{_OURS}")[0] not in by_file
+            if writer == process
+            else writer is not None and not writer.is_alive
+        )
+        if is_over:
+            path.unlink(missing_ok=True)
+
+
+def _multiprocess_samples(family: Family) -> Iterator[tuple[str, float]]:
+    from prometheus_client.mmap_dict import mmap_key
+    from prometheus_client.utils import floatToGoString
+
+    instrument = family.instrument
+    whole = prometheus_name(instrument)
+    name = whole.removesuffix("_total")
+
+    def key(sample: str, labels: Labels, *more: tuple[str, str]) -> str:
+        named = (*zip(instrument.attributes, labels, strict=True), *more)
+        return mmap_key(name, sample, [one for one, _ in named], [value for _, value in named], instrument.description)
+
+    for labels, value in family.values.items():
+        yield key(whole, labels), value
+    for labels, found in family.distributions.items():
+        yield key(f"{name}_sum", labels), found.sum
+        for bound, count in zip((*instrument.buckets, float("inf")), found.counts, strict=True):
+            yield key(f"{name}_bucket", labels, ("le", str(floatToGoString(bound)))), count  # type: ignore[no-untyped-call]
 
 
 def _folder_of(first: Process) -> Path:

@@ -18,7 +18,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
-from otel_agenteval.config.budget import BudgetOptions, SpendingOptions
+from otel_agenteval.config.judge import BudgetOptions, SpendingOptions
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.config.section import options_of
 from otel_agenteval.core import semconv

@@ -271,7 +271,7 @@ def test_a_receiver_that_says_when_is_not_asked_before(http_receiver: Receiver, 
 
 def test_one_that_a_receiver_does_not_like_does_not_take_the_others_with_it(grpc_receiver: GrpcReceiver, make: Make) -> None:
     outlet = make(grpc_receiver)
-    outlet._sender.may_start = False  # so that all eight wait when the first request is made
+    outlet._may_start = False  # so that all eight wait when the first request is made
     for number in range(8):
         outlet.emit([one(number)])
     grpc_receiver.refusals.extend([(grpc.StatusCode.INVALID_ARGUMENT, ())] * 4)  # 8, 4, 2 together, and then one alone
@@ -359,7 +359,7 @@ def test_without_a_receiver_the_queue_is_bounded_and_nobody_waits(make: Make) ->
         outlet.emit([one(number)])
     dropped = outcomes(outlet)["queue_full"]
     assert 900 < dropped < 1_000
-    assert outlet._sender.spool.bytes <= 20_000
+    assert outlet._spool.bytes <= 20_000
     outlet.close()
     assert outcomes(outlet) == {"queue_full": dropped, "shutdown": 1_000 - dropped}
 
@@ -415,7 +415,7 @@ def test_the_spool_is_bounded_and_shared_by_taking_different_files(make: Make, t
         for number in range(100):
             outlet.emit([one(number)])
         assert outcomes(outlet)["queue_full"] > 0
-        assert outlet._sender.spool.bytes <= 20_000
+        assert outlet._spool.bytes <= 20_000
     assert sorted(file.name for file in tmp_path.glob("*.db")) == ["outbox-0.db", "outbox-1.db"]
 
 

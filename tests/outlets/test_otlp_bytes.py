@@ -27,8 +27,7 @@ from otel_agenteval.outlets.accounting import HISTOGRAM_OF_UNIT
 from otel_agenteval.outlets.base import Outlet
 from otel_agenteval.outlets.fan_out import FanOut
 from otel_agenteval.outlets.otlp import encoding, protobuf
-from otel_agenteval.outlets.otlp.encoding import ScoreEncoder
-from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
+from otel_agenteval.outlets.otlp.encoding import MetricsEncoder, ScoreEncoder
 from tests.outlets.factories import SPAN_ID, TRACE_ID, scored_turn
 from tests.support import otlp_reference
 from tests.support.otlp_compared import exactly, metrics_of

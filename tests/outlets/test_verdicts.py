@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.backfill.turn_scoring import _row
+from otel_agenteval.backfill.batch import _row
 from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.instrumentation.pytest_plugin import _fault

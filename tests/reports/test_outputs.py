@@ -23,7 +23,7 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.display import facts_html, table_html
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.core.wellformed import for_document
-from otel_agenteval.outlets.otlp.metrics import MetricsEncoder
+from otel_agenteval.outlets.otlp.encoding import MetricsEncoder
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.export import for_csv
 from otel_agenteval.report.render import markdown_table, page

@@ -1,4 +1,4 @@
-"""Outlet for an OTLP endpoint: the outlet encodes, the spool stores, the sender retries, the client sends.
+"""Outlet for an OTLP endpoint: the encoding makes requests, the spool stores them, the outlet retries, the client sends.
 
 May import what :mod:`~otel_agenteval.outlets` may, and the packages grpc and httpx.
 Start at :mod:`.outlet`.

@@ -1,6 +1,6 @@
 """Clients for OTLP receivers over gRPC and HTTP.
 
-They interpret responses as OTLP specifies. Requests are encoded bytes. The sender retries, the clients don't.
+They interpret responses as OTLP specifies. Requests are encoded bytes. The outlet retries, the clients don't.
 """
 
 from __future__ import annotations
@@ -104,22 +104,17 @@ def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
     for key, value in metadata:
         if not isinstance(value, bytes):
             continue
+        info = RetryInfo()
         try:
             if key == "google.rpc.retryinfo-bin":
-                return _seconds_of(RetryInfo.FromString(value))
-            if key == "grpc-status-details-bin":
-                for detail in Status.FromString(value).details:
-                    info = RetryInfo()
-                    if detail.Unpack(info):
-                        return _seconds_of(info)
+                info.ParseFromString(value)
+            elif key != "grpc-status-details-bin" or not any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                continue
         except DecodeError:
             continue
+        seconds: float = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+        return min(max(0.0, seconds), LONGEST_WAIT)
     return None
-
-
-def _seconds_of(info: Any) -> float:
-    seconds: float = info.retry_delay.seconds + info.retry_delay.nanos / 1e9
-    return min(max(0.0, seconds), LONGEST_WAIT)
 
 
 class HttpClient:

@@ -7,27 +7,53 @@ its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is
 from __future__ import annotations
 
 import itertools
+import logging
 import os
+import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.outlets import OtlpOptions
 from ...config.types import LogEvents
 from ...core import semconv
-from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import ConfigError
 from ...core.files import fault_of_folder
+from ...core.pacing import backoff
 from ...core.telemetry import Telemetry
+from ...core.threads import is_meant_for_host, started
 from ...evaluation.scored_turn import Root, ScoredTurn
 from ...spans.otlp import Signal
 from ..base import Outlet, RecordAccount, Setup
-from ..selection import log_mode
-from .encoding import ScoreEncoder
-from .metrics import MetricsEncoder
-from .sender import Sender
+from ..log_events import log_mode, uninstrumented
+from .client import Client, SendResult, client_for
+from .encoding import MetricsEncoder, ScoreEncoder
+from .spool import SIGNALS, Spool, SpooledBatch, SpoolFile
 
 if TYPE_CHECKING:
     from ...statistics.changes import Change
+
+_log = logging.getLogger("otel_agenteval")
+
+LINGER = 0.5
+"""Seconds that a batch waits so that others can be sent with it."""
+MAX_REQUEST = 4 * 1024 * 1024
+"""Bytes of one request. A larger batch is sent alone."""
+_MOST_BATCHES = 512
+_JOIN = 1.0
+
+
+@dataclass(slots=True)
+class _Lane:
+    signal: Signal
+    due: float | None = None
+    """Monotonic time of the next request. None if nothing waits."""
+    failures: int = 0
+    """Failed attempts in a row that will be retried."""
+    most: int = _MOST_BATCHES
+    """Largest number of batches in one request. Reduced after the receiver refused several together."""
 
 
 class OtlpOutlet(Outlet):
@@ -36,7 +62,12 @@ class OtlpOutlet(Outlet):
     The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
     queue and delays nothing else. Raises ConfigError if a certificate file can't be read.
 
-    ``mode`` overrides the option ``log_events``. For ``pauses`` and ``adopt_every``, see :class:`Sender`.
+    A request that the receiver refuses temporarily is retried, not before the time that the receiver requested, and after pauses
+    that double with jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
+    doesn't support one of them doesn't delay the other. Only a flush waits for the thread.
+
+    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest one between attempts, and ``adopt_every``
+    the one between checks for batches that a dead process left in a file, in seconds.
     """
 
     name = "otlp"
@@ -48,7 +79,6 @@ class OtlpOutlet(Outlet):
         telemetry: Telemetry,
         instance_id: Callable[[], str],
         version: str,
-        clock: Clock = SYSTEM_CLOCK,
         mode: LogEvents | None = None,
         pauses: tuple[float, float] = (1.0, 30.0),
         adopt_every: float = 15.0,
@@ -61,23 +91,38 @@ class OtlpOutlet(Outlet):
         self._telemetry = telemetry
         self._instance_id = instance_id
         self._version = version
-        self._clock = clock
         self._log_events = wanted.log_events if mode is None else mode
         self._encoder = ScoreEncoder(version)
-        self._metrics = MetricsEncoder(telemetry, version, clock.time_ns())
+        self._pauses = pauses
+        self._adopt_every = adopt_every
         self.records = RecordAccount(self.name, telemetry)
+        self._warned_of: set[str] = set()
+        self._may_start = True
+        """False at interpreter exit, when no thread can be started."""
+        self._reset()
+        telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._spool.bytes)])
+        telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._spool.max_bytes)])
+
+    def _reset(self) -> None:
+        wanted = self._wanted
+        file = None if wanted.spool is None else partial(SpoolFile, wanted.spool.directory, wanted.spool.max_bytes)
+        self._spool = Spool(wanted.queue_bytes, file, self._failed, self.records.add)
+        self._client: Client | None = None
+        self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
+        self._troubles: dict[str, str] = {}
+        """Why the last request of each signal failed, unless its content may be the cause."""
+        self._metrics_due: float | None = None
+        self._flushing = 0
+        """Number of callers that wait in :meth:`flush`."""
+        self._collecting = False
+        self._wake = threading.Event()
+        self._progress = threading.Condition()
+        self._working = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self._metrics = MetricsEncoder(self._telemetry, self._version, time.time_ns())
         self._begun = False
-        self._sender = Sender(
-            wanted,
-            self.records,
-            telemetry,
-            lambda: self._metrics.request(clock.time_ns(), instance_id()) if self._begun else b"",
-            clock,
-            pauses,
-            adopt_every,
-        )
-        telemetry.watch(semconv.QUEUE_SIZE, lambda: [({"queue": "otlp"}, self._sender.spool.bytes)])
-        telemetry.watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "otlp"}, self._sender.spool.max_bytes)])
+        """True after the first turn. Metrics are only sent from then on."""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         fault: Exception | None = None
@@ -89,12 +134,12 @@ class OtlpOutlet(Outlet):
             self._put(signal, body, items)
         if self._wanted.metrics_interval:
             self._begun = True
-            self._sender.start()
+            self.start()
         if fault is not None:
             raise fault
 
     def _requests(self, batch: Sequence[ScoredTurn]) -> list[tuple[Signal, bytes, int]]:
-        now, instance_id = self._clock.time_ns(), self._instance_id()
+        now, instance_id = time.time_ns(), self._instance_id()
         found: list[tuple[Signal, bytes, int]] = []
         if self._log_events != "off":
             found.append(("logs", *self._encoder.log_records(batch, now, instance_id, self._log_events)))
@@ -105,40 +150,232 @@ class OtlpOutlet(Outlet):
 
     def announce(self, change: Change, root: Root) -> None:
         if self._log_events != "off":
-            self._put("logs", self._encoder.change(change, root, self._clock.time_ns(), self._instance_id()), 1)
+            self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        if items:
-            self.records.add(items)
-            self._sender.put(signal, body, items, must=self._keeps_all)
+        """Queue a request. If it doesn't fit, it is dropped, unless all must be kept."""
+        if not items:
+            return
+        self.records.add(items)
+        if self._stopping:
+            self._finish("shutdown", items)
+            return
+        if not self._spool.put(SpooledBatch(signal, items, time.time_ns() / 1e9, body), must=self._keeps_all):
+            self._finish("queue_full", items)
+        lane = self._lanes[signal]
+        if lane.due is None:
+            lane.due = time.monotonic() + LINGER
+            self._wake.set()
+        self.start()
 
     @property
     def trouble(self) -> str:
         """Signals whose last request failed, with the reasons."""
-        return "; ".join(f"{signal}: {reason}" for signal, reason in self._sender.trouble.copy().items())
+        return "; ".join(f"{signal}: {reason}" for signal, reason in self._troubles.copy().items())
 
     @property
     def full(self) -> bool:
-        return self._sender.spool.full
-
-    def flush(self, timeout: float) -> bool:
-        return self._sender.flush(timeout)
-
-    def close(self) -> None:
-        """Stop sending. Waiting records stay in the spool or are counted as dropped."""
-        self._sender.close()
+        return self._spool.full
 
     def start(self) -> None:
-        self._sender.start()
+        """Start the thread if it isn't running. It also sends metrics and leftover batches."""
+        if self._wanted.metrics_interval and self._metrics_due is None:
+            self._metrics_due = time.monotonic() + self._wanted.metrics_interval
+        if (self._thread is not None and self._thread.is_alive()) or not self._may_start or self._stopping:
+            return
+        self._thread = started(self._run, "otel-agenteval-otlp")
+        self._may_start = self._thread is not None  # without a thread, a flush does the work
+
+    def flush(self, timeout: float) -> bool:
+        """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
+
+        Except at exit, it doesn't wait for a receiver that is known to fail. Batches that then wait in a file count as delivered,
+        because the next process sends them.
+        """
+        until = time.monotonic() + timeout
+        if self._metrics_due is not None:
+            self._metrics_due = time.monotonic()
+        thread = self._thread
+        self._flushing += 1
+        try:
+            if not self._may_start or not self._fails():
+                if thread is None or not thread.is_alive():
+                    self._work_here(until)
+                else:
+                    self._wake.set()
+                    with self._progress:
+                        self._progress.wait_for(self._all_sent, max(0.0, until - time.monotonic()))
+            return self._all_sent() or (self._fails() and self._spool.outlives_us)
+        finally:
+            self._flushing -= 1
+
+    def close(self) -> None:
+        """Stop sending. Waiting batches stay in their file, or are counted as dropped."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._wake.set()
+        if self._client is not None:
+            self._client.close()  # cancels a running request
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_JOIN)
+        lost = self._spool.close()
+        if lost:
+            self._finish("shutdown", lost)
+            _log.warning("outlet otlp: %d scores were not sent before shutdown and are dropped", lost)
 
     def begin_exit(self) -> None:
-        self._sender.may_start = False  # a flush does the work
+        self._may_start = False  # a flush does the work
 
     def after_fork_in_child(self) -> None:
-        self._begun = False
-        self._metrics = MetricsEncoder(self._telemetry, self._version, self._clock.time_ns())
-        self.records.reset()
-        self._sender.after_fork_in_child()
+        _LEFT_TO_THE_PARENT.append(self._client)
+        self._spool.after_fork_in_child()
+        super().after_fork_in_child()
+
+    # --- on the outlet's thread, or in a flush
+
+    def _fails(self) -> bool:
+        return any(lane.failures for lane in self._lanes.values())
+
+    def _run(self) -> None:
+        with uninstrumented():
+            adopts = self._adopt()
+            adopted_at = time.monotonic()
+            while not self._stopping:
+                wait = self._step_safely()
+                if adopts:
+                    if time.monotonic() - adopted_at >= self._adopt_every:
+                        self._adopt()
+                        adopted_at = time.monotonic()
+                    wait = min(wait, self._adopt_every)
+                if wait > 0:
+                    self._wake.wait(None if wait == _FOREVER else wait)
+                    self._wake.clear()
+
+    def _work_here(self, until: float) -> None:
+        with uninstrumented():
+            while not self._stopping and not self._all_sent() and time.monotonic() < until:
+                wait = self._step_safely(until)
+                if wait > 0:
+                    time.sleep(min(wait, max(0.0, until - time.monotonic())))
+
+    def _adopt(self) -> bool:
+        """Take over batches that other processes left. Return False without spool files."""
+        self._spool.open()
+        adopts = self._spool.adopt()
+        for lane in self._lanes.values():
+            if lane.due is None and self._spool.first(lane.signal, 1, 0):
+                lane.due = time.monotonic()
+        return adopts
+
+    def _step_safely(self, until: float = float("inf")) -> float:
+        try:
+            with self._working:
+                return self._step(until)
+        except BaseException as error:  # an internal error must not end the thread and drop waiting batches
+            if is_meant_for_host(error):
+                raise
+            self._failed(type(error).__name__)
+            return self._pauses[1]
+
+    def _step(self, until: float) -> float:
+        """Do all due work. Return the seconds until the next work is due."""
+        now = time.monotonic()
+        soonest = _FOREVER
+        for lane in self._lanes.values():
+            if lane.due is None:
+                continue
+            if lane.due > now and (lane.failures or not self._flushing):
+                soonest = min(soonest, lane.due - now)
+                continue
+            self._send(lane, until)
+            soonest = 0.0
+        if self._metrics_due is not None:
+            if self._metrics_due <= now:
+                self._metrics_due, self._collecting = now + self._wanted.metrics_interval, True
+                try:
+                    # cumulative, so the next request makes up for a failed one
+                    body = self._metrics.request(time.time_ns(), self._instance_id()) if self._begun else b""
+                    if body:
+                        self._attempt("metrics", body, until)
+                finally:
+                    self._collecting = False
+                    self._notify()
+            soonest = min(soonest, max(0.0, self._metrics_due - now))
+        return soonest
+
+    def _send(self, lane: _Lane, until: float) -> None:
+        lane.due = None  # a batch that arrives from here on makes it due again
+        batches = self._spool.first(lane.signal, lane.most, MAX_REQUEST)
+        if not batches:
+            self._notify()
+            return
+        result = self._attempt(lane.signal, b"".join([batch.body for batch in batches]), until)
+        if self._stopping:
+            return  # the batches stay in their file, or are counted as dropped
+        items = sum(batch.items for batch in batches)
+        now = time.monotonic()
+        if result.kind == "retry":
+            lane.failures += 1
+            lane.due = now + max(result.wait, backoff(lane.failures, *self._pauses))
+            oldest = time.time_ns() / 1e9 - self._wanted.retry_for
+            expired = [batch for batch in batches if batch.at < oldest]
+            if expired:
+                self._spool.remove(expired)
+                self._finish("expired", sum(batch.items for batch in expired))
+                self._notify()
+            return
+        lane.failures = 0
+        lane.due = now
+        if result.kind == "refused" and result.about_the_body and len(batches) > 1:
+            lane.most = len(batches) // 2  # one of them may be the cause
+            return
+        lane.most = min(_MOST_BATCHES, lane.most * 2)
+        self._spool.remove(batches)
+        if result.kind == "refused":
+            self._finish("refused", items)
+        else:
+            rejected = min(result.rejected, items)
+            if rejected:
+                self._finish("rejected", rejected)
+            self._finish("sent", items - rejected)
+        self._notify()
+
+    def _attempt(self, signal: str, body: bytes, until: float) -> SendResult:
+        if self._client is None:
+            self._client = client_for(self._wanted)
+        result = self._client.send(signal, body, min(self._wanted.timeout, max(0.1, until - time.monotonic())))
+        if result.kind == "sent":
+            self._troubles.pop(signal, None)
+        elif result.kind == "retry" or not result.about_the_body:
+            self._troubles[signal] = result.reason
+        if result.kind != "sent" or result.rejected:
+            self._failed(result.reason)
+        return result
+
+    def _finish(self, outcome: str, items: int) -> None:
+        """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
+        self.records.finish(outcome, items)
+        if outcome != "sent":
+            self._warn_once(outcome, f"{items} records were dropped for")
+
+    def _failed(self, reason: str) -> None:
+        self._telemetry.add(semconv.EMIT_ERRORS, outlet=self.name, reason=reason)
+        self._warn_once(reason, "can't send to")
+
+    def _warn_once(self, reason: str, what: str) -> None:
+        if reason not in self._warned_of:
+            self._warned_of.add(reason)
+            _log.warning("outlet otlp: %s %s: %s (further failures are only counted)", what, self._wanted.endpoint, reason)
+
+    def _all_sent(self) -> bool:
+        if self._collecting or (self._metrics_due is not None and self._metrics_due <= time.monotonic()):
+            return False
+        return all(lane.due is None for lane in self._lanes.values()) and self._spool.bytes == 0
+
+    def _notify(self) -> None:
+        with self._progress:
+            self._progress.notify_all()
 
 
 def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
@@ -146,3 +383,8 @@ def outlet_from(wanted: OtlpOptions, setup: Setup) -> Outlet:
     setup.warn_of_fault(("outlets", "otlp", "spool", "directory"), directory, fault_of_folder, "scores wait in memory")
     mode = log_mode(wanted.log_events, setup.config)
     return OtlpOutlet(wanted, setup.telemetry, setup.instance_id, setup.version, mode=mode)
+
+
+_FOREVER = float("inf")
+_LEFT_TO_THE_PARENT: list[Client | None] = []
+"""Connections inherited by a forked child, which must neither use nor close them."""

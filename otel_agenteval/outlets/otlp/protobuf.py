@@ -129,7 +129,11 @@ class AttributeWriter:
                 out.append((texts.get(key) or self.text(key))(value))
             elif value.__class__ is bool or value.__class__ is int:
                 known = plain.get((key, value.__class__, value))
-                out.append(self._plain_pair(key, value) if known is None else known)
+                if known is None:
+                    known = self.pair(key, value)
+                    if len(plain) < _MAX_KEYS and len(key) <= _MAX_LENGTH:
+                        plain[key, value.__class__, value] = known
+                out.append(known)
             else:
                 out.append(self.pair(key, value))
         return b"".join(out)
@@ -150,9 +154,3 @@ class AttributeWriter:
         """Encode one attribute. For a value that :func:`any_value` doesn't support, only its key."""
         pair = _pair(key, any_value(value))
         return b"".join((self._tag, varint(len(pair)), pair))
-
-    def _plain_pair(self, key: str, value: int) -> bytes:
-        encoded = self.pair(key, value)
-        if len(self._plain) < _MAX_KEYS and len(key) <= _MAX_LENGTH:
-            self._plain[key, value.__class__, value] = encoded
-        return encoded

@@ -131,10 +131,6 @@ class StoreOutlet(Outlet):
         """Time until which new turns trigger no attempt, which takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()
 
-    @property
-    def full(self) -> bool:
-        return self._bytes >= self._max_waiting
-
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
@@ -183,10 +179,6 @@ class StoreOutlet(Outlet):
             _log.warning("outlet store: %d scores couldn't be written before shutdown and are dropped", lost)
             self._reset()
         self._store.close()
-
-    def after_fork_in_child(self) -> None:
-        self._reset()
-        self.records.reset()
 
     def _add(self, units: Sequence[_Unit]) -> None:
         self._waiting.extend(units)
@@ -314,6 +306,9 @@ class StoreOutlet(Outlet):
         skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
         tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
         facts, fault = (facts_of(turn) if scored.of_turn_itself else {}, self._fault_of(scored)) if self._causes else ({}, None)
+        failed = None
+        if self._causes and any(score.verdict is False for score in scored.scores):  # how many failed turns this one stands for
+            failed = 1.0 if scored.judged is None else 1 / max(scored.judged.probability, 1e-6)
         return {
             "turn_id": turn.turn_id, "tenant": root.tenant, "labels": _json(dict(root.labels)), "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}",
             "revision": turn.revision, "supersedes": scored.supersedes, "superseded_by": None,
@@ -329,7 +324,7 @@ class StoreOutlet(Outlet):
             "tools": _json([*tools]), "error": None if turn.error is None else turn.error.type or "error", "case_key": self._case_of(turn),
             "facts": _json(facts),
             "fault": None if fault is None else jsonio.dumps(fault._asdict()), "mode": None if fault is None else fault.mode,
-            "failed": _failed_turns(scored) if self._causes else None, "user_id": turn.user_id,
+            "failed": failed, "user_id": turn.user_id,
             "instance_id": self._instance_id(), "stored_at": self._clock.time_ns() / 1e9,
         }  # fmt: skip
 
@@ -411,13 +406,6 @@ class StoreOutlet(Outlet):
 
 def _name(value: Any) -> str | None:
     return bounded_name(well_formed(value)) if isinstance(value, str) and value else None
-
-
-def _failed_turns(scored: ScoredTurn) -> float | None:
-    """Return how many failed turns this one stands for, or None if no score failed."""
-    if not any(score.verdict is False for score in scored.scores):
-        return None
-    return 1.0 if scored.judged is None else 1 / max(scored.judged.probability, 1e-6)
 
 
 def _json(value: dict[str, Any] | list[Any]) -> str | None:

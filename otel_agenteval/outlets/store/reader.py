@@ -40,6 +40,7 @@ _RECENT = 200
 """Number of turns that show if facts are stored."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
+_MOST_CHANGES = 100
 _FIRST_LEVEL = 12
 """Lowest level with which a sample begins."""
 _OF_VERDICT = (
@@ -132,10 +133,8 @@ class StoreReader:
         """Return the latest turns, stored ``before`` the last turn of the previous page."""
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
-        rows = self._db.execute(
-            f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}", [*where.values, limit]
-        )
-        return [plain(row) for row in rows]
+        statement = f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}"
+        return [plain(row) for row in self._db.execute(statement, [*where.values, limit])]
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """Yield the id of each turn, oldest first, with the turn in the form ``turn.v1`` if its content is stored."""
@@ -145,10 +144,9 @@ class StoreReader:
         )
         return ((row["turn_id"], plain(row)["content"]) for row in rows)
 
-    def scores(self, turn_id: str, *, revisions: bool = False) -> list[dict[str, Any]]:
-        current = "" if revisions else f" AND {CURRENT}"
+    def scores(self, turn_id: str) -> list[dict[str, Any]]:
         rows = self._db.execute(
-            f"SELECT {', '.join(f'scores.{name}' for name in SCORE_COLUMNS)} FROM scores JOIN turns USING (turn_id) WHERE turn_id = {self._sql.p}{current} ORDER BY metric, scores.revision",
+            f"SELECT {', '.join(f'scores.{name}' for name in SCORE_COLUMNS)} FROM scores JOIN turns USING (turn_id) WHERE turn_id = {self._sql.p} AND {CURRENT} ORDER BY metric, scores.revision",
             (turn_id,),
         )
         return [plain(row) for row in rows]
@@ -226,18 +224,17 @@ class StoreReader:
         ``at``. A ``sample`` of the failed turns' scores, with how many each stands for, is counted instead. If ``few``,
         ``failed`` names the turns, so that no other index is faster.
         """
-        p, middle = self._sql.p, None
-        totals: dict[Any, int] = {}
+        middle = None
         if by is None:
-            middle = self._middle(every, at)
-            parts = [_Part("0", (), f"{at} < {p}", (middle,)), _Part("1", (), f"{at} >= {p}", (middle,))]
-            for number, half in enumerate(parts):
-                statement = f"SELECT count(*) FROM turns WHERE {every} AND {half.condition}"
-                totals[number] = int(self._db.execute(statement, [*every.values, *half.values]).fetchone()[0])
+            parts, totals, middle = self._halves(every, at)
         else:
             column, bound = by
             parts = [_Part(column, bound, f"{column} IS NOT NULL", bound)]
-            totals = self._group_sizes(every, at, column, bound)
+            rows = self._db.execute(  # in order of appearance
+                f"SELECT {column} AS name, count(*) FROM turns WHERE {every} AND {column} IS NOT NULL GROUP BY 1 ORDER BY min({at})",
+                [*bound, *every.values, *bound],
+            )
+            totals = {name: int(turns) for name, turns in rows}
         mode_column, order = (self._sql.unindexed.format(one) if few else one for one in ("turns.mode", at))
         if sample is None:
             found = self._failed_by_mode(parts, mode_column, "turns", failed, 1)
@@ -246,7 +243,7 @@ class StoreReader:
         modes = []
         for mode in sorted(found, key=lambda mode: (-sum(one.turns for one in found[mode].values()), mode)):
             examples = self._db.execute(
-                f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND {mode_column} = {p} AND {failed} ORDER BY {order} DESC LIMIT {EXAMPLES}",
+                f"SELECT turn_id, fault FROM turns WHERE failed IS NOT NULL AND {mode_column} = {self._sql.p} AND {failed} ORDER BY {order} DESC LIMIT {EXAMPLES}",
                 [mode, *failed.values],
             ).fetchall()
             if examples:  # otherwise they were deleted in the meantime
@@ -254,6 +251,20 @@ class StoreReader:
                 counts = tuple(found[mode].get(name, FailedTurns()) for name in totals)
                 modes.append(ModeCounts(fault, counts, [row["turn_id"] for row in examples]))
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
+
+    def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
+        """Return two halves of the time of the turns, the number of turns in each, and where they meet, in Unix seconds."""
+        ends = [
+            self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
+            for way in ("ASC", "DESC")
+        ]
+        middle = sum(float(row[0]) for row in ends if row is not None) / 2
+        halves = [_Part(name, (), f"{at} {sign} {self._sql.p}", (middle,)) for name, sign in (("0", "<"), ("1", ">="))]
+        totals = {}
+        for number, half in enumerate(halves):
+            statement = f"SELECT count(*) FROM turns WHERE {where} AND {half.condition}"
+            totals[number] = int(self._db.execute(statement, [*where.values, *half.values]).fetchone()[0])
+        return halves, totals, middle
 
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
@@ -277,25 +288,9 @@ class StoreReader:
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
         found = Where(self._sql, "scores.turn_id = turns.turn_id", CURRENT, _levels(0, level, TOP_LEVEL))
-        for one in (of_scores, where):
-            found.add(str(one), *one.values)
+        found.also(of_scores)
+        found.also(where)
         return found, 1 << level
-
-    def _middle(self, where: Where, at: str) -> float:
-        """Return the middle of the time of the turns, in Unix seconds."""
-        ends = [
-            self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
-            for way in ("ASC", "DESC")
-        ]
-        return sum(float(row[0]) for row in ends if row is not None) / 2
-
-    def _group_sizes(self, where: Where, at: str, column: str, bound: Sequence[Any]) -> dict[Any, int]:
-        """Return the number of turns in each group, in order of appearance."""
-        rows = self._db.execute(
-            f"SELECT {column} AS name, count(*) FROM turns WHERE {where} AND {column} IS NOT NULL GROUP BY 1 ORDER BY min({at})",
-            [*bound, *where.values, *bound],
-        )
-        return {name: int(turns) for name, turns in rows}
 
     def failure_texts(self, wanted: Wanted) -> Iterator[FailedContent]:
         where = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
@@ -408,25 +403,10 @@ class StoreReader:
     def has_metric(self, name: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM scores WHERE metric = {self._sql.p} LIMIT 1", (name,)).fetchone() is not None
 
-    def summary(self, wanted: Wanted = Wanted()) -> list[dict[str, Any]]:
-        """Return counts and the mean value per agent and metric, without vacuous scores."""
-        where = self._conditions(wanted, of_scores=True)
-        mean = f"CASE WHEN NOT {is_vacuous(self._sql)} THEN value END"
-        passes, fails = (verdict_is(passed, self._sql) for passed in (True, False))
-        rows = self._db.execute(
-            f"SELECT agent, metric, kind, count(*) AS scores, count(CASE WHEN {passes} THEN 1 END) AS passed, "
-            f"count(CASE WHEN {fails} THEN 1 END) AS failed, count(CASE WHEN status = 'error' THEN 1 END) AS errors, avg({mean}) AS mean FROM turns JOIN scores USING (turn_id) "
-            f"WHERE {where} GROUP BY agent, metric, kind ORDER BY agent, metric",
-            where.values,
-        )
-        return [dict(row) for row in rows]
-
-    def changes(self, since: float | None = None, limit: int = 100) -> list[dict[str, Any]]:
+    def changes(self, since: float | None = None) -> list[dict[str, Any]]:
         """Return the latest changes of scores, newest first. ``since`` is in Unix seconds."""
-        rows = self._db.execute(
-            f"SELECT * FROM changes WHERE at >= {self._sql.p} ORDER BY at DESC LIMIT {self._sql.p}", (since or 0.0, limit)
-        )
-        return [plain(row) for row in rows]
+        statement = f"SELECT * FROM changes WHERE at >= {self._sql.p} ORDER BY at DESC LIMIT {_MOST_CHANGES}"
+        return [plain(row) for row in self._db.execute(statement, (since or 0.0,))]
 
     def why(self, turn_id: str) -> dict[str, str] | None:
         """Return each metric's outcome, such as ``skipped: …``, or None for an unknown turn."""

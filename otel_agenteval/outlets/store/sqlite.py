@@ -12,7 +12,6 @@ from ...core.sqlite import Schema, SqliteFile, open_to_read
 from .statements import Syntax, create_tables, migrations
 
 _BUSY_SECONDS = 2.0
-_FREED_PAGES = 4_000
 
 SYNTAX = Syntax(
     p="?",
@@ -65,7 +64,3 @@ def bytes_used(db: sqlite3.Connection) -> int:
         int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("page_count", "freelist_count", "page_size")
     )
     return (pages - free) * size
-
-
-def return_free_pages(db: sqlite3.Connection) -> None:
-    db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page

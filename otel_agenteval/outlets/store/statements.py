@@ -6,7 +6,7 @@ Statements take their text from a :class:`Syntax` where SQLite and PostgreSQL di
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +42,9 @@ class Syntax:
 
     def row(self, columns: Iterable[str]) -> str:
         return ", ".join(self.p for _ in columns)
+
+    def insert(self, table: str, columns: Collection[str]) -> str:
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({self.row(columns)})"  # noqa: S608 - our own names
 
 
 class StoreTable(NamedTuple):
@@ -216,10 +219,15 @@ def _column_type(kind: str, sql: Syntax) -> str:
     return sql.types.get(name, name) + space + constraints
 
 
+def detail_has(part: str, sql: Syntax) -> str:
+    """Return the SQL condition for a score whose ``detail`` contains some JSON. Quotes in texts are escaped, so they don't match."""
+    found = sql.contains.format("scores.detail", f"'{part}'")
+    return f"(scores.detail IS NOT NULL AND {found})"
+
+
 def is_vacuous(sql: Syntax) -> str:
     """Return the SQL condition for a score that means that there was nothing to evaluate."""
-    is_marked = sql.contains.format("scores.detail", f"'{VACUOUS}'")
-    return f"(scores.detail IS NOT NULL AND {is_marked})"
+    return detail_has(VACUOUS, sql)
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
@@ -227,14 +235,10 @@ def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
-def has_severity(severity: str, sql: Syntax) -> str:
-    """Return the SQL condition for a score with a finding of a severity. Quotes in texts are escaped, so they don't match."""
-    is_found = sql.contains.format("scores.detail", f'\'"severity":"{severity}"\'')
-    return f"(scores.detail IS NOT NULL AND {is_found})"
-
-
 VACUOUS = '"vacuous":true'
 """Part of the ``detail`` of a score that means that there was nothing to evaluate."""
+SEVERITY = '"severity":"{}"'
+"""Part of the ``detail`` of a score with a finding of a severity."""
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
@@ -257,6 +261,9 @@ class Where:
     def add(self, condition: str, *values: Any) -> None:
         self._conditions.append(condition)
         self.values += values
+
+    def also(self, other: Where) -> None:
+        self.add(str(other), *other.values)
 
     def compare(self, left: str, value: Any) -> None:
         """Add a comparison with a value, unless the value is None. ``left`` ends with the operator."""

@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -31,11 +31,12 @@ from .statements import (
     HOUR,
     HOURLY_COLUMNS,
     MINUTE,
+    SEVERITY,
     TURN_COLUMNS,
     Syntax,
     Where,
     among,
-    has_severity,
+    detail_has,
     is_vacuous,
     verdict_is,
 )
@@ -161,11 +162,6 @@ class SumCell:
         return Sums.of_turns((self.w, self.wy, self.wy2), (self.w2, self.w2y, self.w2y2), ends).estimate()
 
 
-class _Block(NamedTuple):
-    where: Where
-    end: Cursor | None
-
-
 class Views(StoreReader):
     """Store for one request of the web UI: all reads see one state. Serves one thread."""
 
@@ -179,13 +175,13 @@ class Views(StoreReader):
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
-        for block, at in self._matching_blocks(wanted, start, order):
+        for where, end, at in self._matching_blocks(wanted, start, order):
             rows = self._db.execute(
-                f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE {block.where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
-                [*block.where.values, limit - (0 if ranked else len(found))],
+                f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE {where} ORDER BY {rank or at} {way}, turn_id {way} LIMIT {p}",
+                [*where.values, limit - (0 if ranked else len(found))],
             ).fetchall()
-            found += [plain(row) for row in rows]
-            start = block.end
+            found += map(plain, rows)
+            start = end
             if ranked:
                 found.sort(key=lambda turn: -sum(turn[name] or 0 for name in ranked))
                 del found[limit:]
@@ -196,15 +192,15 @@ class Views(StoreReader):
     def counted(self, wanted: Filter) -> tuple[int, bool]:
         """Return the number of matching turns that are found in the request's time, and True if there are no more."""
         count, start = 0, None
-        for block, _ in self._matching_blocks(wanted, None, "newest"):
-            count += self._db.execute(f"SELECT count(*) FROM turns WHERE {block.where}", block.where.values).fetchone()[0]
-            start = block.end
+        for where, end, _ in self._matching_blocks(wanted, None, "newest"):
+            count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
+            start = end
             if count > MOST_COUNTED:
                 return MOST_COUNTED, False
         return count, start is None
 
-    def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[_Block, str]]:
-        """Yield blocks of matching turns, each with SQL for the time, until the end or until the request's time is over."""
+    def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
+        """Yield blocks of matching turns, with their ends and SQL for the time, until the end or until the request's time is over."""
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
         if few is not None:
@@ -212,13 +208,12 @@ class Views(StoreReader):
         begun = self._now()
         for number in itertools.count():
             if few is None and wanted.conversation is None:
-                block, at = self._block(wanted, start, order, _BLOCKS[min(number, len(_BLOCKS) - 1)]), AT
+                (block, start), at = self._block(wanted, start, order, _BLOCKS[min(number, len(_BLOCKS) - 1)]), AT
             else:
                 at = sql.unindexed.format(AT)
-                block = _Block(_where_time(wanted, sql, start, order, at), None)
-            block.where.add(str(where), *where.values)
-            yield block, at
-            start = block.end
+                block, start = _where_time(wanted, sql, start, order, at), None
+            block.also(where)
+            yield block, start, at
             if start is None or self._now() >= begun + _SEARCH_SECONDS:
                 return
 
@@ -243,7 +238,8 @@ class Views(StoreReader):
             page = self.listed(wanted, size, page.end)
             yield from page.turns
 
-    def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> _Block:
+    def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
+        """Return the condition for the next turns in time, and where they end."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -253,10 +249,10 @@ class Views(StoreReader):
             [*where.values, *alone, size - 1],
         ).fetchone()
         if last is None:
-            return _Block(where, None)
+            return where, None
         more = _DIRECTIONS["newest" if order == "oldest" else "oldest"][1]
         where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # SQLite needs the first one
-        return _Block(where, Cursor(*last))
+        return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
         """Return the turns with a matching score if there are few, or None."""
@@ -287,8 +283,9 @@ class Views(StoreReader):
 
     def group_values(self, by: str, groups: Sequence[str], wanted: Filter) -> Iterator[GroupValue]:
         """Yield the values of some groups, as :meth:`values` does, for a filter of the web UI."""
-        where, times = _where_turns(wanted, self._sql), _where_time(wanted, self._sql)
-        where.add(f"{CURRENT} AND {times}", *times.values)
+        where = _where_turns(wanted, self._sql)
+        where.add(CURRENT)
+        where.also(_where_time(wanted, self._sql))
         where.compare("scores.metric =", wanted.metric)
         return self._values(GROUPS[by], (), groups, where)
 
@@ -299,13 +296,13 @@ class Views(StoreReader):
         of_turns, of_scores = Where(self._sql), _where_time(wanted, self._sql, at="scores.at")
         if wanted.tenant is not None or len(wanted.agents) == 1:
             of_turns = _where_facts(replace(wanted, services=(), versions=(), models=()), self._sql, "turns.")
-            of_turns.add(str(times), *times.values)
+            of_turns.also(times)
         return self._verdicts(wanted.metric or "", where, of_turns, of_scores, most)
 
     def filtered_facts(self, wanted: Filter) -> list[VerdictRow]:
         """Return the facts of turns, as :meth:`facts` does, for a filter of the web UI."""
-        where, times = _where_turns(wanted, self._sql), _where_time(wanted, self._sql)
-        where.add(str(times), *times.values)
+        where = _where_turns(wanted, self._sql)
+        where.also(_where_time(wanted, self._sql))
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
@@ -315,8 +312,7 @@ class Views(StoreReader):
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
         failed = _where_turns(wanted, self._sql, self._sql.unindexed.format("turns."))  # SQLite shall use the index of modes
         for where in (failed, every):
-            times = _where_time(wanted, self._sql)
-            where.add(str(times), *times.values)
+            where.also(_where_time(wanted, self._sql))
         sample, few = None, self._few_turn_ids(wanted)
         if few is not None:
             failed.add(among("turns.turn_id", few, self._sql), *few)
@@ -565,7 +561,7 @@ class Summer:
                 db.execute(f"DELETE FROM stale_minutes WHERE minute BETWEEN {p} AND {p}", within)
                 db.execute(f"DELETE FROM minutely WHERE minute BETWEEN {p} AND {p}", within)
                 db.execute(f"DELETE FROM hourly WHERE hour = {p}", (hour,))
-                self._insert(db, "hourly", HOURLY_COLUMNS, sums)
+                db.executemany(self._sql.insert("hourly", HOURLY_COLUMNS), sums)
                 self._sum_day(db, hour // DAY, last)
         return True
 
@@ -582,7 +578,8 @@ class Summer:
                 update = f"UPDATE stale_minutes SET summed = {p} WHERE minute = {p} AND marks = {p}"
                 if db.execute(update, (marks, minute, marks)).rowcount:
                     db.execute(f"DELETE FROM minutely WHERE minute = {p}", (minute,))
-                    self._insert(db, "minutely", ("minute", *HOURLY_COLUMNS), [(minute, *row) for row in rows])
+                    statement = self._sql.insert("minutely", ("minute", *HOURLY_COLUMNS))
+                    db.executemany(statement, [(minute, *row) for row in rows])
         self._marks = found
         return len(resting)
 
@@ -592,10 +589,6 @@ class Summer:
 
     def close(self) -> None:
         self._file.close(for_good=True)
-
-    def _insert(self, db: Any, table: str, columns: Iterable[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        names = list(columns)
-        db.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({self._sql.row(names)})", rows)
 
     def _sum_day(self, db: Any, day: int, last: int) -> None:
         """Sum the hours of a day if it is completed and all its hours are summed."""
@@ -639,7 +632,7 @@ UNION ALL
 SELECT {hour}, {_TURN_GROUPS}, judge_model, metric, count(*), count(y), count(CASE WHEN passes THEN 1 END), count(CASE WHEN fails THEN 1 END), count(CASE WHEN is_critical THEN 1 END), count(CASE WHEN status = 'error' THEN 1 END),
   {total("judge_cost_usd")}, count(judge_cost_usd), 0, 0, 0.0, 0, {total("CASE WHEN passes OR fails THEN weight END")}, {total("CASE WHEN passes THEN weight END")}, min(y), max(y), {", ".join(map(total, moments))}
 FROM (
-  SELECT turns.start, turns.stored_at, {_TURN_GROUPS}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails, {has_severity("critical", sql)} AS is_critical,
+  SELECT turns.start, turns.stored_at, {_TURN_GROUPS}, judge_model, metric, status, judge_cost_usd, {verdict_is(True, sql)} AS passes, {verdict_is(False, sql)} AS fails, {detail_has(SEVERITY.format("critical"), sql)} AS is_critical,
     CASE WHEN {counts} THEN value END AS y, CASE WHEN {counts} THEN 1.0 / coalesce(sample_probability, 1.0) END AS weight
   FROM turns JOIN scores USING (turn_id) WHERE {CURRENT} AND {where}
 ) AS turns GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
@@ -769,7 +762,7 @@ def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
     elif wanted.outcome is not None:
         where.add(verdict_is(wanted.outcome == "pass", sql, passed))
     if wanted.severity is not None:
-        where.add(has_severity(wanted.severity, sql))
+        where.add(detail_has(SEVERITY.format(wanted.severity), sql))
     where.compare(f"{column.format('scores.metric')} =", wanted.metric)
     where.compare(f"{column.format('scores.value')} <", wanted.below)
     where.compare(f"{column.format('scores.value')} >", wanted.above)

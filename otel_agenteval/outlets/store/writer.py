@@ -40,6 +40,7 @@ _MOST_TOPICS = 50
 """Topics of a failure mode that are kept, those that were seen last."""
 _SLICE = 100
 _SLICES = 50
+_FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
 """Seconds by which a clock may be ahead, and for which nothing expires if it is."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
@@ -174,7 +175,7 @@ class ScoreStore:
                 break
         if self._is_file:
             with self._file.connection() as db:
-                sqlite.return_free_pages(db)
+                db.executescript(f"PRAGMA incremental_vacuum({_FREED_PAGES});")  # execute() would free one page
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
@@ -219,27 +220,22 @@ class ScoreStore:
         self._file.close()
 
 
-class TopicWriter:
-    """Writer of topics, used by a command. Can raise sqlite3.Error, OSError or StoreError."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        backend = backend_of(path)
-        self._file = backend.open_writer(os.fspath(path))
-        self._sql = backend.SYNTAX
-
-    def write(self, topics: Iterable[StoredTopic], model: str, now: float) -> None:
-        p, columns = self._sql.p, [*StoredTopic._fields, "model", "last_seen"]
-        rows = [[*{**topic._asdict(), "center": jsonio.dumps(topic.center)}.values(), model, now] for topic in topics]
-        with self._file.transaction() as db:
+def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
+    """Write topics, for a command. Can raise sqlite3.Error, OSError or StoreError."""
+    backend = backend_of(path)
+    file = backend.open_writer(os.fspath(path))
+    p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
+    rows = [[*{**topic._asdict(), "center": jsonio.dumps(topic.center)}.values(), model, now] for topic in topics]
+    try:
+        with file.transaction() as db:
             for row in rows:
                 db.execute(f"DELETE FROM topics WHERE mode = {p} AND id = {p}", row[:2])
-                db.execute(f"INSERT INTO topics ({', '.join(columns)}) VALUES ({self._sql.row(columns)})", row)
+                db.execute(backend.SYNTAX.insert("topics", columns), row)
             for mode in {row[0] for row in rows}:
                 kept = f"SELECT id FROM topics WHERE mode = {p} ORDER BY last_seen DESC, id LIMIT {_MOST_TOPICS}"
                 db.execute(f"DELETE FROM topics WHERE mode = {p} AND id NOT IN ({kept})", (mode, mode))
-
-    def close(self) -> None:
-        self._file.close(for_good=True)
+    finally:
+        file.close(for_good=True)
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
@@ -260,7 +256,7 @@ class _Statements:
             for name in ("fault", "mode")
         )
         self.put_turn = (
-            f"{self._insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join((*updated, *causes))}"
+            f"{syntax.insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join((*updated, *causes))}"
             # The turn stands for the fewest if several scores failed.
             f", failed = CASE WHEN {_REVISED} THEN excluded.failed WHEN turns.failed < excluded.failed THEN turns.failed "
             "ELSE coalesce(excluded.failed, turns.failed) END"
@@ -270,16 +266,16 @@ class _Statements:
         )
         columns = {**SCORE_COLUMNS, **VERDICT_COLUMNS}
         self.put_score = (
-            f"{self._insert('scores', columns)} ON CONFLICT (result_id) DO UPDATE SET "
+            f"{syntax.insert('scores', columns)} ON CONFLICT (result_id) DO UPDATE SET "
             f"{', '.join(f'{name} = excluded.{name}' for name in columns)} "
             f"WHERE excluded.metric = '{FEEDBACK}' AND excluded.scored_at >= scores.scored_at"  # a user can change it
         )
-        self.put_question = f"{self._insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
+        self.put_question = f"{syntax.insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
         self.put_outcome = (
-            f"{self._insert('outcomes', OUTCOME_COLUMNS)} "
+            f"{syntax.insert('outcomes', OUTCOME_COLUMNS)} "
             "ON CONFLICT (turn_id, metric) DO UPDATE SET outcome = excluded.outcome, at = excluded.at"
         )
-        self.put_change = self._insert("changes", CHANGE_COLUMNS)
+        self.put_change = syntax.insert("changes", CHANGE_COLUMNS)
         self.absorb = f"UPDATE turns SET superseded_by = {p} WHERE turn_id = {p} AND superseded_by IS NULL"
         self.supersede = f"UPDATE turns SET superseded_by = {p} WHERE turn_id = {p}"
         self.supersedes = f"UPDATE turns SET supersedes = {p} WHERE turn_id = {p} AND supersedes = turn_id"
@@ -301,6 +297,3 @@ class _Statements:
         )
         self.delete_old_changes = f"DELETE FROM changes WHERE at < {p}"
         self.delete_old_topics = f"DELETE FROM topics WHERE last_seen < {p}"
-
-    def _insert(self, table: str, columns: Mapping[str, str]) -> str:
-        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({self.syntax.row(columns)})"

@@ -1,22 +1,27 @@
-"""Notices about scores that need attention, merged by subject.
+"""Notices about scores that need attention, merged by subject, and the messages that each service gets of them.
 
-A metric that fails a thousand times is one notice with a count.
+A metric that fails a thousand times is one notice with a count. Messages keep within the service's limits.
 """
 
 from __future__ import annotations
 
+import hashlib
+import html
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ...core.score import Score
-from ...evaluation.scored_turn import Root, ScoredTurn
-from ...metrics.registry import EPSILON
-from ..log_events import change_attributes
+from ..config.outlets import WebhookOptions
+from ..core.score import Score
+from ..evaluation.scored_turn import Root, ScoredTurn
+from ..metrics.registry import EPSILON
+from .log_events import change_attributes
+from .turn_text import one_line
 
 if TYPE_CHECKING:
-    from ...statistics.changes import Change
+    from ..statistics.changes import Change
 
 Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
@@ -24,6 +29,14 @@ _MOST_SERIES = 1_000
 """Number of means that are tracked, one per metric, agent and service."""
 _PARTS = 12
 """Number of steps in a sliding window."""
+_MOST_NOTICES = 20
+"""Notices per chat message. Services would truncate more."""
+_MOST_CHARS = 300
+"""Characters of an explanation."""
+_SEVERITY = {
+    "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
+}  # fmt: skip
+_SIGN = {"gate": "🛑", "critical": "🚨", "failed": "❌", "error": "⚠️", "floor": "📉", "recovered": "✅", "change": "📈"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +202,112 @@ class Watch:
 def _example(scored: ScoredTurn, score: Score) -> Example:
     root = scored.root
     return Example(scored.turn.turn_id, f"{root.trace_id:032x}", f"{root.span_id:016x}", score.value, score.explanation)
+
+
+class Context(NamedTuple):
+    options: WebhookOptions
+    sender: str
+    time: str
+    """Time of sending, ISO 8601."""
+
+
+Bodies = list[dict[str, Any]]
+
+
+def bodies(notices: Sequence[Notice], context: Context) -> Bodies:
+    return _FORMATS[context.options.format](notices, context)
+
+
+def link_of(example: Example, options: WebhookOptions) -> str | None:
+    if options.link is None:
+        return None
+    return options.link.format(trace_id=example.trace_id, span_id=example.span_id, turn_id=example.turn_id)
+
+
+def _generic(notices: Sequence[Notice], context: Context) -> Bodies:
+    found = []
+    for notice in notices:
+        shown_notice = notice.to_dict()
+        for example, shown in zip(notice.examples, shown_notice.get("examples", ()), strict=False):
+            link = link_of(example, context.options)
+            if link is not None:
+                shown["link"] = link
+        found.append(shown_notice)
+    return [{"type": "agenteval.notices", "version": 1, "time": context.time, "sender": context.sender, "notices": found}]
+
+
+def _slack(notices: Sequence[Notice], context: Context) -> Bodies:
+    blocks: list[dict[str, Any]] = []
+    escaped = partial(html.escape, quote=False)
+    for notice in notices[:_MOST_NOTICES]:
+        lines = [f"{_SIGN[notice.kind]} *{escaped(notice.title)}*"]
+        lines += [f"• {escaped(one_line(text, _MOST_CHARS))}" for text in notice.facts]
+        for example in notice.examples:
+            link, short = link_of(example, context.options), example.turn_id[:8]
+            where = f"<{link}|{short}>" if link is not None else f"`{short}`"
+            lines.append(f"• {where} {escaped(_explanation(example))}".rstrip())
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:2_900]}})
+    if len(notices) > _MOST_NOTICES:
+        left_out = f"and {len(notices) - _MOST_NOTICES:,} more"
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": left_out}]})
+    more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
+    return [{"text": escaped(f"{notices[0].title}{more}"), "blocks": blocks}]
+
+
+def _teams(notices: Sequence[Notice], context: Context) -> Bodies:
+    body: list[dict[str, Any]] = []
+    actions: list[dict[str, Any]] = []
+    for notice in notices[:_MOST_NOTICES]:
+        color = {"recovered": "good", "error": "warning"}.get(notice.kind, "attention")
+        body.append(_text_block(f"{_SIGN[notice.kind]} {_markdown(notice.title)}", weight="bolder", color=color))
+        body += [_text_block(_markdown(one_line(text, _MOST_CHARS)), isSubtle=True) for text in notice.facts]
+        for example in notice.examples:
+            body.append(_text_block(f"{example.turn_id[:8]} {_markdown(_explanation(example))}".rstrip(), isSubtle=True))
+            link = link_of(example, context.options)
+            if link is not None and len(actions) < 6:
+                actions.append({"type": "Action.OpenUrl", "title": f"Turn {example.turn_id[:8]}", "url": link})
+    if len(notices) > _MOST_NOTICES:
+        body.append(_text_block(f"and {len(notices) - _MOST_NOTICES:,} more", isSubtle=True))
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body,
+        "actions": actions,
+    }  # fmt: skip
+    return [{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}]}]
+
+
+def _text_block(text: str, **style: Any) -> dict[str, Any]:
+    return {"type": "TextBlock", "text": text, "wrap": True, **style}
+
+
+def _markdown(text: str) -> str:
+    """Escape Markdown for an adaptive card."""
+    return "".join(f"\\{one}" if one in "\\`*_[]#" else one for one in text)
+
+
+def _pagerduty(notices: Sequence[Notice], context: Context) -> Bodies:
+    found = []
+    for notice in notices:
+        found_links = ((link_of(example, context.options), example) for example in notice.examples)
+        links = [{"href": link, "text": example.turn_id[:8]} for link, example in found_links if link is not None]
+        event: dict[str, Any] = {
+            "routing_key": context.options.routing_key,
+            "event_action": "resolve" if notice.kind == "recovered" else "trigger",
+            "dedup_key": hashlib.sha256("\n".join(notice.key).encode()).hexdigest()[:32],
+            "payload": {
+                "summary": notice.title[:1_024], "source": notice.service or context.sender, "severity": _SEVERITY[notice.kind],
+                "component": notice.agent or None, "group": notice.metric, "class": notice.kind, "timestamp": context.time,
+                "custom_details": notice.to_dict(),
+            },
+        }  # fmt: skip
+        found.append({**event, "links": links} if links else event)
+    return found
+
+
+def _explanation(example: Example) -> str:
+    text = " ".join((example.explanation or "").split())
+    return text if len(text) <= _MOST_CHARS else f"{text[: _MOST_CHARS - 1]}…"
+
+
+_FORMATS: dict[str, Callable[[Sequence[Notice], Context], Bodies]] = {
+    "generic": _generic, "slack": _slack, "teams": _teams, "pagerduty": _pagerduty,
+}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Outlet that posts notices to a webhook, gathered into one message per interval."""
+"""Outlet that posts notices to Slack, Teams, PagerDuty or any URL, gathered into one message per interval."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...config.outlets import WebhookOptions
-from ...core import jsonio
-from ...core.errors import ConfigError
-from ...core.pacing import backoff, retry_after
-from ...core.telemetry import Telemetry
-from ...core.threads import started
-from ...evaluation.scored_turn import Root, ScoredTurn
-from ...metrics.registry import resolve
-from ..base import Outlet, RecordAccount, Setup
-from ..log_events import uninstrumented
-from .formats import ONE_EACH, Context, bodies
-from .notices import Notice, Watch, notice_of
+from ..config.outlets import WebhookOptions
+from ..core import jsonio
+from ..core.errors import ConfigError
+from ..core.pacing import backoff, retry_after
+from ..core.telemetry import Telemetry
+from ..core.threads import started
+from ..evaluation.scored_turn import Root, ScoredTurn
+from ..metrics.registry import resolve
+from .base import Outlet, RecordAccount, Setup
+from .log_events import uninstrumented
+from .notices import Context, Notice, Watch, bodies, notice_of
 
 if TYPE_CHECKING:
-    from ...statistics.changes import Change
+    from ..statistics.changes import Change
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -78,7 +77,7 @@ class WebhookOutlet(Outlet):
         options = self._options
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
-        self._together = self._most_together = 1 if options.format in ONE_EACH else _MOST_WAITING
+        self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
         """Notices per message. Reduced after several were refused together."""
         self._since: float | None = None
         """Time at which the oldest notice started to wait, for ``retry_for``."""
@@ -149,10 +148,6 @@ class WebhookOutlet(Outlet):
         if self._client is not None:
             self._client.close()
 
-    def after_fork_in_child(self) -> None:
-        self._reset()
-        self.records.reset()
-
     def _run(self) -> None:
         while not self._closed:
             due = self._due
@@ -197,11 +192,13 @@ class WebhookOutlet(Outlet):
                     continue
                 self._trouble = str(refused)
                 self._warn_once(self._trouble)
-                final = self._outcome_of(refused)
-                if final is None:
+                if refused.for_good:
+                    outcome = "rejected"
+                elif self._since is not None and self._monotonic() - self._since > self._options.retry_for:
+                    outcome = "expired"
+                else:
                     self._wait_again(refused, left)
                     return False
-                outcome = final
                 part = part if refused.about_the_body else left
             except Exception as error:
                 if self._split(part):
@@ -224,13 +221,6 @@ class WebhookOutlet(Outlet):
         """Send fewer notices at once, because one may be the cause. Return False for one."""
         self._together = max(1, len(part) // 2)
         return len(part) > 1
-
-    def _outcome_of(self, refused: _Refused) -> str | None:
-        """Return the final outcome of refused notices, or None to retry them."""
-        if refused.for_good:
-            return "rejected"
-        has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
-        return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
         """Queue refused notices again, before newer ones."""
@@ -255,7 +245,7 @@ class WebhookOutlet(Outlet):
     def _post(self, body: bytes, timeout: float) -> None:
         import httpx  # imported at the first message
 
-        from ...core.outbound import answer_of, client_to
+        from ..core.outbound import answer_of, client_to
 
         if self._client is None:
             self._client = client_to(self._options.url)
