@@ -26,7 +26,7 @@ from otel_agenteval.cli.main import COMMANDS, build_parser, command_named, main
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.metrics.registry import catalog, default_pack
 from otel_agenteval.outlets.turn_text import render_turn
-from otel_agenteval.report.table import OutcomeTable
+from otel_agenteval.report.outputs import OutcomeTable
 from scripts.gen_docs import help_sentences
 from tests.support.recordings import files_in, recording, unpack
 

@@ -163,7 +163,7 @@ def test_metrics_that_cannot_be_evaluated(doctor: Doctor, tmp_path: Path) -> Non
 
 def test_servers_without_their_extra(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Report: the documentation promised errors that name the extra, and the log had only names of exceptions."""
-    monkeypatch.setattr("otel_agenteval.cli.diagnosis.configuration.installed", lambda module: False)
+    monkeypatch.setattr("otel_agenteval.cli.diagnosis.installed", lambda module: False)
     (tmp_path / "agenteval.yaml").write_text(
         "outlets: {store: 'postgresql://x@127.0.0.1:1/x'}\njudge: {queue: {backend: redis, url: 'redis://127.0.0.1:1'}}\n"
     )

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from otel_agenteval.cli import why
-from otel_agenteval.cli.diagnosis import sidecar
+from otel_agenteval.cli import doctor, why
 from otel_agenteval.cli.main import main
 from otel_agenteval.config.outlets import OtlpOptions, WebhookOptions
 from otel_agenteval.core.outbound import answer_of, client_to
@@ -61,11 +60,11 @@ def test_a_receiver_that_drips_is_given_up(send: Callable[[str], str], place: st
 
 def test_commands_give_up_a_host_that_drips(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(why, "_TIMEOUT", SECONDS)
-    monkeypatch.setattr(sidecar, "_TIMEOUT", SECONDS)
+    monkeypatch.setattr(doctor, "_TIMEOUT", SECONDS)
     with dripping("body", BODY) as host:
         assert main(["why", "t", "--url", host.url]) == 2
         assert "Timeout" in capsys.readouterr().err
-        (finding,) = sidecar.sidecar_findings(host.url, {})
+        (finding,) = doctor.sidecar_findings(host.url, {})
     assert "timed out" in finding.text
 
 

@@ -16,8 +16,7 @@ from ..evaluation.selection import media_rules
 from ..judging.models import embedder_from, judge_from
 from ..judging.sampling import rules_of
 from . import OK, UNUSABLE
-from .diagnosis import GOOD
-from .diagnosis.configuration import configuration_findings, option_findings
+from .diagnosis import GOOD, configuration_findings, option_findings
 from .options import add_imports
 
 EXIT_CODES = {

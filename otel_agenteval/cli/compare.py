@@ -7,7 +7,7 @@ import argparse
 from ..config.loader import load_config
 from ..core.errors import ConfigError, refusal
 from ..outlets.store.reader import StoreReader, store_path
-from ..report.releases import as_report, compare_groups
+from ..report.releases import compare_groups, releases_report
 from ..report.render import render
 from . import FAILED, OK, UNUSABLE
 from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
@@ -41,5 +41,5 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(refusal("--effect", f"{args.effect:g}", "must be above 0. Example: 0.05"))
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         found = compare_groups(reader, args.by, turns_wanted(args), args.groups, args.effect)
-    write_report(render(as_report(found), args.format), args.out)
+    write_report(render(releases_report(found), args.format), args.out)
     return FAILED if args.gate and found.worse else OK

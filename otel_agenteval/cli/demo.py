@@ -30,7 +30,7 @@ from ..evaluation.redaction import Redactor
 from ..instrumentation.attach import Handle, instrument
 from ..outlets.prometheus import PrometheusOutlet
 from ..outlets.turn_text import colors_wanted, columns, render_turn
-from ..report.table import OutcomeTable
+from ..report.outputs import OutcomeTable
 from . import OK, UNUSABLE
 
 if TYPE_CHECKING:
@@ -276,14 +276,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(provider: TracerProvider, handle: Handle) -> None:
-    colour, width = colors_wanted(sys.stdout), columns(sys.stdout)
+    color, width = colors_wanted(sys.stdout), columns(sys.stdout)
     print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
     summary = OutcomeTable()
     for number, (scene, scored) in enumerate(play(provider, handle), 1):
         clean = scored.redactor.text if isinstance(scored.redactor, Redactor) else str
-        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=colour, clean=clean))
+        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=color, clean=clean))
         summary.add(scored.scores)
-    print(summary.render(width, colour=colour))
+    print(summary.render(width, color=color))
     address = metrics_address(handle)
     print(f"Excerpt of {address}:\n")
     for line in excerpt(scrape(address)):

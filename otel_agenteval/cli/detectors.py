@@ -30,9 +30,8 @@ from ..turns.recordings import Reading
 from ..turns.spool import Key
 from ..turns.spool import results as in_order
 from . import OK, UNUSABLE
-from .evaluation import Evaluation
-from .options import SINCE, add_files, add_jobs, add_store, moment
-from .reading import progress, report_reading
+from .options import SINCE, add_files, add_jobs, add_store, moment, progress, report_reading
+from .scoring import Evaluation
 
 EXIT_CODES = {
     OK: "the report was printed and, with --accept, the configuration was written",
@@ -101,7 +100,7 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
     if not detectors:
         raise ConfigError("inline.metrics: must contain a detector. Use `default`, or name the metrics to count")
     names = [*dict.fromkeys(one.name for one in detectors)]
-    evaluation = Evaluation(config, ",".join(names), (), with_scores=False)
+    evaluation = Evaluation(config, ",".join(names))
     work = partial(_alarms, evaluation, config.privacy.redact)
     verdicts = {one.name for one in detectors if one._facts.gives_verdict}
     report = DetectorReport(names, labels, [name for name in names if name not in verdicts])

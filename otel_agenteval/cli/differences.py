@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ..config.root import Config
 from ..core.errors import AgentEvalError, ConfigError, refusal
-from ..core.processes import jobs_of
 from ..core.turn import Turn
 from ..evaluation.names import attributes_publicly, named_publicly
 from ..evaluation.turn_facts import FactCondition
@@ -25,13 +23,10 @@ from ..report.differences import (
     verdicts_in,
 )
 from ..report.render import render
-from ..turns.recordings import Reading
 from ..turns.spool import Key, TurnWork
-from ..turns.spool import results as in_order
 from . import OK, UNUSABLE
-from .evaluation import Evaluation
 from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
-from .reading import progress, report_reading
+from .scoring import Evaluation, results_of
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 _MOST_METRICS = 5
@@ -72,8 +67,8 @@ def _of_group(args: argparse.Namespace, config: Config) -> ShownDifferences:
     if args.metric:
         raise ConfigError("--metric: can't be combined with --group, because a group is compared without verdicts")
     if args.files:
-        row_of = _row_reader(config, [condition.name for condition in group])
-        rows = [*_results(args.files, args, partial(_facts, row_of))]
+        work = _facts_reader(config, None, [condition.name for condition in group])
+        rows = [found[""] for found in results_of(args.files, args.jobs, work, meet=False)]
     else:
         with StoreReader(store_path(args.store, config)) as reader:
             rows = reader.facts(turns_wanted(args))
@@ -106,45 +101,27 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
     """Return the rows of recorded turns by metric, and those of all turns as ``""``."""
-    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
-    work = partial(_verdicts, evaluation, _row_reader(config))
+    evaluation = Evaluation(config, ",".join(args.metric) or None)
+    work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}
-    for of_turn in _results(files, args, work, meet=evaluation.looks_at_conversations):
+    for of_turn in results_of(files, args.jobs, work, meet=evaluation.looks_at_conversations):
         for metric, row in of_turn.items():
             found.setdefault(metric, []).append(row)
     return found
 
 
-def _results(files: Sequence[str], args: argparse.Namespace, work: TurnWork, *, meet: bool = False) -> Iterator[Any]:
-    reading = Reading(progress())
-    yield from in_order(files, work, jobs=jobs_of(args.jobs), meet=meet, seen=reading)
-    report_reading(reading)
-
-
-# --- work on turns, also in other processes
-
-RowReader = Callable[[Turn], VerdictRow]
-
-
-def _row_reader(config: Config, names: Iterable[str] = ()) -> RowReader:
-    """Return a function that reads a turn's public facts, with these and the configured attributes."""
+def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable[str] = ()) -> TurnWork:
+    """Return work that reads the public facts of turns, with these and the configured attributes."""
     attributes = config.outlets.store.attributes if config.outlets.store is not None else ()
-    return partial(_row, tuple(dict.fromkeys((*attributes, *names))), config.privacy.redact)
+    return partial(_facts, evaluation, tuple(dict.fromkeys((*attributes, *names))), config.privacy.redact)
 
 
-def _row(attributes: Sequence[str], redacted: Sequence[str], turn: Turn) -> VerdictRow:
-    found = facts_row(named_publicly(turn, redacted), attributes)
-    return found._replace(facts={**attributes_publicly(found.facts, redacted)})
-
-
-def _facts(row_of: RowReader, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, VerdictRow]]:
-    for key, turn in turns:
-        yield key, row_of(turn)
-
-
-def _verdicts(
-    evaluation: Evaluation, row_of: RowReader, turns: Iterable[tuple[Key, Turn]]
+def _facts(
+    evaluation: Evaluation | None, attributes: Sequence[str], redacted: Sequence[str], turns: Iterable[tuple[Key, Turn]]
 ) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
-    for key, turn, scores in evaluation.scores(turns):
-        row = row_of(turn)
+    """Yield the row of each turn as ``""`` and, with an evaluation, one for each metric's verdict. It runs in other processes."""
+    scored = evaluation.scores(turns) if evaluation is not None else (((0, key), turn, ()) for key, turn in turns)
+    for key, turn, scores in scored:
+        row = facts_row(named_publicly(turn, redacted), attributes)
+        row = row._replace(facts={**attributes_publicly(row.facts, redacted)})
         yield (0, key), verdicts_in(row, scores) | ({"": row} if key[0] == 0 else {})

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from ..config.loader import load_config
+from ..config.root import Config
 from ..core.display import escaped
 from ..core.errors import ConfigError, refusal
-from ..engine.selected import selected
+from ..core.outbound import answer_of, client_to
+from ..core.turn import Turn
+from ..dialects.capture import advice_on, advice_without_turn
+from ..dialects.reader import CALLER, CONTENT, TURN
+from ..engine.selected import Selected, selected
+from ..evaluation.evaluator import evaluate
+from ..evaluation.references import ReferenceSources
 from ..outlets.turn_text import colors_wanted
+from ..spans.record import SpanRecord
+from ..turns.readings import Readings, scope_of_call
+from ..turns.recordings import Reading, read_items, read_turns, wholes_of
+from ..turns.roots import SpanGroup
+from ..turns.stitching import reader_of
 from . import FAILED, OK, UNUSABLE
-from .diagnosis import BAD, GOOD, NOTE, DoctorFinding
-from .diagnosis.configuration import configuration_findings, judge_findings, option_findings
-from .diagnosis.environment import instrumentation_findings, python_findings
-from .diagnosis.program import program_findings
-from .diagnosis.sidecar import sidecar_findings
-from .options import add_config, add_program, program_of
+from .diagnosis import (
+    BAD,
+    GOOD,
+    NOTE,
+    DoctorFinding,
+    Findings,
+    bad,
+    configuration_findings,
+    good,
+    instrumentation_findings,
+    judge_findings,
+    note,
+    option_findings,
+    python_findings,
+)
+from .options import add_config, add_program, program_of, scopes_text
+from .record import facts_about, run_recorded, why_nothing
 
 EXIT_CODES = {
     OK: "no problem was found",
@@ -44,7 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    program, headers = program_of(args), _headers(args.header)
+    program, headers = program_of(args), dict[str, str]()
+    for text in args.header:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'. Example: 'Authorization: Bearer …'"))
+        headers[name.strip()] = value.strip()
     config = load_config(args.config)
     metrics = selected(config)
     worst = _show("this Python", [*python_findings(os.environ), *instrumentation_findings(os.environ)])
@@ -59,17 +94,6 @@ def run(args: argparse.Namespace) -> int:
     return worst
 
 
-def _headers(given: Iterable[str]) -> dict[str, str]:
-    """Parse headers, or raise ConfigError."""
-    headers = {}
-    for text in given:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip():
-            raise ConfigError(refusal("--header", repr(name), "must be 'NAME: VALUE'. Example: 'Authorization: Bearer …'"))
-        headers[name.strip()] = value.strip()
-    return headers
-
-
 def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
     """Print a section of findings, and return FAILED if one is a problem."""
     color = colors_wanted(sys.stdout)
@@ -82,3 +106,181 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
             print(f"      → {escaped(advice)}")
         worst = FAILED if level == BAD else worst
     return worst
+
+
+def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
+    """Return the finding about traces of a scope that gave no turn, or turns without content."""
+    what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
+    found = what.get(missing, "gave turns without input and output")
+    return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
+
+
+# --- a program, which is run
+
+_MOST_REASON = 40
+"""Maximum characters of a reason for a skipped metric."""
+
+
+def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:
+    with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
+        out = Path(folder) / "spans.jsonl"
+        code = run_recorded(program, out)
+        if code:
+            yield note(f"the program exited with code {code}")
+        facts = facts_about(out)
+        here = Path(sys.executable)
+        pythons = sorted({fact["python"] for fact in facts if fact.get("python") is not None})
+        # the same environment can have several names of one interpreter, such as python3
+        others = [one for one in pythons if Path(one).parent != here.parent or Path(one).resolve() != here.resolve()]
+        if others:
+            yield note(f"the program ran in another Python, {others[0]}; the checks above are about this one")
+        if not out.exists():
+            yield bad(f"no spans: {why_nothing(facts)}")
+            return
+        reading = Reading()
+        items = list(read_items([out], reading, lambda line: None))
+    spans = [item for item in items if isinstance(item, SpanRecord)]
+    yield good(f"{reading.spans:,} spans and {reading.logs:,} log records arrived ({scopes_text(reading.scopes)})")
+    cut = sum(span.truncated for span in spans)
+    if cut:
+        yield note(f"{cut} spans lost attributes to a limit", "raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT")
+    readings = Readings(math.inf)
+    found = [*read_turns(wholes_of(items, readings.note_unread), readings)]
+    readings.finish(log=False)
+    yield from turn_findings(found, reading.scopes)
+    for (scope, missing), count in readings.unread.items():
+        if missing != CONTENT:
+            yield missing_finding(scope, missing, count)
+    turns = [turn for _, turn in found]
+    if turns:
+        yield from metric_findings(turns, config, metrics)
+
+
+def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]) -> Findings:
+    """Check that the spans of these scopes form turns with content."""
+    if not found:
+        yield bad("the spans have no turn", advice_without_turn([*scopes]))
+        return
+    turns = [turn for _, turn in found]
+    agents = Counter(turn.agent or "an unnamed agent" for turn in turns)
+    yield good(f"{len(turns):,} turns: {', '.join(f'{name} {count}' for name, count in agents.most_common(5))}")
+    silent = [group for group, turn in found if turn.input is None and turn.output is None and turn.error is None]
+    if silent:
+        silent_scopes = [*dict.fromkeys(scope_of_call(reader_of(group)) for group in silent)]
+        what = f"{len(silent):,} of {len(turns):,} turns have neither input nor output ({', '.join(silent_scopes)})"
+        yield bad(what, advice_on(CONTENT, [*silent_scopes, *scopes]))
+    else:
+        yield good("all turns have input or output, or failed")
+    unfinished = [turn for turn in turns if not turn.complete]
+    if unfinished:
+        what = f"{len(unfinished):,} turns are incomplete: a span never ended"
+        yield note(what, "end all spans before the program exits")
+
+
+def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
+    """Yield how many computed metrics apply to the turns, and why the others don't."""
+    applied: Counter[str] = Counter()
+    reasons: dict[str, Counter[str]] = {}
+    references = ReferenceSources(config)
+    for turn in turns:
+        for score in evaluate(turn, metrics.computed, references):
+            if score.status == "skipped":
+                reasons.setdefault(score.metric, Counter())[str(score.detail.get("reason", ""))[:_MOST_REASON]] += 1
+            else:
+                applied[score.metric] += 1
+    never = {name: found for name, found in reasons.items() if name not in applied}
+    yield DoctorFinding(
+        GOOD if applied else BAD, f"{len(applied)} of {len(applied) + len(never)} computed metrics apply to the turns"
+    )
+    for reason in dict.fromkeys(found.most_common(1)[0][0] for found in never.values()):
+        names = [name for name, found in never.items() if found.most_common(1)[0][0] == reason]
+        kind, _, lacks = reason.partition(":")
+        why = f"no {lacks.replace('_', ' ')} in the spans" if kind == "missing" else reason
+        yield note(f"{why}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} skipped")
+
+
+# --- a running sidecar
+
+_REQUESTS, _RESULTS = "agenteval_serve_requests_total", "agenteval_results_total"
+_TAKEN = ("ok", "partial")
+_MOST_METRICS = 5
+_TIMEOUT = 10.0
+_LARGEST_PAGE = 64 * 2**20
+
+
+class _Page:
+    def __init__(self, text: str) -> None:
+        self.samples: defaultdict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                self.samples[sample.name].append((sample.labels, sample.value))
+
+    def total(self, name: str, **labels: str) -> float:
+        return sum(value for have, value in self.samples[name] if all(have.get(key) == one for key, one in labels.items()))
+
+    def by(self, label: str, name: str, **labels: str) -> dict[str, float]:
+        found = {have[label]: self.total(name, **labels, **{label: have[label]}) for have, _ in self.samples[name]}
+        return {value: total for value, total in found.items() if total}
+
+
+def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
+    """Check what a running sidecar received and evaluated, and that Prometheus scrapes it. ``headers`` are for a proxy."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
+    address = url.rstrip("/").removesuffix("/metrics")
+    try:
+        sent = {"User-Agent": "otel-agenteval-doctor", **headers}
+        with client_to(address) as client:
+            answer, page_of_metrics = answer_of(
+                client, "GET", f"{address}/metrics", seconds=_TIMEOUT, most=_LARGEST_PAGE, headers=sent
+            )
+        answer.raise_for_status()
+        page = _Page(page_of_metrics.decode("utf-8", "replace"))
+    except (httpx.HTTPError, ValueError) as error:
+        refused = isinstance(error, httpx.HTTPStatusError) and error.response.status_code in (401, 403)
+        where = (
+            "if a proxy requires credentials, pass --header 'Authorization: Bearer …'"
+            if refused
+            else "use the metrics address that `otel-agenteval serve` prints at its start"
+        )
+        yield bad(f"{address}/metrics can't be read: {error}", where)
+        return
+    if "agenteval_build_info" not in page.samples:
+        yield bad(f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
+        return
+    yield from _received(page)
+    yield from _evaluated(page)
+    clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
+    target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
+    if clients:
+        yield good(f"scraped by {', '.join(sorted(clients))}")
+    else:
+        yield note("Prometheus hasn't scraped the sidecar yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
+
+
+def _received(page: _Page) -> Findings:
+    requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
+    turns = page.total("agenteval_turns_total")
+    if not requests:
+        yield bad("the sidecar received no spans", "send OTLP to it: docs/operate/collector.md")
+    elif not turns:
+        why = "check that agent or model spans are among them, and wait for turn.idle_timeout"
+        yield bad(f"{requests:,.0f} requests with spans, but no turn", why)
+    else:
+        yield good(f"{requests:,.0f} requests with spans, {turns:,.0f} turns")
+    for labels, traces in page.samples["agenteval_unread_traces_total"]:
+        yield missing_finding(labels["scope"], labels["missing"], traces)
+    for outcome, count in page.by("outcome", _REQUESTS).items():
+        if outcome not in _TAKEN:
+            yield note(f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
+
+
+def _evaluated(page: _Page) -> Findings:
+    if page.total("agenteval_turns_total") and not page.total(_RESULTS):
+        yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
+    failed = page.by("metric", _RESULTS, outcome="error")
+    for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
+        yield note(f"{metric} failed {failed[metric]:,.0f} times", f"otel-agenteval explain {metric}")
+    gated = page.total("agenteval_judge_requests_total", outcome="gated")
+    if gated:
+        yield note(f"{gated:,.0f} judge calls waited for the budget", "raise judge.budget, or lower sample.rate")

@@ -6,7 +6,7 @@ import argparse
 
 from ..config.loader import load_config
 from ..outlets.store.reader import StoreReader, store_path
-from ..report.estimates import as_report, estimates_of
+from ..report.releases import estimates_of, estimates_report
 from ..report.render import render
 from . import OK, UNUSABLE
 from .options import add_grouping, add_report, add_store, add_turns, turns_wanted, write_report
@@ -27,5 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with StoreReader(store_path(args.store, load_config(args.config))) as reader:
         rows = estimates_of(reader, args.by, turns_wanted(args))
-    write_report(render(as_report(rows), args.format), args.out)
+    write_report(render(estimates_report(rows), args.format), args.out)
     return OK

@@ -11,10 +11,8 @@ from ..report import Run, open_outputs
 from ..turns.recordings import Reading
 from ..turns.spool import results as in_order
 from . import FAILED, OK, UNUSABLE
-from .evaluation import Evaluation, chosen
-from .options import add_files, add_jobs, scored_config
-from .reading import progress, report_reading
-from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
+from .options import add_files, add_jobs, progress, report_reading, scored_config
+from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
     OK: "every turn was scored; failed metrics change the exit code only with --gate",

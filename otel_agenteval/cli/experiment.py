@@ -23,9 +23,8 @@ from ..report import Run, open_outputs
 from ..report.experiment import Interrupted
 from ..turns.recordings import ANSWER_KEYS
 from . import FAILED, INTERRUPTED, OK, UNUSABLE
-from .evaluation import Evaluation, chosen
 from .options import scored_config
-from .scoring import add_scoring, close_models, gated, open_models, reported, warn_of_unread_columns, watched
+from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
     OK: "every turn was scored; failed metrics change the exit code only with --gate",

@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from ..config.root import Config
 from ..core import jsonio
-from ..core.errors import AgentEvalError, ConfigError, refusal
-from ..core.processes import jobs_of
+from ..core.display import escaped
+from ..core.errors import AgentEvalError, ConfigError, JudgeError, StoreError, refusal
 from ..core.turn import Turn
 from ..evaluation.first_fault import failure_of
-from ..evaluation.redaction import Redactor, redacted_or_empty
+from ..evaluation.redaction import Redactor, redacted_or_empty, redacted_text
 from ..evaluation.selection import select_metrics
-from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoreReader, Wanted, store_path
-from ..outlets.turn_text import number_of
-from ..report.failure_modes import FailedTurn, FailureMode, as_report, counted, modes_of
+from ..judging.models import Embedder, InProcessEmbedder, LocalEmbedder, embedder_from, judge_from
+from ..judging.session import CommandBudget
+from ..outlets.store.reader import GROUPED_BY, MOST_TEXTS, NO_CAUSES, StoredTopic, StoreReader, Wanted, store_path
+from ..outlets.store.writer import write_topics
+from ..outlets.turn_text import number_of, one_line
+from ..report.failure_modes import (
+    FailedTurn,
+    FailureMode,
+    FailureText,
+    Topic,
+    TopicFinder,
+    as_report,
+    counted,
+    failure_text,
+    modes_of,
+)
 from ..report.mode_cases import ModeCase, case_of, distinct, references_in, stored_cases
 from ..report.render import render
-from ..report.topics import FailureText, failure_text
-from ..turns.recordings import Reading
 from ..turns.spool import Key
-from ..turns.spool import results as in_order
 from . import OK, UNUSABLE
-from .evaluation import Evaluation
 from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
-from .reading import progress, report_reading
-from .topics import topic_embedder, with_topics
+from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 
 _PAGE = 100
 """Number of turns that are read from the store together."""
@@ -141,12 +151,10 @@ class _RecordedTurn(NamedTuple):
 
 
 def _recorded(args: argparse.Namespace, config: Config, labels: Mapping[str, Mapping[str, Any]]) -> Found:
-    evaluation = Evaluation(config, ",".join(args.metric) or None, (), with_scores=False)
+    evaluation = Evaluation(config, ",".join(args.metric) or None)
     mode, parameters = (None, {}) if args.cases is None else (args.mode, _parameters(config))
     work = partial(_read_turns, evaluation, config.privacy.redact, mode, parameters, labels)
-    reading = Reading(progress())
-    found = list(in_order(args.files, work, jobs=jobs_of(args.jobs), meet=evaluation.looks_at_conversations, seen=reading))
-    report_reading(reading)
+    found = [*results_of(args.files, args.jobs, work, meet=evaluation.looks_at_conversations)]
     times = [one.at for one in found if one.at]
     middle = (min(times) + max(times)) / 2 if times else 0.0
     before = sum(one.at < middle for one in found)
@@ -192,20 +200,32 @@ def _cases_in(found: Sequence[_RecordedTurn]) -> Iterator[dict[str, Any]]:
             yield one.case.as_row([other.asked for other in earlier if other.asked and other.at < one.at])
 
 
+# --- topics
+
+_TASK = (
+    "Each text is about a failed turn of an AI agent. All texts are about the same problem. Name the problem in at most six words, "
+    "and describe it in one sentence of at most 25 words. Don't repeat names, numbers or addresses of persons."
+)
+_REPLY = '{"description": "<one sentence>", "name": "<at most six words>"}'
+
+
 def _with_topics(
     modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config
 ) -> list[FailureMode]:
     """Return the failure modes with their topics, if there is an embedder."""
-    embedder = topic_embedder(config)
-    if embedder is None:
-        return modes
+    try:
+        embedder = embedder_from(config) or LocalEmbedder()
+    except ConfigError:
+        if config.embedder.model is None and config.embedder.base_url is None:  # the local one isn't installed
+            return modes
+        raise
     ids = [mode.fault.mode for mode in modes[:_MOST_SPLIT]]
     if args.files:
         texts: dict[str, list[FailureText]] = {mode: [] for mode in ids}
         for turn in failed:
             if len(texts.get(turn.fault.mode, ())) < MOST_TEXTS and turn.fault.mode in texts:
                 texts[turn.fault.mode].append(FailureText(turn.turn_id, turn.text))
-        return with_topics(modes, texts, config, embedder, describe=args.describe)
+        return _split(modes, texts, config, embedder, describe=args.describe)
     store, wanted, redact = store_path(args.store, config), turns_wanted(args), config.privacy.redact
     with StoreReader(store) as reader:
         stored = {mode: reader.failure_texts(replace(wanted, mode=mode)) for mode in ids}
@@ -214,4 +234,64 @@ def _with_topics(
             for mode, found in stored.items()
         }
         known = reader.topics(embedder.model)
-    return with_topics(modes, texts, config, embedder, known=known, store=store, describe=args.describe)
+    return _split(modes, texts, config, embedder, known=known, store=store, describe=args.describe)
+
+
+def _split(
+    modes: Sequence[FailureMode],
+    texts: Mapping[str, Sequence[FailureText]],
+    config: Config,
+    embedder: Embedder | InProcessEmbedder,
+    *,
+    known: Sequence[StoredTopic] = (),
+    store: str | None = None,
+    describe: bool = False,
+) -> list[FailureMode]:
+    """Return the failure modes with their topics. ``known`` topics keep their names. The judge can ``describe`` new ones."""
+    judge = judge_from(config) if describe else None
+    if describe and judge is None:
+        print("--describe: no judge is configured, so topics are named by their words", file=sys.stderr)
+    budget, now = CommandBudget(config), time.time()
+    try:
+        finder = TopicFinder(budget.embedder(embedder).embed, embedder.model, known, now)
+        found = []
+        for mode in modes:
+            name = mode.fault.mode
+            others = [one.text for other, some in texts.items() if other != name for one in some[:50]]
+            found.append((mode, finder.topics_of(name, texts.get(name, ()), others)))
+        if judge is not None:
+            warn_of_new_budget(budget)
+            found = _described(found, budget.judge(judge), config.privacy.redact)
+    except JudgeError as error:
+        print(escaped(f"failure modes have no topics: {error}"), file=sys.stderr)
+        return [*modes]
+    finally:
+        close_models(judge, embedder, budget)
+    if store is not None:
+        try:
+            write_topics(store, [topic.about for _, topics in found for topic in topics], embedder.model, now)
+        except (sqlite3.Error, OSError, StoreError) as error:
+            print(escaped(f"topics can't be kept in the store: {error}"), file=sys.stderr)
+    return [replace(mode, topics=topics) for mode, topics in found]
+
+
+def _described(
+    found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
+) -> list[tuple[FailureMode, list[Topic]]]:
+    """Return the topics with descriptions. After an error of the judge, topics keep their words."""
+    described: dict[tuple[str, str], StoredTopic] = {}
+    try:
+        for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):
+            if not about.description:
+                reply = judge.ask("topic", _TASK, {"texts": [one.text for one in nearest]}, _REPLY)
+                name, description = (
+                    one_line(redacted_text(str(reply.get(key) or ""), redact), longest)
+                    for key, longest in (("name", 60), ("description", 200))
+                )
+                described[about.mode, about.id] = about._replace(name=name or about.name, description=description)
+    except JudgeError as error:
+        print(escaped(f"--describe: {error}"), file=sys.stderr)
+    return [
+        (mode, [replace(topic, about=described.get((topic.about.mode, topic.about.id), topic.about)) for topic in topics])
+        for mode, topics in found
+    ]

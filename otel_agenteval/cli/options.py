@@ -1,4 +1,4 @@
-"""Options that several commands share, and the values they parse."""
+"""Options that several commands share, the values they parse, and messages about recorded traces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import datetime
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..config.loader import load_config, variable_of
 from ..config.metrics import Preset
@@ -18,10 +19,11 @@ from ..core.display import LINES, escaped
 from ..core.errors import ConfigError, refusal
 from ..core.wellformed import for_document
 from ..server import logformat
+from . import OK, UNUSABLE
 
 if TYPE_CHECKING:
     from ..outlets.store.reader import Wanted
-
+    from ..turns.recordings import Reading
 
 SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00"
 
@@ -208,3 +210,43 @@ def check_address(option: str, text: str | None) -> None:
         port = text.removeprefix(":")
         example = f"127.0.0.1:{port}" if port.isdigit() else "127.0.0.1:8080"
         raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT. Example: {example}")) from None
+
+
+# --- reading of recorded traces
+
+
+def progress() -> Any:
+    """Return a function that prints the progress, or None if standard error isn't a terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(reading: Reading) -> None:
+        print(f"\rread {reading.lines:,} lines, {reading.spans:,} spans …", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+def scopes_text(scopes: Counter[str]) -> str:
+    return ", ".join(f"{scope or 'a tracer without a name'} {count:,}" for scope, count in scopes.most_common(6))
+
+
+def report_reading(reading: Reading) -> int:
+    """Print how many lines couldn't be read, and return the exit code."""
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if not reading.spans and not reading.logs:
+        if not reading.bad:  # otherwise, each file already has a line
+            print(
+                "no spans found, because the files are empty. Record some: otel-agenteval record -- python app.py",
+                file=sys.stderr,
+            )
+        return UNUSABLE
+    if reading.bad:
+        print(f"{reading.bad:,} of {reading.lines:,} lines or records can't be read", file=sys.stderr)
+    if not reading.turns:
+        from ..dialects.capture import advice_without_turn
+
+        advice = advice_without_turn([*reading.scopes])
+        line = f"no turns: no span is an agent or a model call (spans read: {scopes_text(reading.scopes)}); {advice}"
+        print(escaped(line), file=sys.stderr)
+    return OK

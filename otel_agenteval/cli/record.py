@@ -52,21 +52,18 @@ def run(args: argparse.Namespace) -> int:
     code = run_recorded(program, out)
     facts = facts_about(out)
     Path(about(str(out))).unlink(missing_ok=True)
-    print(escaped(_report(out, before, facts), LINES), file=sys.stderr)
-    return code
-
-
-def _report(out: Path, before: int, facts: Sequence[dict[str, Any]]) -> str:
     if not out.exists() or out.stat().st_size == before:
-        return f"no span was recorded: {why_nothing(facts)}"
-    reading = Reading()
-    agents = Counter(turn.agent or "an unnamed agent" for turn in load_turns(out, report=lambda line: None, reading=reading))
-    name = shlex.quote(str(out))
-    found = f"{out}: {reading.spans:,} spans, {reading.logs:,} log records, {reading.turns:,} turns"
-    found += f" ({', '.join(f'{agent} {count:,}' for agent, count in agents.most_common(5))})" if agents else ""
-    if before:
-        found += ", including earlier recordings in the file"
-    return f"{found}\nto score them: otel-agenteval eval {name}\nto print them: otel-agenteval turns {name}"
+        text = f"no span was recorded: {why_nothing(facts)}"
+    else:
+        reading = Reading()
+        agents = Counter(turn.agent or "an unnamed agent" for turn in load_turns(out, report=lambda line: None, reading=reading))
+        text = f"{out}: {reading.spans:,} spans, {reading.logs:,} log records, {reading.turns:,} turns"
+        text += f" ({', '.join(f'{agent} {count:,}' for agent, count in agents.most_common(5))})" if agents else ""
+        text += ", including earlier recordings in the file" if before else ""
+        name = shlex.quote(str(out))
+        text += f"\nto score them: otel-agenteval eval {name}\nto print them: otel-agenteval turns {name}"
+    print(escaped(text, LINES), file=sys.stderr)
+    return code
 
 
 def run_recorded(program: Sequence[str], out: Path) -> int:

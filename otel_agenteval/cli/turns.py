@@ -23,8 +23,7 @@ from ..turns.conversations import RecordedConversations
 from ..turns.recordings import Reading
 from ..turns.spool import Key, results
 from . import OK, UNUSABLE
-from .options import SINCE, add_files, add_jobs, add_store, moment
-from .reading import progress, report_reading
+from .options import SINCE, add_files, add_jobs, add_store, moment, progress, report_reading
 
 EXIT_CODES = {
     OK: "the matching turns were printed",

@@ -148,8 +148,12 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
         turns = _of_scores(files[0]) if has_scores else _of_recordings(files, config, names)
         count = 0
         while batch := list(itertools.islice(turns, _AT_ONCE)):
-            for one in batch if len(paths) > 1 else ():
-                _as_version(one, version)
+            for one in batch if len(paths) > 1 else ():  # several versions can have the same turn, so its ids get the version
+                one.root.resource = {**one.root.resource, "service.version": version}
+                one.turn.turn_id = f"{version}:{one.turn.turn_id}"
+                for score in one.scores:
+                    if score.result_id:
+                        score._result_id = f"{version}:{score.result_id}"
             outlet.emit(batch)
             count += len(batch)
         if not count:
@@ -165,22 +169,12 @@ def _versions(paths: Sequence[str | Path]) -> list[str]:
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
-def _as_version(scored: ScoredTurn, name: str) -> None:
-    """Make the ids of a turn and its scores unique to a version, because several versions can have the same turn."""
-    scored.root.resource = {**scored.root.resource, "service.version": name}
-    scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
-    for score in scored.scores:
-        if score.result_id:
-            score._result_id = f"{name}:{score.result_id}"
-
-
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
     """Yield the scored turns of recorded traces."""
     from ..judging.models import embedder_from, judge_from
     from ..judging.session import CommandBudget
     from ..turns.recordings import load_turns
-    from .evaluation import Evaluation
-    from .scoring import close_models
+    from .scoring import Evaluation, close_models
 
     found: list[ScoredTurn] = []
 
@@ -190,7 +184,7 @@ def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator
 
     judge, embedder, budget = judge_from(config), embedder_from(config), CommandBudget(config)
     within = {"judge": budget.judge(judge), "embedder": budget.embedder(embedder)}
-    work = Evaluation(config, names, (collect,), with_scores=False, with_content=False, **within)
+    work = Evaluation(config, names, (collect,), with_content=False, **within)
     for _ in work((turn.turn_id, turn) for turn in load_turns(files)):  # type: ignore[misc]  # the key only orders
         yield from found
         found.clear()

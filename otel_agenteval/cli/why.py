@@ -139,7 +139,7 @@ def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
     """Return the first fault by the configured judge, within its budget. Raises AgentEvalError without a readable reply."""
     from ..evaluation.judged_fault import judged_fault
     from ..judging.session import CommandBudget
-    from .judge_bench import configured_judge
+    from .judge import configured_judge
     from .scoring import close_models, warn_of_new_budget
 
     judge, budget = configured_judge(config), CommandBudget(config)

@@ -26,7 +26,7 @@ from ..evaluation.conditions import EVENT_PREFIX, SCORE_PREFIX, Known
 from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric, asked_in
-from ..statistics.corrected import Corrected
+from ..statistics.calibration import Corrected
 from ..statistics.estimates import Estimates, group_of
 from .job import is_inner, key_of
 from .outcomes import NoScore

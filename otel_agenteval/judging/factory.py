@@ -17,7 +17,7 @@ from ..evaluation.load_shedding import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
-from ..statistics.corrected import Corrected, read_calibration
+from ..statistics.calibration import Corrected, read_calibration
 from ..statistics.estimates import Estimates
 from .budget import JudgeBudget, bounds_of
 from .choose import Chooser, JudgedMetrics, JudgedSample

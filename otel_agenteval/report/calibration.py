@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -149,21 +149,17 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labeled = list(_labeled(series, by_turn))
+        labeled = []
+        for row in series.verdicts:
+            for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
+                of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+                labeled += [(label, row) for label in of_metric[-1:]]  # the last one of a turn counts
         if labeled:
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
     return found
-
-
-def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[Label, ScoreRow]]:
-    for row in series.verdicts:
-        for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
-            of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-            for label in of_metric[-1:]:  # the last one of a turn counts
-                yield label, row
 
 
 def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
@@ -185,19 +181,15 @@ def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge:
 def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
     groups: dict[bool, list[float]] = {True: [], False: []}
     for good, row in labeled:
-        if judge and row.about.model:
-            groups[_is_same(judge, row.about.model)].append(float(bool(row.passed)) - float(good))
+        if judge and row.about.model:  # names of one model can differ in provider and date
+            one, other = (name.lower().rpartition("/")[2] for name in (judge, row.about.model))
+            is_own = one.startswith(other) or other.startswith(one)
+            groups[is_own].append(float(bool(row.passed)) - float(good))
     own, others = groups[True], groups[False]
     if min(len(own), len(others)) < _FEWEST_OF_A_MODEL:
         return None
     size = float(np.mean(own) - np.mean(others))
     return Preference(len(own), len(others), size, difference_interval(others, own), permutation(others, own))
-
-
-def _is_same(judge: str, model: str) -> bool:
-    """Return True if two names refer to the same model, with any provider and date."""
-    one, other = (name.lower().rpartition("/")[2] for name in (judge, model))
-    return one.startswith(other) or other.startswith(one)
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
@@ -274,7 +266,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
         )
 
 
-def warnings_of(trust: Trust) -> list[str]:
+def _warnings(trust: Trust) -> list[str]:
     of, found = trust.confusion, []
     if trust.chosen:
         found.append(f"{trust.metric}: {trust.chosen} labels of turns that weren't drawn at random count only for the threshold")
@@ -292,11 +284,8 @@ def warnings_of(trust: Trust) -> list[str]:
 
 def as_report(found: Sequence[Trust]) -> TabularReport:
     tables = [Table(trust.metric, ("", "with 95 % interval"), [*_rows(trust)]) for trust in found]
-    return TabularReport("Judge calibration", tables, as_data(found), [text for trust in found for text in warnings_of(trust)])
-
-
-def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
-    return [
+    warnings = [_warnings(trust) for trust in found]
+    data = [
         {
             "metric": trust.metric, "labelled": trust.confusion.n, "chosen": trust.chosen, "confusion": trust.confusion._asdict(), "agreement": trust.confusion.agreement,
             "kappa": trust.confusion.kappa, "recall": trust.confusion.recall, "precision": trust.confusion.precision,
@@ -305,7 +294,8 @@ def as_data(found: Iterable[Trust]) -> list[dict[str, Any]]:
             "predicted": None if trust.predicted is None else trust.predicted._asdict(),
             "threshold": trust.current, "suggested_threshold": None if trust.threshold is None else trust.threshold.value,
             "self_preference": None if trust.preference is None else asdict(trust.preference),
-            "warnings": warnings_of(trust),
+            "warnings": texts,
         }
-        for trust in found
+        for trust, texts in zip(found, warnings, strict=True)
     ]  # fmt: skip
+    return TabularReport("Judge calibration", tables, data, [text for texts in warnings for text in texts])

@@ -8,13 +8,13 @@ the correction ignores it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..statistics.groups import Measure, Side, adjusted_ps, compare_sides, is_amount
 from ..statistics.intervals import Interval
-from .run import About, MetricSeries, Run, ScoreRow
+from .run import About, MetricSeries, Run
 
 ALPHA = 0.05
 _FEWEST_PAIRS = 6  # smallest n for which the smallest possible p value, 2 / 2^n, is below ALPHA
@@ -100,11 +100,8 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
-    def keys(run: Run, key: Callable[[About], str | None]) -> set[str]:
-        return {found for about in run.turns.values() if (found := key(about)) is not None}
-
-    by_turn = keys(before, lambda about: about.turn_id), keys(after, lambda about: about.turn_id)
-    by_case = keys(before, lambda about: about.case_id), keys(after, lambda about: about.case_id)
+    by_turn = before.turns.keys(), after.turns.keys()
+    by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
     if cases and 2 * cases >= min(map(len, by_case)):
         return "case id", cases
@@ -133,50 +130,37 @@ def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeri
         if watched and before and errors[1]:
             found.lost.append(series.label)
         return
-    for measure, reading in _measures(found, earlier, series):
-        unit = series.facts.unit if measure == "mean" else "1"
-        sides = (_side(each.rows, reading, found.paired_by, unit) for each in (earlier, series))
+    for measure in _measures(found, earlier, series):
+        sides = (_side(each, measure, found.paired_by, series.facts.unit) for each in (earlier, series))
         one = compare_sides(*sides, is_rate=measure != "mean")
         if one is not None:
             facts = one.before.mean, one.after.mean, one.turns, one.paired, one.interval, one.effect, one.p, one.varies
             found.changes.append(MetricChange(series.label, series, measure, *facts, watched))
 
 
-Reading = Callable[[ScoreRow], float | None]
-
-
-def _value(row: ScoreRow) -> float | None:
-    return row.value if row.outcome in ("pass", "fail", "ok") else None
-
-
-def _pass(row: ScoreRow) -> float | None:
-    return None if row.passed is None or row.outcome == "vacuous" else float(row.passed)
-
-
-def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) -> Iterator[tuple[Measure, Reading]]:
+def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) -> Iterator[Measure]:
     facts = series.facts
     if facts.type == "boolean":
-        yield ("rate", _value) if facts.direction == "neutral" else ("pass rate", _pass)
+        yield "rate" if facts.direction == "neutral" else "pass rate"
         return
-    yield "mean", _value
+    yield "mean"
     if not facts.gives_verdict or not series.verdicts:
         return
     if earlier.facts.threshold == facts.threshold:
-        yield "pass rate", _pass
+        yield "pass rate"
     else:
         was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
         found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))
 
 
-def _side(rows: Iterable[ScoreRow], reading: Reading, paired_by: str | None, unit: str) -> Side:
+def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: str) -> Side:
     """Return one value per turn or case. Repetitions of a case aren't independent, so their mean counts."""
     values: dict[str, tuple[About, list[float]]] = {}
-    for row in rows:
-        value = reading(row)
-        if value is not None:
-            key = row.about.turn_id if paired_by == "turn id" else row.about.case
-            values.setdefault(key, (row.about, []))[1].append(value)
-    side = Side(is_amount=is_amount(unit))
+    for row in series.verdicts if measure == "pass rate" else series.evaluated:
+        key = row.about.turn_id if paired_by == "turn id" else row.about.case
+        value = float(bool(row.passed)) if measure == "pass rate" else row.value or 0.0
+        values.setdefault(key, (row.about, []))[1].append(value)
+    side = Side(is_amount=measure == "mean" and is_amount(unit))
     for key, (about, found) in values.items():
         side.add(math.fsum(found) / len(found), key if about.case_id else about.cluster, case=key if paired_by else None)
     return side

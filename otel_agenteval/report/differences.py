@@ -107,6 +107,19 @@ def causes_of(comparison: Comparison, run: Run) -> list[str]:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 
+def as_report(found: Sequence[ShownDifferences]) -> TabularReport:
+    tables = []
+    for one in found:
+        heads = ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
+        tested = f"no difference shown; {one.found.tested:,} facts and pairs of facts were compared"
+        empty = tested if one.found.tested else "too few turns to compare them"
+        title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
+        if one.found.same:
+            title += f" (same turns: {', '.join(map(str, one.found.same))})"
+        tables.append(Table(title, heads, [*map(_cells, one.found.findings)], empty))
+    return TabularReport("Differences", tables, as_data(found))
+
+
 def _cells(one: Contrast) -> tuple[str, ...]:
     low, high = one.interval
     notes = [f"few turns (fewer than {FEW})"] if one.few else []
@@ -118,23 +131,6 @@ def _cells(one: Contrast) -> tuple[str, ...]:
         str(one), percent(one.bad), percent(one.rest), f"{points(one.bad - one.rest)} ({points(low)} … {points(high)})", p_value(one.p),
         f"{one.turns[0]:,} and {one.turns[1]:,}", "; ".join(notes),
     )  # fmt: skip
-
-
-def as_report(found: Sequence[ShownDifferences]) -> TabularReport:
-    tables = []
-    for one in found:
-        tested = one.found.tested
-        heads = ("fact", *(f"share of {side}" for side in one.sides), "difference, interval", "p", "turns with it", "")
-        empty = (
-            f"no difference shown; {tested:,} facts and pairs of facts were compared"
-            if tested
-            else "too few turns to compare them"
-        )
-        title = one.title.format(one.found.bad, one.found.rest, number_of(one.found.bad + one.found.rest, "turn"))
-        if one.found.same:
-            title += f" (same turns: {', '.join(map(str, one.found.same))})"
-        tables.append(Table(title, heads, [*map(_cells, one.found.findings)], empty))
-    return TabularReport("Differences", tables, as_data(found))
 
 
 def _keyed(one: ShownDifferences, *values: float) -> dict[str, float]:

@@ -15,9 +15,9 @@ from ..statistics.repeated import FEWEST_CASES, Tries, consistency, mean_by_case
 from .compare import Comparison, compare
 from .formatting import number, percent, share
 from .frames import ScoredTurns
+from .outputs import render_comparison
 from .render import aligned
 from .run import About, Run, line_of, why
-from .table import render_comparison
 
 
 class Trial(NamedTuple):
@@ -166,7 +166,24 @@ class Experiment:
                     file.writelines(jsonio.dumps(line_of(turn, about, score, "")) + "\n" for score in scores)
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        lines = [aligned(list(_cells(self)))]
+        for one in self.summary():
+            if one.skipped and not one.n and not one.errors:
+                reasons = Counter(
+                    why(score) or "nothing to evaluate"
+                    for _, scores in self.scored
+                    for score in scores
+                    if score.metric == one.metric
+                )
+                lines.append(f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}")
+        raised = [trial for trial in self.trials if trial.error]
+        lines += [f"{trial.case_id}, repetition {trial.repetition}: {trial.error}" for trial in raised[:5]]
+        if len(raised) > 5:
+            lines.append(f"and {len(raised) - 5} more calls raised")
+        if full := [trial.case_id for trial in self.trials if trial.reached_max_turns]:
+            names = ", ".join(dict.fromkeys(full[:5]))
+            lines.append(f"conversations that reached max_turns: {len(full)} ({names}{', …' * (len(full) > 5)})")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         cases = len({trial.case_id for trial in self.trials})
@@ -224,23 +241,3 @@ def _cells(experiment: Experiment) -> Iterator[list[str]]:
         repeated = [percent(one.pass_at_k), percent(one.pass_hat_k), percent(one.consistency)] if k > 1 else []
         rate = share(one.passed, one.judged, whole=not (one.errors or one.skipped))
         yield [one.metric, str(one.cases), mean, interval, rate, *repeated, str(one.errors or "")]
-
-
-def _lines(experiment: Experiment) -> Iterator[str]:
-    yield aligned(list(_cells(experiment)))
-    for one in experiment.summary():
-        if one.skipped and not one.n and not one.errors:
-            reasons = Counter(
-                why(score) or "nothing to evaluate"
-                for _, scores in experiment.scored
-                for score in scores
-                if score.metric == one.metric
-            )
-            yield f"{one.metric} was skipped on every turn: {reasons.most_common(1)[0][0]}"
-    raised = [trial for trial in experiment.trials if trial.error]
-    for trial in raised[:5]:
-        yield f"{trial.case_id}, repetition {trial.repetition}: {trial.error}"
-    if len(raised) > 5:
-        yield f"and {len(raised) - 5} more calls raised"
-    if full := [trial.case_id for trial in experiment.trials if trial.reached_max_turns]:
-        yield f"conversations that reached max_turns: {len(full)} ({', '.join(dict.fromkeys(full[:5]))}{', …' * (len(full) > 5)})"

@@ -1,20 +1,35 @@
-"""Failed turns, grouped by their first fault, with the rate of each group and how it changes."""
+"""Failed turns, grouped by their first fault, with the rate of each group, how it changes, and its topics.
+
+A *topic* is a part of a failure mode's turns whose texts are alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
+from ..core.finding import value_at
+from ..core.turn import Turn
 from ..evaluation.first_fault import Fault
-from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredModes
-from ..outlets.turn_text import number_of
+from ..evaluation.redaction import redacted_text
+from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredModes, StoredTopic
+from ..outlets.turn_text import number_of, one_line
 from ..statistics.intervals import Interval, newcombe, wilson
+from ..statistics.topics import LEAST, directions, distinguishing_words, general_texts, new_topics, positions
 from .formatting import percent, points
 from .render import Table, TabularReport
-from .topics import Topic
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+_LONGEST_TEXT = 1_000
+_MOST_OTHERS = 500
+_REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
+_WHOLE = 0.9
+"""Share of a mode's texts from which a single topic is the mode itself."""
 
 
 class ModeShare(NamedTuple):
@@ -26,6 +41,23 @@ class ModeShare(NamedTuple):
     """Share among the turns. Judged turns stand for those that weren't judged. None without turns."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
+
+
+class FailureText(NamedTuple):
+    turn_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    about: StoredTopic
+    turns: int
+    nearest: list[FailureText]
+    """Up to three turns, those nearest to the center first."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.about.name}: {self.about.description}" if self.about.description else self.about.name
 
 
 @dataclass(slots=True)
@@ -111,19 +143,64 @@ def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
     return min(failed.represented, total) / of_one, total / of_one
 
 
+# --- topics
+
+
+def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
+    """Return the redacted text about a failed turn's failure, with a judge's ``explanation``, or an empty text."""
+    message = value_at(turn, f"{fault.path}.error.message")
+    if not message and fault.kind == "tool_error":  # the tool's result reports the error
+        result = value_at(turn, f"{fault.path}.result")
+        message = None if result is None else str(result)
+    text = " ".join(part for part in (explanation, message) if isinstance(part, str) and part.strip())
+    return redacted_text((text or str(value_at(turn, "input") or ""))[:_LONGEST_TEXT], redact)
+
+
+class TopicFinder:
+    def __init__(self, embed: Embed, model: str, known: Sequence[StoredTopic], now: float) -> None:
+        self._embed = embed
+        self._general = embed(general_texts())
+        self._known = known
+        self._now = now
+        self.model = model
+
+    def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
+        """Return a mode's topics, most frequent first. Known ones keep their ids. Words of a name are rare in ``others``."""
+        texts = [each for each in texts if each.text.strip()]
+        if len(texts) < 2 * LEAST:
+            return []
+        plain = [_REDACTED.sub(" ", each.text) for each in texts]
+        vectors = directions(self._embed(plain), self._general)
+        topics = [topic for topic in self._known if topic.mode == mode]
+        found = new_topics(vectors, [topic.center for topic in topics])
+        centers = [*(topic.center for topic in topics), *(new.center for new in found)]
+        nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
+        members = [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
+        for new, of_topic in zip(found, members[len(topics) :], strict=True):
+            inside = {*of_topic}
+            outside = [text for at, text in enumerate(plain) if at not in inside]
+            words = distinguishing_words([plain[at] for at in of_topic], [*outside, *others[:_MOST_OTHERS]])
+            words = words or [one_line(texts[of_topic[0]].text, 60)]
+            taken = {topic.id for topic in topics}
+            # A hash of the mode and as few words as make it unique. More empty words make it unique at last.
+            parts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
+            ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in parts)
+            new_id = next(each for each in ids if each not in taken)
+            topics.append(StoredTopic(mode, new_id, new.center, new.stability, " ".join(words), "", self._now))
+        shown = [
+            Topic(about, len(of_topic), [texts[at] for at in of_topic[:EXAMPLES]])
+            for about, of_topic in zip(topics, members, strict=True)
+            if of_topic
+        ]
+        if len(shown) == 1 and shown[0].turns > _WHOLE * len(texts):
+            return []
+        return sorted(shown, key=lambda topic: (-topic.turns, topic.about.id))
+
+
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
 """Number of groups in a table, the last to appear."""
-
-
-def _cells(mode: FailureMode) -> tuple[str, ...]:
-    down, up = mode.change
-    shares = [_rate(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
-    return (
-        mode.fault.mode, mode.fault.title, f"{mode.turns:,}", *(shares or [_rate(mode.rate, mode.interval)]), mode.trend,
-        f"{points(down)} … {points(up)}", " ".join(mode.examples),
-    )  # fmt: skip
 
 
 def _rate(rate: float | None, interval: Interval) -> str:
@@ -145,7 +222,12 @@ def as_report(modes: Sequence[FailureMode]) -> TabularReport:
     )
     rows: list[tuple[str, ...]] = []
     for mode in modes:
-        cells = _cells(mode)
+        down, up = mode.change
+        shares = [_rate(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
+        cells = (
+            mode.fault.mode, mode.fault.title, f"{mode.turns:,}", *(shares or [_rate(mode.rate, mode.interval)]), mode.trend,
+            f"{points(down)} … {points(up)}", " ".join(mode.examples),
+        )  # fmt: skip
         rows.append(cells)
         for topic in mode.topics:
             first = f"  {topic.about.id}", f"  {topic.title}", f"{topic.turns:,}", f"stability {topic.about.stability:.2f}"
@@ -157,7 +239,11 @@ def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
     return [
         {
             "id": mode.fault.mode, "kind": mode.fault.kind, "step": mode.fault.step or None, "error": mode.fault.error or None, "failed": mode.turns,
-            **_parts(mode),
+            **(
+                {"halves": [part.turns for part in mode.parts]}
+                if any(part.group is None for part in mode.parts)
+                else {"groups": [{**part._asdict(), "interval": list(part.interval)} for part in mode.parts]}
+            ),
             "rate": mode.rate, "interval": list(mode.interval), "change": list(mode.change), "trend": mode.trend, "examples": mode.examples,
             "topics": [
                 {
@@ -169,9 +255,3 @@ def as_data(modes: Sequence[FailureMode]) -> list[dict[str, Any]]:
         }
         for mode in modes
     ]  # fmt: skip
-
-
-def _parts(mode: FailureMode) -> dict[str, Any]:
-    if any(part.group is None for part in mode.parts):
-        return {"halves": [part.turns for part in mode.parts]}
-    return {"groups": [{**part._asdict(), "interval": list(part.interval)} for part in mode.parts]}

@@ -14,8 +14,6 @@ from .compare import Comparison, MetricChange
 from .run import Run, ScoreRow, SeriesSummary, parameters_hash
 
 _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "", "USD": "", "/100": ""}
-EFFECT = {True: "d", False: "δ"}
-"""Symbol of the effect size: Cohen's d for paired values, Cliff's delta for independent ones."""
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
@@ -95,22 +93,19 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
     """Return the gates that have a verdict on no turn of a run, each with the reason."""
     found = []
     for metric in metrics:
-        if metric.policy == "gate":
-            series = run.series.get((metric.name, parameters_hash(metric)))
-            rows = series.rows if series is not None else []
-            if not any(row.outcome == "error" or (row.passed is not None and row.outcome != "vacuous") for row in rows):
-                found.append(f"{metric.name} was never evaluated: {_reason(rows)}")
+        series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
+        rows = series.rows if series is not None else []
+        if metric.policy != "gate" or any(row.outcome == "error" for row in rows) or (series is not None and series.verdicts):
+            continue
+        vacuous = sum(row.outcome == "vacuous" for row in rows)
+        reason = "it applies to no turn"
+        if vacuous:
+            reason = f"{number_of(vacuous, 'turn')} had nothing to evaluate"
+        elif rows:
+            why, times = Counter(row.why if row.outcome == "skipped" else "" for row in rows).most_common(1)[0]
+            reason = f"skipped on {number_of(times, 'turn')}, {why}" if why else "its scores have no verdict. Set its threshold"
+        found.append(f"{metric.name} was never evaluated: {reason}")
     return found
-
-
-def _reason(rows: Sequence[ScoreRow]) -> str:
-    if not rows:
-        return "it applies to no turn"
-    vacuous = sum(row.outcome == "vacuous" for row in rows)
-    if vacuous:
-        return f"{number_of(vacuous, 'turn')} had nothing to evaluate"
-    reason, times = Counter(row.why if row.outcome == "skipped" else "" for row in rows).most_common(1)[0]
-    return f"skipped on {number_of(times, 'turn')}, {reason}" if reason else "its scores have no verdict. Set its threshold"
 
 
 def describe_change(change: MetricChange) -> str:
@@ -134,7 +129,8 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: MetricChange) -> str:
-    return "–" if change.effect is None else f"{EFFECT[change.paired]} = {change.effect:.2f}".replace("-", "−")
+    """Format the effect size: Cohen's d for paired values, Cliff's delta for independent ones."""
+    return "–" if change.effect is None else f"{'d' if change.paired else 'δ'} = {change.effect:.2f}".replace("-", "−")
 
 
 def n_of(change: MetricChange) -> str:

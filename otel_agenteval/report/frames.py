@@ -172,20 +172,19 @@ def turns_frame(turns: Iterable[Turn]) -> Any:
     Raises:
         MissingExtra: If pandas isn't installed.
     """
-    return _frame([_row(turn) for turn in turns], _TURN_COLUMNS)
-
-
-def _row(turn: Turn) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(turn, name) for name in _TURN_COLUMNS if name in Turn.__annotations__}
-    usage = turn.usage
-    return row | {
-        "model": next((call.model for call in reversed(turn.llm_calls) if call.model), None),
-        "error": None if turn.error is None else turn.error.type or turn.error.message or "unknown",
-        "llm_calls": turn.llm_call_count,
-        "tool_calls": None if turn.tool_calls is None else [call.name for call in turn.tool_calls],
-        "input_tokens": None if usage is None else usage.input_tokens,
-        "output_tokens": None if usage is None else usage.output_tokens,
-    }
+    rows = []
+    for turn in turns:
+        row: dict[str, Any] = {name: getattr(turn, name) for name in _TURN_COLUMNS if name in Turn.__annotations__}
+        row |= {
+            "model": next((call.model for call in reversed(turn.llm_calls) if call.model), None),
+            "error": None if turn.error is None else turn.error.type or turn.error.message or "unknown",
+            "llm_calls": turn.llm_call_count,
+            "tool_calls": None if turn.tool_calls is None else [call.name for call in turn.tool_calls],
+            "input_tokens": None if turn.usage is None else turn.usage.input_tokens,
+            "output_tokens": None if turn.usage is None else turn.usage.output_tokens,
+        }
+        rows.append(row)
+    return _frame(rows, _TURN_COLUMNS)
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:

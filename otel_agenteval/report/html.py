@@ -25,7 +25,7 @@ from .formatting import (
     worst_turns,
 )
 from .render import html_table, page
-from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
+from .run import MOST_TEXT, MetricSeries, Run, ScoreRow
 
 _MOST_TURNS = 500
 _BINS = 20
@@ -54,10 +54,11 @@ def _metrics(run: Run) -> str:
         summary = series.summary()
         numeric = series.facts.type == "numeric"
         unit = series.facts.unit
+        rate, between = rate_and_interval(summary)
         values = [_number(value if numeric else None, number(value, unit)) for value in (summary.mean, summary.p50, summary.p95)]
         rows.append([
             _cell(f'<code class="name">{escape(series.label)}</code>' + (" <strong>gate</strong>" if series.facts.policy == "gate" else "")),
-            _number(summary.n), _rate(summary), *values, _count(summary.outcomes["fail"]), _count(summary.outcomes["error"]),
+            _number(summary.n), _number(summary.pass_rate, f'{rate} <span class="dim">{between}</span>'), *values, _count(summary.outcomes["fail"]), _count(summary.outcomes["error"]),
             _number(summary.outcomes["skipped"] + summary.outcomes["vacuous"]), _cell(_histogram(series)),
         ])  # fmt: skip
     heads = ("metric", "n", "pass rate", "mean", "p50", "p95", "failed", "errors", "not applicable", "distribution")
@@ -86,25 +87,20 @@ def _turns(run: Run) -> str:
     turns = worst_turns(run)
     if not turns:
         return "<h2>Failed turns</h2>\n<p>None.</p>"
-    rows = [
-        [
-            _cell(f'<code title="{escape(rows[0].about.turn_id)}">{escape(run.short_name(rows[0].about))}</code>{_content(rows[0].about)}'), _cell(escape(rows[0].about.agent or "–")),
-            _number(sum(row.fails_gate for row in rows)), _number(len(rows)), _cell(_list(map(_reason, rows), escaped=True)),
-        ]
-        for rows in turns[:_MOST_TURNS]
-    ]  # fmt: skip
+    rows = []
+    for failed in turns[:_MOST_TURNS]:
+        about = failed[0].about
+        name = f'<code title="{escape(about.turn_id)}">{escape(run.short_name(about))}</code>'
+        for word, text in (("asked", about.asked), ("answered", about.answered)):
+            if text:
+                name += f'<div class="content"><span class="dim">{word}</span> {escape(one_line(text, MOST_TEXT))}</div>'
+        rows.append([
+            _cell(name), _cell(escape(about.agent or "–")), _number(sum(row.fails_gate for row in failed)), _number(len(failed)),
+            _cell(_list(map(_reason, failed), escaped=True)),
+        ])  # fmt: skip
     cut = f" The first {_MOST_TURNS:,} of {len(turns):,} are shown." if len(turns) > _MOST_TURNS else ""
     heads = ("turn", "agent", "failed gates", "failed", "why")
     return f"<h2>Failed turns</h2>\n{html_table(f'Turns with a failed or errored score, the worst first.{cut}', heads, rows)}"
-
-
-def _content(about: About) -> str:
-    shown = (("asked", about.asked), ("answered", about.answered))
-    return "".join(
-        f'<div class="content"><span class="dim">{word}</span> {escape(one_line(text, MOST_TEXT))}</div>'
-        for word, text in shown
-        if text
-    )
 
 
 def _reason(row: ScoreRow) -> str:
@@ -114,23 +110,21 @@ def _reason(row: ScoreRow) -> str:
 
 
 def _comparison(comparison: Comparison) -> str:
+    rows = []
+    for change in by_weight(comparison.changes):
+        before, after, difference, _ = change_numbers(change)
+        word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
+        css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
+        rows.append([
+            _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.before, before),
+            _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
+            _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
+            _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
+        ])  # fmt: skip
     about = f"{describe_pairing(comparison)}. Differences are now minus then, with 95 % intervals; p after Holm's correction."
-    rows = [_change(change) for change in by_weight(comparison.changes)]
     heads = ("metric", "measure", "then", "now", "difference", "interval", "effect", "p", "n", "verdict")
     title = f"<h2>Against {escape(comparison.baseline)}</h2>"
     return "\n".join([title, html_table(about, heads, rows), _list(remarks(comparison))])
-
-
-def _change(change: MetricChange) -> list[str]:
-    before, after, difference, _ = change_numbers(change)
-    word = f"{change.verdict} (gates)" if change.watched and change.verdict == "regression" else change.verdict
-    css = {"regression": "fail" if change.watched else "warn", "improvement": "pass"}.get(change.verdict, "dim")
-    return [
-        _cell(f'<code class="name">{escape(change.label)}</code>'), _cell(change.measure), _number(change.before, before),
-        _number(change.after, after), _number(change.difference, difference), _cell(_interval(change)),
-        _number(change.effect, effect_of(change)), _number(change.adjusted, escape(p_value(change.adjusted).removeprefix("p = "))),
-        _number(change.counts[1], n_of(change)), _cell(f'<span class="{css}">{word}</span>'),
-    ]  # fmt: skip
 
 
 # --- charts ----------------------------------------------------------------------------------------------------------
@@ -204,13 +198,6 @@ def _number(value: float | None, shown: str = "") -> str:
 
 def _count(n: int) -> str:
     return f'<td class="n{" fail" if n else ""}" data-v="{n}">{n:,}</td>'
-
-
-def _rate(summary: SeriesSummary) -> str:
-    if summary.pass_rate is None:
-        return _number(None)
-    rate, between = rate_and_interval(summary)
-    return _number(summary.pass_rate, f'{rate} <span class="dim">{between}</span>')
 
 
 def _list(items: Iterable[str], *, escaped: bool = False) -> str:

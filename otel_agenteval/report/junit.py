@@ -86,18 +86,17 @@ def _suite(name: str, cases: list[_Case]) -> Iterator[str]:
     about = f'tests="{len(cases)}" failures="{kinds["failure"]}" errors="{kinds["error"]}" skipped="{kinds["skipped"]}"'
     yield f'<testsuite name="{_escaped(name)}" {about}>'
     for case in cases:
+        message, kind = _escaped(one_line(case.message)), f' type="{_escaped(case.type)}"' if case.type else ""
+        text = _escaped("\n".join(filter(None, (case.message, case.text))))
+        if case.kind == "system-out":
+            element = f"<system-out>{_escaped(case.message)}</system-out>"
+        elif case.kind == "skipped":
+            element = f'<skipped{kind} message="{message}"/>'
+        else:
+            element = f'<{case.kind}{kind} message="{message}">{text}</{case.kind}>'
         head = f'<testcase classname="{_escaped(name)}" name="{_escaped(case.name)}"'
-        yield f"{head}>{_element(case)}</testcase>" if case.kind else f"{head}/>"
+        yield f"{head}>{element}</testcase>" if case.kind else f"{head}/>"
     yield "</testsuite>"
-
-
-def _element(case: _Case) -> str:
-    if case.kind == "system-out":
-        return f"<system-out>{_escaped(case.message)}</system-out>"
-    kind = f' type="{_escaped(case.type)}"' if case.type else ""
-    head = f'<{case.kind}{kind} message="{_escaped(one_line(case.message))}"'
-    text = "\n".join(filter(None, (case.message, case.text)))
-    return f"{head}/>" if case.kind == "skipped" else f"{head}>{_escaped(text)}</{case.kind}>"
 
 
 def _escaped(text: str) -> str:

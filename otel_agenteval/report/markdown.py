@@ -7,10 +7,9 @@ pictures, or run HTML.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ..outlets.turn_text import number_of, one_line
-from .compare import Comparison, MetricChange
+from .compare import Comparison
 from .formatting import (
     Report,
     by_weight,
@@ -24,7 +23,7 @@ from .formatting import (
     remarks,
     worst_turns,
 )
-from .run import MOST_TEXT, About, MetricSeries, Run, ScoreRow, SeriesSummary
+from .run import MOST_TEXT, Run
 
 LIMIT = 65_000
 """GitHub accepts 65,536 characters in a comment."""
@@ -55,50 +54,42 @@ def _worst(run: Run) -> list[str]:
     turns = worst_turns(run)
     if not turns:
         return []
-    rows = [
-        f"| {_code(run.short_name(rows[0].about))} | {_code(rows[0].about.agent or '–')} | {_reasons(rows)}{_content(rows[0].about)} |"
-        for rows in turns[:_WORST]
-    ]
+    lines = []
+    for rows in turns[:_WORST]:
+        about = rows[0].about
+        reasons = [
+            f"{'**gate** ' if row.fails_gate else ''}{_code(row.series.label)}{': ' + _code(row.why) if row.why else ''}"
+            for row in rows[:_REASONS]
+        ]
+        if len(rows) > _REASONS:
+            reasons.append(f"and {len(rows) - _REASONS} more")
+        for word, text in (("asked", about.asked), ("answered", about.answered)):
+            if text:
+                reasons.append(f"{word}: {_code(text, MOST_TEXT)}")
+        lines.append(f"| {_code(run.short_name(about))} | {_code(about.agent or '–')} | {'<br>'.join(reasons)} |")
     more = [f"\n{number_of(len(turns) - _WORST, 'more turn')} with something that failed."] if len(turns) > _WORST else []
-    return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(rows, "worst", "turns"), *more]
-
-
-def _content(about: About) -> str:
-    shown = (("asked", about.asked), ("answered", about.answered))
-    return "".join(f"<br>{word}: {_code(text, MOST_TEXT)}" for word, text in shown if text)
-
-
-def _reasons(rows: Sequence[ScoreRow]) -> str:
-    shown = [
-        f"{'**gate** ' if row.fails_gate else ''}{_code(row.series.label)}{': ' + _code(row.why) if row.why else ''}"
-        for row in rows[:_REASONS]
-    ]
-    return "<br>".join([*shown, *([f"and {len(rows) - _REASONS} more"] if len(rows) > _REASONS else [])])
+    return ["", "**Worst turns**", "", *_TURN_HEAD, *_fitting(lines, "worst", "turns"), *more]
 
 
 def _comparison(comparison: Comparison) -> list[str]:
     ranked = by_weight(comparison.changes)
     unchanged = ("no change shown", "too few")
     changed = [change for change in ranked if change.verdict not in unchanged or change.series.facts.policy == "gate"]
-    head = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
-    table = [*_CHANGE_HEAD, *_fitting([_change_row(change) for change in changed], "changes", "metrics")] if changed else []
-    quiet = [f"No change shown in {number_of(len(ranked) - len(changed), 'other measure' if changed else 'measure')}."]
+    lines = []
+    for change in changed:
+        verdicts = {"regression": "❌ regression" if change.watched else "⚠️ regression"}
+        cells = (
+            _code(change.label), change.measure, *change_numbers(change), effect_of(change),
+            p_value(change.adjusted).removeprefix("p ").removeprefix("= "), n_of(change), verdicts.get(change.verdict, change.verdict),
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    found = ["", f"**Against {_code(comparison.baseline)}**: {describe_pairing(comparison)}.", ""]
+    if lines:
+        found += [*_CHANGE_HEAD, *_fitting(lines, "changes", "metrics"), ""]
+    if len(ranked) > len(changed):
+        found.append(f"No change shown in {number_of(len(ranked) - len(changed), 'other measure' if changed else 'measure')}.")
     notes = _fitting([f"- {_code(remark, 1_000)}" for remark in remarks(comparison)], "failures", "remarks")
-    found = [*head, *table, ""] if table else head
-    found += quiet if len(ranked) > len(changed) else []
     return [*found, "", *notes] if notes else found
-
-
-def _change_row(change: MetricChange) -> str:
-    before, after, difference, interval = change_numbers(change)
-    verdict = {"regression": "❌ regression" if change.watched else "⚠️ regression", "improvement": "improvement"}.get(
-        change.verdict, change.verdict
-    )
-    cells = (
-        _code(change.label), change.measure, before, after, difference, interval, effect_of(change),
-        p_value(change.adjusted).removeprefix("p ").removeprefix("= "), n_of(change), verdict,
-    )  # fmt: skip
-    return f"| {' | '.join(cells)} |"
 
 
 def _metrics(run: Run) -> list[str]:
@@ -106,18 +97,17 @@ def _metrics(run: Run) -> list[str]:
     never = [series for series, summary in summed if not summary.n and not summary.outcomes["error"]]
     shown = [(series, summary) for series, summary in summed if series not in never]
     shown.sort(key=lambda item: (-item[1].gates_failed, -item[1].outcomes["error"], -item[1].outcomes["fail"]))
-    rows = _fitting([_metric_row(series, summary) for series, summary in shown], "metrics", "metrics")
+    lines = []
+    for series, summary in shown:
+        name = f"{_code(series.label)}{' **gate**' if series.facts.policy == 'gate' else ''}"
+        rate = " ".join(rate_and_interval(summary)).rstrip()
+        is_boolean = series.facts.type == "boolean"
+        numbers = ("" if is_boolean else number(value, series.facts.unit) for value in (summary.mean, summary.p50, summary.p95))
+        counts = f"{summary.outcomes['fail']:,}", f"{summary.outcomes['error']:,}"
+        lines.append(f"| {' | '.join((name, f'{summary.n:,}', rate, *numbers, *counts))} |")
     applied = [f"\nNever applied: {number_of(len(never), 'metric')}."] if never else []
-    return ["", "<details><summary>All metrics</summary>", "", *_METRIC_HEAD, *rows, *applied, "", "</details>"]
-
-
-def _metric_row(series: MetricSeries, summary: SeriesSummary) -> str:
-    unit, boolean = series.facts.unit, series.facts.type == "boolean"
-    numbers = ("", "", "") if boolean else tuple(number(value, unit) for value in (summary.mean, summary.p50, summary.p95))
-    rate = " ".join(rate_and_interval(summary)).rstrip()
-    gate = " **gate**" if series.facts.policy == "gate" else ""
-    failed, errors = f"{summary.outcomes['fail']:,}", f"{summary.outcomes['error']:,}"
-    return f"| {' | '.join((f'{_code(series.label)}{gate}', f'{summary.n:,}', rate, *numbers, failed, errors))} |"
+    head = ["", "<details><summary>All metrics</summary>", "", *_METRIC_HEAD]
+    return [*head, *_fitting(lines, "metrics", "metrics"), *applied, "", "</details>"]
 
 
 def _fitting(lines: list[str], part: str, what: str) -> list[str]:

@@ -84,25 +84,23 @@ def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list
             wanted[score.metric] = {} if score.threshold is None else {"threshold": score.threshold}
     for name, params in EXPECTED.get(kind, {}).items():
         wanted[name] = {**wanted.get(name, {}), **params}
-    found = (_gate(name, {**parameters(name), **params}) for name, params in wanted.items())
-    return [gate for gate in found if gate is not None]
-
-
-def _gate(name: str, params: dict[str, Any]) -> dict[str, Any] | None:
-    own, _, series = name.partition(".")
-    try:
-        metric = resolve(own).metric
-        usual = BoundMetric(metric, {key: value for key, value in params.items() if key != "threshold"}).threshold
-        # A threshold changes how a few metrics decide, even if it is the usual one.
-        if "threshold" not in metric.parameters or params.get("threshold") == usual:
-            params.pop("threshold", None)
-        bound = BoundMetric(metric, params)
-        if bound.missing is not None or bound.inner:
-            return None
-        entry = {own: jsonio.loads(jsonio.dumps(params))}
-    except (ConfigError, TypeError, ValueError):
-        return None
-    return {**entry, **({"name": series} if series else {}), "policy": "gate"}
+    found = []
+    for name, chosen in wanted.items():
+        params = {**parameters(name), **chosen}
+        own, _, series = name.partition(".")
+        try:
+            metric = resolve(own).metric
+            usual = BoundMetric(metric, {key: value for key, value in params.items() if key != "threshold"}).threshold
+            # A threshold changes how a few metrics decide, even if it is the usual one.
+            if "threshold" not in metric.parameters or params.get("threshold") == usual:
+                params.pop("threshold", None)
+            bound = BoundMetric(metric, params)
+            entry = {own: jsonio.loads(jsonio.dumps(params))}
+        except (ConfigError, TypeError, ValueError):
+            continue
+        if bound.missing is None and not bound.inner:
+            found.append({**entry, **({"name": series} if series else {}), "policy": "gate"})
+    return found
 
 
 def distinct(cases: Iterable[dict[str, Any]], most: int) -> Iterator[dict[str, Any]]:

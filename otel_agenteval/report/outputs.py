@@ -1,4 +1,4 @@
-"""Outputs of a run: one evaluation can be written in several formats, each to its own file."""
+"""Outputs of a run: one evaluation can be written in several formats, each to its own file. The table is rendered here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TextIO
+from functools import partial
+from typing import NamedTuple, TextIO
 
 from ..core.display import LINES, escaped
 from ..core.errors import AgentEvalError, ConfigError
@@ -19,13 +21,14 @@ from ..core.score import Score
 from ..core.turn import Turn
 from ..core.wellformed import well_formed
 from ..evaluation.redaction import Redactor, redacted_or_empty
-from ..outlets.turn_text import colors_wanted, columns, render_turn
-from .formatting import Report
+from ..outlets.accounting import outcome
+from ..outlets.turn_text import BOLD, NAME_WIDTH, RED, Paint, colors_wanted, columns, number_of, render_turn, short_name
+from .compare import Comparison
+from .formatting import Report, by_weight, change_numbers, describe_pairing, effect_of, n_of, p_value, remarks
 from .html import render_html
 from .junit import render_junit
 from .markdown import render_markdown
 from .run import About, line_of, on_scale
-from .table import OutcomeTable, render_comparison
 
 Scored = Sequence[tuple[Score, str]]
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
@@ -54,7 +57,10 @@ def open_outputs(
             raise ConfigError(f"--out: {place} is given twice")
         seen.add(place)
     with ExitStack() as stack:
-        yield [_output(form, _stream(form, place, stack), content, scale) for form, place in zip(formats, places, strict=True)]
+        yield [
+            Output(form, _stream(form, place, stack), content=content, scale=scale)
+            for form, place in zip(formats, places, strict=True)
+        ]
 
 
 def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
@@ -82,80 +88,130 @@ class _KeptUntilWritten(io.TextIOWrapper):
         return super().write(text)
 
 
-def _output(form: str, out: TextIO, content: bool, scale: int) -> Output:
-    if form in _DOCUMENTS:
-        return _Whole(_DOCUMENTS[form], out)
-    return _Table(out, content, scale) if form == "table" else _JsonLines(out)
+class _Look(NamedTuple):
+    """Settings of a table."""
 
-
-def _lines(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    texts = (json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored)
-    return "".join(f"{escaped(well_formed(text))}\n" for text in texts)
-
-
-def _nothing(turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Tabulated:
     width: int
-    colour: bool
+    color: bool
     content: bool
     scale: int
 
-    def __call__(self, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-        scores = [on_scale(score, self.scale) for score, _ in scored]
-        clean = str if self.content else lambda _: "(left out)"
-        return f"{render_turn(redacted_or_empty(turn, redactor), scores, self.width, color=self.colour, clean=clean)}\n"
+
+def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
+    """Return a turn's text in a format: its lines, its table, or nothing before the end of the run."""
+    if form == "jsonl":
+        texts = (
+            json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored
+        )
+        return "".join(f"{escaped(well_formed(text))}\n" for text in texts)
+    if form in _DOCUMENTS:
+        return ""
+    scores = [on_scale(score, look.scale) for score, _ in scored]
+    clean = str if look.content else lambda _: "(left out)"
+    return f"{render_turn(redacted_or_empty(turn, redactor), scores, look.width, color=look.color, clean=clean)}\n"
 
 
-class _JsonLines:
-    needs_scores = needs_run = False
-    rendering: Rendering = staticmethod(_lines)
+class Output:
+    """One format of a run, in its own file."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-
-    def add(self, text: str, scored: Scored) -> None:
-        self._out.write(text)
-
-    def finish(self, report: Report) -> None:
-        """Create an empty file for a run without scores."""
-        self._out.write("")
-
-
-class _Table:
-    needs_scores, needs_run = True, False
-
-    def __init__(self, out: TextIO, content: bool, scale: int) -> None:
-        self._out, self._summary, self._scale = out, OutcomeTable(), scale
-        self._colour, self._width = colors_wanted(out), columns(out)
-        self.rendering: Rendering = _Tabulated(self._width, self._colour, content, scale)
+    def __init__(self, form: str, out: TextIO, *, content: bool, scale: int) -> None:
+        self._form, self._out, self._summary = form, out, OutcomeTable()
+        self._look = _Look(columns(out), colors_wanted(out), content, scale)
+        self.needs_run = form in _DOCUMENTS
+        self.needs_scores = form != "jsonl"
+        self.rendering: Rendering = partial(_text_of, form, self._look)
 
     def add(self, text: str, scored: Scored) -> None:
-        self._summary.add([on_scale(score, self._scale) for score, _ in scored])
-        self._out.write(text)
+        if self._form == "table":
+            self._summary.add([on_scale(score, self._look.scale) for score, _ in scored])
+        if not self.needs_run:
+            self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        if self._summary.turns > 1:
-            self._out.write(self._summary.render(self._width, colour=self._colour) + "\n")
-        if report.comparison is not None:
-            self._out.write(escaped(render_comparison(report.comparison, self._width), LINES))
+        """Write the report on the run, or create an empty file for lines of a run without scores."""
+        if self.needs_run:
+            self._out.write(_DOCUMENTS[self._form](report))
+        elif self._form == "jsonl":
+            self._out.write("")
+        else:
+            if self._summary.turns > 1:
+                self._out.write(self._summary.render(self._look.width, color=self._look.color) + "\n")
+            if report.comparison is not None:
+                self._out.write(escaped(render_comparison(report.comparison, self._look.width), LINES))
 
 
-class _Whole:
-    needs_scores = needs_run = True
-    rendering: Rendering = staticmethod(_nothing)
-
-    def __init__(self, render: Callable[[Report], str], out: TextIO) -> None:
-        self._render, self._out = render, out
-
-    def add(self, text: str, scored: Scored) -> None:
-        """Do nothing, because the final report contains the scores."""
-
-    def finish(self, report: Report) -> None:
-        self._out.write(self._render(report))
+# --- tables for a terminal
 
 
-Output = _JsonLines | _Table | _Whole
+class OutcomeTable:
+    """Outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
+
+    _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self._outcomes: dict[str, Counter[str]] = {}
+        self._values: dict[str, list[float]] = {}
+
+    def add(self, scores: Iterable[Score]) -> None:
+        self.turns += 1
+        for score in scores:
+            self._outcomes.setdefault(score.metric, Counter())[outcome(score)] += 1
+            if score.value is not None and not score.vacuous:
+                total = self._values.setdefault(score.metric, [0.0, 0.0])
+                total[0] += score.value
+                total[1] += 1
+
+    def render(self, width: int = 100, *, color: bool = False) -> str:
+        """Return a table with one row per metric, most failures first. ``mean`` is without vacuous scores."""
+        paint = Paint(color)
+        lines = [
+            paint(
+                f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}"
+                + "".join(f"{word:>9}" for word in self._SHOWN)
+                + f"{'mean':>13}",
+                BOLD,
+            )
+        ]
+        never = []
+        for name, found in sorted(self._outcomes.items(), key=lambda item: (-item[1]["fail"], -item[1]["error"], item[0])):
+            if found["skipped"] == found.total():
+                never.append(short_name(name))
+                continue
+            total, count = self._values.get(name, (0.0, 0))
+            mean = f"{total / count:.4g}" if count else "–"
+            line = (
+                f"{name:<{NAME_WIDTH}}"
+                + "".join(f"{f'{found[word]:,}' if found[word] else '–':>9}" for word in self._SHOWN)
+                + f"{mean:>13}"
+            )
+            lines.append(paint(line, RED) if found["fail"] or found["error"] else line)
+        if never:
+            lines += textwrap.wrap(f"never applied: {', '.join(never)}", width, subsequent_indent=" " * 15)
+        return "\n".join(lines) + "\n"
+
+
+_MARKS = {"regression": "✗", "improvement": "✓", "changed": "·", "no change shown": "-", "too few": "-"}
+
+
+def render_comparison(comparison: Comparison, width: int = 100) -> str:
+    lines = [f"── against {comparison.baseline} ".ljust(width, "─"), *_wrapped(describe_pairing(comparison), width, "  "), ""]
+    ranked = by_weight(comparison.changes)
+    changed = [change for change in ranked if change.verdict not in ("no change shown", "too few")]
+    for change in changed:
+        before, after, difference, interval = change_numbers(change)
+        gate = " (gate)" if change.watched and change.verdict == "regression" else ""
+        lines.append(f"  {_MARKS[change.verdict]} {change.label}  {change.measure} {before} → {after}  {change.verdict}{gate}")
+        about = f"{difference}, 95 % CI {interval}; {effect_of(change)}; {p_value(change.adjusted)} (Holm); {n_of(change)}"
+        lines += _wrapped(about, width, "      ")
+    for verdict in ("no change shown", "too few"):
+        named = [f"{change.label} ({change.measure})" for change in ranked if change.verdict == verdict]
+        if named:
+            lines += _wrapped(f"- {verdict}: {', '.join(named)}", width, "  ")
+    for remark in remarks(comparison):
+        lines += _wrapped(f"! {remark}", width, "  ")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)

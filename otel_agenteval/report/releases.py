@@ -1,24 +1,26 @@
-"""Comparison of two versions, models or prompts on live traffic, metric by metric.
+"""Groups of stored turns, such as versions, models or prompts on live traffic: comparison of two, and estimates of each.
 
-It shows differences larger than chance, and how many more turns an unclear result needs.
+A comparison shows, metric by metric, differences larger than chance, and how many more turns an unclear result needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from ..core.errors import AgentEvalError
-from ..core.score import Direction
+from ..core.score import Direction, pass_rate
 from ..outlets.store.reader import StoreReader, Wanted
 from ..outlets.turn_text import number_of
-from ..statistics.groups import Difference, GroupValue, Measure, compare_values
-from .formatting import number, p_value
+from ..statistics.groups import Difference, Group, GroupValue, Measure, compare_values, is_amount
+from ..statistics.weighted import Estimate
+from .formatting import number, p_value, percent
 from .render import Table, TabularReport
 
 ALPHA = 0.05
 _FEW = 30
+"""Number of turns below which an interval is wide."""
 
 Verdict = Literal["worse", "better", "changed", "no difference shown"]
 
@@ -99,9 +101,31 @@ def _verdict(size: float, p: float, direction: Direction) -> Verdict:
     return "better" if (size > 0) == (direction == "up") else "worse"
 
 
-# --- as texts ------------------------------------------------------------------------------------------------------
-
-_HEADS = ("metric", "", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
+def releases_report(found: Releases) -> TabularReport:
+    heads = ("metric", "", "before", "after", "difference, 95 % interval", "p", "turns", "", "shows from", "turns still needed")
+    warnings = []
+    if min(found.turns) < _FEW:
+        warnings.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
+    if found.alone:
+        warnings.append(f"metrics in only one group: {', '.join(found.alone)}")
+    if found.others:
+        warnings.append(f"groups not compared: {', '.join(found.others)}")
+    data = {
+        "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings,
+        "metrics": [
+            {
+                "metric": line.metric, "measure": line.measure, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
+                "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.adjusted, "p_unadjusted": line.difference.p,
+                "turns": list(line.difference.turns), "paired_by": "case" if line.difference.paired else None, "verdict": line.verdict, "detectable": line.difference.detectable,
+                "turns_needed": None if line.needed is None or min(line.needed) < 0 else list(line.needed),
+            }
+            for line in found.lines
+        ],
+    }  # fmt: skip
+    title = f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
+    table = Table(title, heads, [*map(_cells, found.lines)])
+    about = "After minus before, corrected for the number of metrics"
+    return TabularReport(f"{found.before} and {found.after}", [table], data, warnings, about)
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -121,38 +145,53 @@ def _cells(line: Line) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def warnings_of(found: Releases) -> list[str]:
-    warnings = []
-    if min(found.turns) < _FEW:
-        warnings.append(f"{found.turns[0]} and {found.turns[1]} turns: with fewer than {_FEW}, intervals are wide")
-    if found.alone:
-        warnings.append(f"metrics in only one group: {', '.join(found.alone)}")
-    if found.others:
-        warnings.append(f"groups not compared: {', '.join(found.others)}")
-    return warnings
+# --- estimates of each group
 
 
-def as_report(found: Releases) -> TabularReport:
-    title = f"{found.by}: {found.before} ({found.turns[0]:,} turns) and {found.after} ({found.turns[1]:,} turns)"
-    return TabularReport(
-        f"{found.before} and {found.after}",
-        [Table(title, _HEADS, [*map(_cells, found.lines)])],
-        as_data(found),
-        warnings_of(found),
-        "After minus before, corrected for the number of metrics",
-    )
+@dataclass(frozen=True, slots=True)
+class GroupMean:
+    group: str
+    metric: str
+    unit: str
+    scored: int
+    turns: int
+    estimate: Estimate
+    pass_rate: float | None
+    """Estimated share of all turns that pass, or None if the metric gives no verdict."""
 
 
-def as_data(found: Releases) -> dict[str, Any]:
-    return {
-        "by": found.by, "before": found.before, "after": found.after, "turns": list(found.turns), "warnings": warnings_of(found),
-        "metrics": [
-            {
-                "metric": line.metric, "measure": line.measure, "before": line.difference.before._asdict(), "after": line.difference.after._asdict(),
-                "difference": line.difference.size, "interval": list(line.difference.interval), "p": line.adjusted, "p_unadjusted": line.difference.p,
-                "turns": list(line.difference.turns), "paired_by": "case" if line.difference.paired else None, "verdict": line.verdict, "detectable": line.difference.detectable,
-                "turns_needed": None if line.needed is None or min(line.needed) < 0 else list(line.needed),
-            }
-            for line in found.lines
-        ],
-    }  # fmt: skip
+def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
+    """Estimate each metric for all stored turns, see :func:`compare_groups`. Raises AgentEvalError without scores."""
+    turns = reader.groups(by, wanted)
+    groups: dict[tuple[str, str], Group] = {}
+    units: dict[str, str] = {}
+    verdicts: dict[tuple[str, str], list[float]] = {}
+    for value in reader.values(by, list(turns), wanted) if turns else ():
+        units[value.metric] = value.unit
+        group = groups.setdefault((value.group, value.metric), Group(is_amount=is_amount(value.unit)))
+        group.add(value.trace, value.value, value.probability)
+        if value.passed is not None and value.direction != "neutral":
+            verdicts.setdefault((value.group, value.metric), [0.0, 0.0])[1 - value.passed] += 1 / value.probability
+    found = [
+        GroupMean(
+            name, metric, units[metric], group.turns, turns[name], estimate, pass_rate(*verdicts.get((name, metric), (0, 0)))
+        )
+        for (name, metric), group in sorted(groups.items())
+        if (estimate := group.estimate()) is not None
+    ]
+    if not found:
+        raise AgentEvalError(f"{by}: there is no score of such turns in the store")
+    return found
+
+
+def estimates_report(rows: Sequence[GroupMean]) -> TabularReport:
+    heads = ("", "metric", "mean of all turns", "95 % interval", "pass rate", "scored", "of", "n_eff", "")
+    cells = []
+    for row in rows:
+        mean, low, high = (number(value, row.unit) for value in row.estimate[:3])
+        few = "few" if row.estimate.n_eff < _FEW else ""
+        counts = f"{row.scored:,}", f"{row.turns:,}", f"{row.estimate.n_eff:,.0f}"
+        cells.append((row.group, row.metric, mean, f"{low} … {high}", percent(row.pass_rate), *counts, few))
+    names = ("group", "metric", "unit", "scored", "turns", "pass_rate")
+    data = [{**{name: getattr(row, name) for name in names}, **row.estimate._asdict()} for row in rows]
+    return TabularReport("Estimates for all turns", [Table("", heads, cells)], data)

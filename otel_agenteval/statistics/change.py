@@ -24,7 +24,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from .intervals import Z95, Interval
+from .intervals import Z95, Interval, wilson_around
 from .release import Moments, ReleaseWatch
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
@@ -184,9 +184,8 @@ class Series:
         n = self._known = usual.n
         if self._bounded:
             # Wilson's limits, but with the observed variance if it is less than that of zeros and ones
-            mean, variance, z2 = usual.mean, usual.variance(bounded=True), _UNCERTAINTY**2
-            middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
-            wide = _UNCERTAINTY * math.sqrt(variance / n + z2 / (4 * n * n)) / (1 + z2 / n)
+            mean, variance = usual.mean, usual.variance(bounded=True)
+            middle, wide = wilson_around(mean, variance / n, n, _UNCERTAINTY)
             least = self._options.least
             is_binary = variance > 0.5 * mean * (1 - mean)
             wanted = _EXPECTED_EVENTS / max(min(mean, 1 - mean), 0.5 / n) if is_binary else 0

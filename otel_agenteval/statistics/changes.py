@@ -115,7 +115,12 @@ class Changes:
         else:
             admitted, leaving = self._places.ask(key, now)
             if leaving is not None:
-                self._forget(leaving)
+                self._series.pop(leaving, None)
+                self._last.pop(leaving, None)
+                known = self._of_agent.get((leaving.agent, leaving.tenant), {})
+                known.pop(leaving.metric, None)
+                if not known:
+                    self._of_agent.pop((leaving.agent, leaving.tenant), None)
             if not admitted:
                 key = key._replace(agent=OTHER)
         series = self._series.get(key)
@@ -125,15 +130,6 @@ class Changes:
         if key == wanted:
             self._of_agent.setdefault((key.agent, key.tenant), {})[key.metric] = found
         return found
-
-    def _forget(self, key: _Key) -> None:
-        self._series.pop(key, None)
-        self._last.pop(key, None)
-        known = self._of_agent.get((key.agent, key.tenant))
-        if known is not None:
-            known.pop(key.metric, None)
-            if not known:
-                del self._of_agent[key.agent, key.tenant]
 
     def read(self) -> list[Change]:
         with self._lock:

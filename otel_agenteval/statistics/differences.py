@@ -127,7 +127,8 @@ def find_differences(
         return Differences(*counts, [], 0)
     search = _Search(turns, is_bad, weights, draws, effects)
     same = search.leave_out_same() if selected else []
-    singles = search.singles()
+    tested = zip(search.facts, search.has, strict=True)
+    singles: dict[tuple[TurnFact, ...], float] = {(fact,): _p(search.shares(has)) for fact, has in tested}
     both = search.pairs()
     share = error / 2 if both else error
     found = [*search.significant(singles, share), *search.significant(both, share)]
@@ -197,9 +198,6 @@ class _Search:
                 in_draw, with_fact = np.bincount(of_draw, weights), np.bincount(of_draw, weights * x)
             sides.append(_as_independent(in_draw, with_fact))
         return _Shares(*sides)
-
-    def singles(self) -> dict[tuple[TurnFact, ...], float]:
-        return {(fact,): _p(self.shares(has)) for fact, has in zip(self.facts, self.has, strict=True)}
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
         """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
@@ -366,17 +364,12 @@ def _places(
                 places[attribute, value].append(row)
             elif kind is float or kind is int:
                 numbers[attribute].append((row, value))
+            elif isinstance(value, bool):
+                places[attribute, "yes" if value else "no"].append(row)
             else:
-                for name in _names(value):
+                for name in value or ():
                     places[attribute, name].append(row)
     return {TurnFact(*fact): rows for fact, rows in places.items()}, numbers
-
-
-def _names(value: Any) -> Collection[str]:
-    """Return the names in a value that is neither a text nor a number."""
-    if isinstance(value, bool):
-        return ("yes",) if value else ("no",)
-    return value or ()
 
 
 def _column(length: int, rows: Any) -> Any:

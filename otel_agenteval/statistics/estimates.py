@@ -200,15 +200,13 @@ class Estimates:
                 if one.answer is not None:
                     self._count(one.key, one.answer, -1)
                     one.answer = None
-            proxies = self._usual(turn.key) if turn.proxies is None else turn.proxies
+            proxies = turn.proxies
+            if proxies is None:  # the mean of all turns
+                ever = self._series.get(turn.key, {}).get(_EVER)
+                proxies = ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
             turn.answer = _TurnScore(trace, group, vector(1 / probability, value, proxies), revision)
             for sums in self._count(turn.key, turn.answer, 1):
                 sums.widen(value)
-
-    def _usual(self, key: tuple[str, str]) -> Any:
-        """Return the mean proxies of all turns, for a turn whose proxies are unknown."""
-        ever = self._series.get(key, {}).get(_EVER)
-        return ever.everyone.total / ever.everyone.n if ever is not None and ever.everyone.n > 0 else padded(())
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
         """Return a part of the time and the part for all time, if they are still kept."""
@@ -262,7 +260,11 @@ class Estimates:
         elif agent != OTHER:
             admitted, leaving = self._places.ask(key, now, sightings)
             if leaving is not None:
-                self._join_others(leaving)
+                for trace in [trace for trace in self._traces if trace[0] == leaving]:
+                    del self._traces[trace]
+                others = self._series.setdefault((leaving[0], OTHER), {})
+                for old, part in self._series.pop(leaving, {}).items():
+                    others.setdefault(old, _TimePart()).join(part)
             if not admitted:
                 key = (metric, OTHER)
         parts = self._series.setdefault(key, {})
@@ -272,14 +274,6 @@ class Estimates:
             parts[number] = _TimePart()
             parts.setdefault(_EVER, _TimePart())
         return key, number, parts[number]
-
-    def _join_others(self, key: tuple[str, str]) -> None:
-        parts = self._series.pop(key, {})
-        for trace in [trace for trace in self._traces if trace[0] == key]:
-            del self._traces[trace]
-        others = self._series.setdefault((key[0], OTHER), {})
-        for number, part in parts.items():
-            others.setdefault(number, _TimePart()).join(part)
 
     def read(self) -> dict[tuple[str, str], Estimate]:
         return self._read()[0]
@@ -311,22 +305,21 @@ class Estimates:
     def state(self) -> list[list[Any]]:
         """Return all series as plain values, in parts of ten minutes and one for all time."""
         newest = int(self._clock.monotonic() // self._length)
+        found = []
         with self._lock:
-            return [[*key, self._state_of(parts, newest)] for key, parts in self._series.items()]
-
-    @staticmethod
-    def _state_of(parts: Mapping[int, _TimePart], newest: int) -> list[list[Any]]:
-        gathered: dict[int, _TimePart] = {}
-        for number, part in parts.items():
-            age = newest - number
-            if number != _EVER and age >= _PARTS:
-                continue
-            into = gathered.setdefault(_EVER if number == _EVER else age // _KEPT_TOGETHER * _KEPT_TOGETHER, _TimePart())
-            into.join(part)
-        return [
-            [age, part.everyone.state(), {group: sums.state() for group, sums in part.sums.items()}, part.chosen]
-            for age, part in gathered.items()
-        ]
+            for key, parts in self._series.items():
+                gathered: dict[int, _TimePart] = {}
+                for number, part in parts.items():
+                    age = newest - number
+                    if number == _EVER or age < _PARTS:
+                        group = _EVER if number == _EVER else age // _KEPT_TOGETHER * _KEPT_TOGETHER
+                        gathered.setdefault(group, _TimePart()).join(part)
+                kept = [
+                    [age, part.everyone.state(), {group: sums.state() for group, sums in part.sums.items()}, part.chosen]
+                    for age, part in gathered.items()
+                ]
+                found.append([*key, kept])
+        return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
         """Restore the output of :meth:`state` after ``passed`` seconds. Raises TypeError or ValueError if it is invalid."""

@@ -138,15 +138,17 @@ class Side:
 def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
     """Compare a measure in two groups. Returns None if one of them has no value."""
     in_logs = before._logs is not None and after._logs is not None
-    pairs = _pairs(before._cases or {}, after._cases or {})
-    if pairs is not None:
-        return _compare_pairs(*pairs, is_rate=is_rate, in_logs=in_logs)
+    cases = before._cases or {}, after._cases or {}
+    common = sorted(cases[0].keys() & cases[1].keys())
+    if common and 2 * len(common) >= min(map(len, cases)):
+        means = ([side[name][0] / side[name][1] for name in common] for side in cases)
+        return _compare_values(*means, paired=True, is_rate=is_rate, in_logs=in_logs)
     turns = before._group.turns, after._group.turns
     if before._alone and after._alone:
         first, second = [*before._alone.values()], [*after._alone.values()]
         binary = is_rate and {*first, *second} <= {0.0, 1.0}
         if binary or sum(turns) <= _FEW:
-            return _compare_independent(first, second, is_binary=binary, in_logs=in_logs)
+            return _compare_values(first, second, paired=False, is_rate=is_rate, in_logs=in_logs)
     found = _compare_estimates(before._group, after._group)
     if found is not None and before._clusters and after._clusters and len(before._clusters) + len(after._clusters) <= _FEW:
         return _of_few_clusters(found, before._clusters, after._clusters, in_logs=in_logs)
@@ -172,43 +174,31 @@ def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, 
     return found._replace(p=p, interval=(low, high), detectable=found.detectable * wider)
 
 
-def _pairs(first: dict[str, tuple[float, int]], second: dict[str, tuple[float, int]]) -> tuple[list[float], list[float]] | None:
-    """Return the mean value of each common case in both groups, or None with too few of them."""
-    names = sorted(first.keys() & second.keys())
-    if not names or 2 * len(names) < min(len(first), len(second)):
-        return None
-    return [first[name][0] / first[name][1] for name in names], [second[name][0] / second[name][1] for name in names]
-
-
-def _compare_pairs(before: list[float], after: list[float], *, is_rate: bool, in_logs: bool) -> Difference:
-    both = list(zip(before, after, strict=True))
-    p, (low, high) = paired_test(before, after, is_rate=is_rate)
-    if in_logs:
-        p = sign_flip([math.log(second / first) for first, second in both])
-    differences = [second - first for first, second in both]
+def _compare_values(before: list[float], after: list[float], *, paired: bool, is_rate: bool, in_logs: bool) -> Difference:
+    """Compare all values of two groups, which are paired by case or independent."""
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
-    return Difference(
-        _estimate(before, binary), _estimate(after, binary), (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2,
-        (len(before), len(after)), True, cohens_d(differences), any(differences),
-    )  # fmt: skip
-
-
-def _compare_independent(before: list[float], after: list[float], *, is_binary: bool, in_logs: bool) -> Difference:
-    if is_binary:
-        first, second = (int(sum(before)), len(before)), (int(sum(after)), len(after))
-        p, (low, high) = fisher(first, second), newcombe(first, second)
+    effect: float | None
+    if paired:
+        p, interval = paired_test(before, after, is_rate=is_rate)
+        if in_logs:
+            p = sign_flip([math.log(second / first) for first, second in zip(before, after, strict=True)])
+        differences = [second - first for first, second in zip(before, after, strict=True)]
+        effect, varies = cohens_d(differences), any(differences)
     else:
-        tested = ([math.log(value) for value in side] if in_logs else side for side in (before, after))
-        p, (low, high) = permutation(*tested), difference_interval(before, after)
-    return Difference(
-        _estimate(before, is_binary), _estimate(after, is_binary), (low, high), p, (Z95 + _Z80) / Z95 * (high - low) / 2,
-        (len(before), len(after)), False, cliffs_delta(before, after), len({*before, *after}) > 1,
-    )  # fmt: skip
-
-
-def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
-    low, high = wilson(int(sum(values)), len(values)) if is_binary else mean_interval(values)
-    return Estimate(math.fsum(values) / len(values), low, high, float(len(values)))
+        if binary:
+            counts = (int(sum(before)), len(before)), (int(sum(after)), len(after))
+            p, interval = fisher(*counts), newcombe(*counts)
+        else:
+            tested = ([math.log(value) for value in side] if in_logs else side for side in (before, after))
+            p, interval = permutation(*tested), difference_interval(before, after)
+        effect, varies = cliffs_delta(before, after), len({*before, *after}) > 1
+    estimates = []
+    for values in (before, after):
+        ends = wilson(int(sum(values)), len(values)) if binary else mean_interval(values)
+        estimates.append(Estimate(math.fsum(values) / len(values), *ends, float(len(values))))
+    detectable = (Z95 + _Z80) / Z95 * (interval[1] - interval[0]) / 2
+    first, second = estimates
+    return Difference(first, second, interval, p, detectable, (len(before), len(after)), paired, effect, varies)
 
 
 def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:

@@ -41,10 +41,16 @@ def always_valid(n: float, error: float) -> float:
 
 
 def wilson(successes: float, n: float, z: float = Z95) -> Interval:
-    share, z2 = successes / n, z * z
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = z * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    share = successes / n
+    middle, half = wilson_around(share, share * (1 - share) / n, n, z)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
+    """Return the middle and the half-width of Wilson's interval of a mean from 0 to 1, with the mean's variance."""
+    z2 = z * z
+    middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
+    return middle, z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
 
 
 def newcombe(before: tuple[float, float], after: tuple[float, float]) -> Interval:

@@ -195,7 +195,16 @@ class ReleaseWatch:
         """Add a score. Returns True if it begins a release."""
         begins = version not in self._known
         if begins:
-            self._begin(version, at)
+            if self._last is not None:
+                if self._last == self.version:
+                    self._before = self._after
+                elif self._last != self.before:  # the scores of a third version aren't kept
+                    self._before = VersionScores(is_amount=self._is_amount)
+                self.before, self.since = self._last, at
+            self.version, self.reported = version, False
+            self._known = [*self._known[1 - _KNOWN :], version]
+            self._after = VersionScores(is_amount=self._is_amount)
+            self._begin_tests()
         self._last = version
         if version == self.version:
             self._after.add(value, weight)
@@ -206,18 +215,6 @@ class ReleaseWatch:
         elif version == self.before:
             self._before.add(value, weight)
         return begins
-
-    def _begin(self, version: str, at: float) -> None:
-        if self._last is not None:
-            if self._last == self.version:
-                self._before = self._after
-            elif self._last != self.before:  # the scores of a third version aren't kept
-                self._before = VersionScores(is_amount=self._is_amount)
-            self.before, self.since = self._last, at
-        self.version, self.reported = version, False
-        self._known = [*self._known[1 - _KNOWN :], version]
-        self._after = VersionScores(is_amount=self._is_amount)
-        self._begin_tests()
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
         """Return the difference that chance can't explain, with the new version's scores and exemplars, if a test is due."""

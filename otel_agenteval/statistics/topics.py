@@ -58,22 +58,18 @@ def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list
     """Return the stable topics of the texts (directions) that belong to no known topic (centers)."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # until a later call with the same texts finds no more
-        more = _topics_of_free(texts, [*known, *(topic.center for topic in found)])
-        if not more:
+        centers = [*known, *(topic.center for topic in found)]
+        free = np.array([at for at, position in enumerate(positions(texts, centers)) if position is None], dtype=int)
+        if len(free) < LEAST:
             break
-        found += more
+        some = texts[free[np.unique(np.linspace(0, len(free) - 1, min(len(free), _MOST)).astype(int))]]
+        alike = some @ some.T
+        clusters = sorted((set(one) for one in _clusters(alike) if len(one) >= LEAST), key=lambda one: (-len(one), min(one)))
+        stable = [pair for pair in zip(clusters, _stability(alike, clusters), strict=True) if pair[1] >= STABLE]
+        if not stable:
+            break
+        found += [NewTopic(some[sorted(one)].mean(axis=0).tolist(), stability) for one, stability in stable]
     return found
-
-
-def _topics_of_free(texts: np.ndarray, known: Sequence[Sequence[float]]) -> list[NewTopic]:
-    free = np.array([at for at, position in enumerate(positions(texts, known)) if position is None], dtype=int)
-    if len(free) < LEAST:
-        return []
-    texts = texts[free[np.unique(np.linspace(0, len(free) - 1, min(len(free), _MOST)).astype(int))]]
-    alike = texts @ texts.T
-    clusters = sorted((set(one) for one in _clusters(alike) if len(one) >= LEAST), key=lambda one: (-len(one), min(one)))
-    found = zip(clusters, _stability(alike, clusters), strict=True)
-    return [NewTopic(texts[sorted(one)].mean(axis=0).tolist(), stability) for one, stability in found if stability >= STABLE]
 
 
 def positions(texts: np.ndarray, centers: Sequence[Sequence[float]]) -> list[Position | None]:

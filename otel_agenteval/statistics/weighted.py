@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .intervals import Z95, Interval, always_valid
+from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
@@ -192,11 +192,10 @@ class Sums:
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
-        mean, z2 = min(1.0, max(0.0, mean)), z * z
-        size, n = n, n / self._spread(self.total / self.total[0])  # number of zeros and ones with the same precision
-        middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
-        half = z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
-        return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), size)
+        mean = min(1.0, max(0.0, mean))
+        equal = n / self._spread(self.total / self.total[0])  # number of zeros and ones with the same precision
+        middle, half = wilson_around(mean, variance, equal, z)
+        return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), n)
 
 
 def padded(proxies: Sequence[float]) -> Any:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.cli import judge_bench as command
-from otel_agenteval.cli import judge_drift
+from otel_agenteval.cli import judge as command
 from otel_agenteval.cli.main import main
 from otel_agenteval.judging.judge_bench.cases import BIASES, FAMILIES, BenchCase, all_cases, chosen
 from otel_agenteval.judging.judge_bench.run import BenchRun, _CallCounter, estimate, run
@@ -399,7 +398,7 @@ def test_again_and_again(
             raise KeyboardInterrupt
         moody.mood -= 10.0
 
-    monkeypatch.setattr(judge_drift.time, "sleep", sleep)
+    monkeypatch.setattr(command.time, "sleep", sleep)
     assert drift(files, "--every", "24h") == 130
     assert waited == [86_400.0] * 3
     assert capsys.readouterr().out.count("DRIFTED") == 4  # of all and of the own family, twice

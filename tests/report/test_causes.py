@@ -6,7 +6,7 @@ import json
 import pickle
 from pathlib import Path
 
-from otel_agenteval.cli.evaluation import Evaluation
+from otel_agenteval.cli.scoring import Evaluation
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.report import Run, compare

@@ -14,7 +14,7 @@ from otel_agenteval.core.errors import AgentEvalError
 from otel_agenteval.report import Report, Run, compare
 from otel_agenteval.report.compare import Comparison, MetricChange
 from otel_agenteval.report.formatting import describe_pairing, remarks
-from otel_agenteval.report.table import render_comparison
+from otel_agenteval.report.outputs import render_comparison
 from tests.report.made_up import about, run_of, score
 
 GOOD = [0.9, 0.8, 0.85, 0.95, 0.7, 0.9, 0.8, 0.75, 0.9, 0.85] * 3

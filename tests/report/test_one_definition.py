@@ -14,15 +14,14 @@ from otel_agenteval.core.score import Score, pass_rate
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.report import Report, Run, compare
-from otel_agenteval.report.estimates import estimates_of
 from otel_agenteval.report.experiment import Experiment, Trial
 from otel_agenteval.report.formatting import p_value
 from otel_agenteval.report.html import render_html
 from otel_agenteval.report.junit import render_junit
 from otel_agenteval.report.markdown import render_markdown
-from otel_agenteval.report.releases import compare_groups
+from otel_agenteval.report.outputs import render_comparison
+from otel_agenteval.report.releases import compare_groups, estimates_of
 from otel_agenteval.report.run import About, SeriesSummary
-from otel_agenteval.report.table import render_comparison
 from tests.support.page import ServedPage
 from tests.support.stored_turns import filled, score_row, turn_row
 

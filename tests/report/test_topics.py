@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.cli import topics as cli_topics
+from otel_agenteval.cli import failure_modes as command
 from otel_agenteval.cli.main import main
 from otel_agenteval.evaluation.first_fault import Fault
 from otel_agenteval.judging.models import LocalEmbedder
-from otel_agenteval.report.topics import FailureText, TopicFinder
+from otel_agenteval.report.failure_modes import FailureText, TopicFinder
 from otel_agenteval.statistics.topics import distinguishing_words
 from tests.support.failure_texts import text_of
 from tests.support.judges import ScriptedModels
@@ -135,9 +135,9 @@ def test_without_embedder_no_mode_is_split(
     anywhere: Anywhere, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(anywhere(), rows_of(planted()))
-    monkeypatch.setattr(cli_topics, "LocalEmbedder", missing)
+    monkeypatch.setattr(command, "LocalEmbedder", missing)
     assert shown(capsys, "--store", store) == []
 
 
 def missing() -> None:
-    raise cli_topics.ConfigError("model: requires the extra [embed]")
+    raise command.ConfigError("model: requires the extra [embed]")

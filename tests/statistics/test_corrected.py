@@ -11,8 +11,7 @@ import pytest
 
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.statistics.calibration import Confusion
-from otel_agenteval.statistics.corrected import corrected, read_calibration
+from otel_agenteval.statistics.calibration import Confusion, corrected, read_calibration
 from otel_agenteval.statistics.weighted import Sums, padded, vector
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
