@@ -49,17 +49,14 @@ USED_BY = {
     "numbers": ("ungrounded_numbers", "ungrounded_urls"),
     "prompt_leak": ("system_prompt_leak",),
     "prompt_sentences": ("system_prompt_leak",),
-    "hosts": ("ungrounded_urls",),
     "urls": ("ungrounded_urls",),
     "link_grounding": ("ungrounded_urls",),
     "identity_numbers": ("pii_leakage",),
-    "identity_checks": ("pii_leakage",),
     "phones": ("pii_leakage",),
     "personal": ("pii_leakage",),
     "personal_marks": ("pii_leakage",),
     "credentials": ("secret_leak",),
     "passwords": ("secret_leak",),
-    "secret_values": ("secret_leak",),
 }
 """Detectors that use a module or a folder of ``data``. All use the others."""
 

@@ -49,11 +49,11 @@ LIMITS = (
     ),
     Limit(("detectors/redaction/numbers.py:_is_grouped",), 800, "sees digits as long as the pattern that found them allows"),
     Limit(("detectors/redaction/numbers.py:_is_part",), 40, "sees what stands before a number"),
-    Limit(("detectors/redaction/values.py:_UNCHOSEN",), 64, "sees a value of at most 64 characters"),
+    Limit(("detectors/redaction/words.py:_UNCHOSEN",), 64, "sees a value of at most 64 characters"),
     Limit(("judging/models/reply.py:<",), 16_000, "is tried where the text begins", frozenset(("match",))),
     Limit(("dialects/content.py:_HANDLE",), 400, "sees a text of less than 400 characters"),
     Limit(("metrics/lib/values.py",), 300, "sees the beginning of a text that is shown in a score"),
-    Limit(("detectors/hosts.py",), 2_048, "sees a host, or the key of a URL"),
+    Limit(("detectors/urls.py:_RESERVED", "detectors/urls.py:_NAMESPACE_KEY"), 2_048, "see a host, or the key of a URL"),
     Limit(("detectors/identity_numbers.py",), 160, "sees what stands around a number, or is built from our own table"),
     Limit(
         ("detectors/injection/readers.py:REPORTED", "detectors/injection/readers.py:_SHORT_NAME"), 16_000, "see the whole text"
@@ -73,7 +73,14 @@ LIMITS = (
     Limit((f"{PERSONAL}_STREET_BEFORE",), 50, "sees what stands between a word for a home and a number"),
     Limit(("detectors/phones.py",), 80, "sees the digits of one number"),
     Limit(("detectors/prompt_sentences.py",), 600, "sees one sentence of at most 600 characters"),
-    Limit(("detectors/secret_values.py",), 512, "sees one word of at most 512 characters"),
+    Limit(
+        tuple(
+            f"detectors/passwords.py:{name}"
+            for name in ("_PLACEHOLDER", "_REFERENCE", "_PLAIN", "_NO_CHOICE", "_CHOSEN", "_IDENTIFIER")
+        ),
+        512,
+        "see one word of at most 512 characters",
+    ),
 )
 
 

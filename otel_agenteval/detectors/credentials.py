@@ -15,13 +15,28 @@ from typing import NamedTuple
 
 from ..core.finding import Severity
 from .lists import words
-from .passwords import Span, chosen_passwords, codes, is_strong, login_pairs, new_ones, quoted_phrases, trimmed
+from .passwords import (
+    PUBLIC,
+    Span,
+    chosen_passwords,
+    codes,
+    is_filled_in,
+    is_identifier,
+    is_strong,
+    login_pairs,
+    looks_random,
+    may_be_chosen,
+    may_be_meant,
+    needs_no_secret,
+    new_ones,
+    quoted_phrases,
+    trimmed,
+)
 from .redaction.secrets import secrets
 from .redaction.views import folded, views_of
 from .screen import Look, ScreenedWords
-from .secret_values import PUBLIC, is_filled_in, is_identifier, looks_random, may_be_chosen, may_be_meant, needs_no_secret
-from .texts import DistinctRanges, has_any, lazy
-from .tokens import SCAN_LIMIT, is_sample, may_be_format, secret_spans
+from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy
+from .tokens import is_sample, may_be_format, secret_spans
 
 
 class Credential(NamedTuple):
@@ -272,19 +287,14 @@ def _assigned_values(text: str) -> Iterator[Credential]:
             continue
         if after_password and len(value) > _LONGEST_PASSWORD:  # an encrypted one
             continue
-        if PUBLIC.search(before) is None and not _is_public(text, start, end):
+        is_error_report = _ERROR_REPORTS.match(text, end) is not None  # whose key is public
+        is_rest_of_word = text[start - 1 : start] == "@"  # as in password-prompt@
+        if not (PUBLIC.search(before) or is_filled_in(text, start) or is_error_report or is_rest_of_word):
             yield Credential("password" if after_password else "credential", start, end, value, False)
 
 
 _LONGEST_PASSWORD = 128
-
-
 _ERROR_REPORTS = lazy(r"@o[0-9]+\.ingest\.")
-
-
-def _is_public(text: str, start: int, end: int) -> bool:
-    """Return True for a value in a template, the key of a public error report, and the rest of a word like ``password-prompt@``."""
-    return is_filled_in(text, start) or _ERROR_REPORTS.match(text, end) is not None or text[start - 1 : start] == "@"
 
 
 _AFTER_PASSWORD = lazy(

@@ -12,15 +12,19 @@ three steps, from cheap to expensive, because a search for each of 40 shapes wou
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import cycle
 from typing import NamedTuple
 
 from ..core.files import load_yaml
-from .identity_checks import CHECKS, Check
 from .lists import FOLDER, table
+from .redaction.numbers import luhn_valid
 from .texts import lazy
+
+Check = Callable[[str], bool]
 
 
 class _NumberKind(NamedTuple):
@@ -51,11 +55,6 @@ def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
     )
 
 
-def _unnamed_shapes() -> str:
-    shapes = "|".join(f"({kind.shape})" for kind in _kinds(named=False))
-    return f"(?<![A-Za-z0-9])(?<![0-9][.,/:-])(?:{shapes})(?![A-Za-z0-9])(?![.,:/-][0-9])"
-
-
 def _any_word(*, ascii_only: bool) -> str:
     words = dict.fromkeys(word for kind in _kinds(named=True) for word in kind.words)
     used = [word for word in words if not ascii_only or re.sub(r"\[[^]]*\]", "", word).isascii()]
@@ -63,7 +62,12 @@ def _any_word(*, ascii_only: bool) -> str:
     return "|".join([rf"\b(?:{bounded})", *(word for word in used if not word.startswith(r"\b"))])  # one test of the boundary
 
 
-_UNNAMED = lazy(_unnamed_shapes)
+_UNNAMED = lazy(
+    lambda: (
+        rf"(?<![A-Za-z0-9])(?<![0-9][.,/:-])(?:{'|'.join(f'({kind.shape})' for kind in _kinds(named=False))})"
+        r"(?![A-Za-z0-9])(?![.,:/-][0-9])"
+    )
+)
 """Numbers that need no word, with a group for each kind."""
 _ANY_WORD = lazy(lambda: _any_word(ascii_only=False))
 _ANY_ASCII_WORD = lazy(lambda: _any_word(ascii_only=True))
@@ -149,3 +153,210 @@ def ibans(text: str) -> Iterable[tuple[int, int]]:
                     end += 1
                 end += 1
             yield start, end
+
+
+# --- checks: data/identity_numbers.yaml names them
+
+
+def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
+    return sum(int(digit) * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+def _divisible(modulus: int, weights: Iterable[int]) -> Check:
+    """Return a check that the weighted sum is a multiple of the modulus. The check digits have weights too."""
+    each = tuple(weights)
+    return lambda digits: _weighted_sum(digits, each) % modulus == 0
+
+
+def _remainder(modulus: int, weights: Iterable[int]) -> Check:
+    """Return a check that the last digit is the last one of the remainder of the weighted sum."""
+    each = tuple(weights)
+    return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
+
+
+def _both(one: Check, other: Check) -> Check:
+    return lambda text: one(text) and other(text)
+
+
+def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
+    """Check that the last digit is 11 minus the remainder of the weighted sum of the others, or 0 for 10 and 11."""
+    return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
+
+
+def _is_date(year: str, month: str, day: str) -> bool:
+    try:
+        datetime.date(int(year) if len(year) == 4 else 2000 + int(year), int(month), int(day))
+    except ValueError:
+        return False
+    return True
+
+
+def _begins_with_date(digits: str) -> bool:
+    return _is_date(digits[:2], digits[2:4], digits[4:6])
+
+
+def _german(digits: str) -> bool:
+    """Check ISO 7064 MOD 11,10."""
+    product = 10
+    for digit in digits[:-1]:
+        product = ((int(digit) + product) % 10 or 10) * 2 % 11
+    return digits[0] != "0" and (11 - product) % 10 == int(digits[-1])
+
+
+_VALUES_AT_ODD_PLACES = dict(
+    zip(
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
+        strict=True,
+    )
+)  # fmt: skip
+
+
+def _italian(text: str) -> bool:
+    """Check the letter of the sum. At even places, a digit counts as itself and a letter as its place in the alphabet."""
+    odd = sum(_VALUES_AT_ODD_PLACES[sign] for sign in text[:15:2])
+    even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in text[1:15:2])
+    return chr(ord("A") + (odd + even) % 26) == text[15] and text != "RSSMRA85T10A562S"
+
+
+def _romanian(digits: str) -> bool:
+    remainder = _weighted_sum(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
+    return int(digits[12]) == (1 if remainder == 10 else remainder)
+
+
+def _russian_inn(digits: str) -> bool:
+    first = _weighted_sum(digits, (7, 2, 4, 10, 3, 5, 9, 4, 6, 8)) % 11 % 10
+    second = _weighted_sum(digits, (3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)) % 11 % 10
+    return digits[10:] == f"{first}{second}"
+
+
+def _spanish(text: str) -> bool:
+    """Check the letter of the remainder of the number, in which the first letter of a foreigner is a digit."""
+    if len(text) != 9 or text[:-1] in ("12345678", "00000000", "11111111"):
+        return False
+    number = text[:-1].replace("X", "0").replace("Y", "1").replace("Z", "2")
+    return text[-1] == "TRWAGMYFPDXBNJZSQVHLCKE"[int(number) % 23]
+
+
+def _brazilian(digits: str) -> bool:
+    if len(set(digits)) == 1 or digits == "12345678909":
+        return False
+    return _ends_with_11_minus(digits[:10], range(10, 1, -1)) and _ends_with_11_minus(digits, range(11, 1, -1))
+
+
+def _chilean(text: str) -> bool:
+    remainder = -_weighted_sum(text[-2::-1], cycle(range(2, 8))) % 11
+    return text[-1] == ("K" if remainder == 10 else str(remainder))
+
+
+def _mexican(text: str) -> bool:
+    signs = "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ"
+    total = sum(signs.index(sign) * (18 - place) for place, sign in enumerate(text[:17]))
+    return str(-total % 10) == text[17] and _is_date(text[4:6], text[6:8], text[8:10])
+
+
+_PRINTED_SSNS = frozenset(("078051120", "219099999", "123456789", "111111111", "123121234", "457555462"))
+
+
+def _us_ssn(digits: str) -> bool:
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000" and digits not in _PRINTED_SSNS
+
+
+def _chinese(text: str) -> bool:
+    weights = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+    check_sign = "10X98765432"[_weighted_sum(text[:17], weights) % 11]
+    return check_sign == text[17] and _is_date(text[6:10], text[10:12], text[12:14]) and text != "11010519491231002X"
+
+
+_VERHOEFF_PRODUCTS = ("0123456789", "1234067895", "2340178956", "3401289567", "4012395678", "5987604321", "6598710432", "7659821043", "8765932104", "9876543210")  # fmt: skip
+_VERHOEFF_PERMUTATIONS = ("0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258")  # fmt: skip
+
+
+def _aadhaar(digits: str) -> bool:
+    """Check the Verhoeff algorithm."""
+    check = 0
+    for place, digit in enumerate(reversed(digits)):
+        check = int(_VERHOEFF_PRODUCTS[check][int(_VERHOEFF_PERMUTATIONS[place % 8][int(digit)])])
+    return check == 0 and digits[0] in "23456789" and len(set(digits)) > 3
+
+
+def _indonesian(digits: str) -> bool:
+    day = int(digits[6:8])
+    return _is_date(digits[10:12], digits[8:10], str(day - 40 if day > 40 else day))  # days of women are 41 to 71
+
+
+def _singaporean(text: str) -> bool:
+    total = _weighted_sum(text[1:8], (2, 7, 6, 5, 4, 3, 2)) + {"T": 4, "G": 4, "M": 3}.get(text[0], 0)
+    letters = "JZIHGFEDCBA" if text[0] in "ST" else "XWUTRQPNMLK" if text[0] in "FG" else "KLJNPQRTUWX"
+    return letters[total % 11] == text[8]
+
+
+def _turkish(digits: str) -> bool:
+    *numbers, tenth, eleventh = map(int, digits)
+    odd, even = sum(numbers[::2]), sum(numbers[1::2])
+    return (7 * odd - even) % 10 == tenth and (odd + even + tenth) % 10 == eleventh
+
+
+CHECKS: Mapping[str, Check] = {
+    "none": lambda _: True,
+    "luhn": luhn_valid,
+    "luhn_of_last_10": lambda digits: luhn_valid(digits[-10:]),
+    "divisible_by_11": lambda digits: int(digits) % 11 == 0,
+    "begins_with_date": _begins_with_date,
+    "passport": lambda text: sum(map(str.isdigit, text)) >= 4,
+    "driver_license": lambda text: 7 <= len(text) <= 18 and sum(map(str.isdigit, text)) >= 5,
+    # Europe
+    # 97 minus the remainder of the number, which has a 2 before it for those born from 2000
+    "belgian_national": lambda digits: int(digits[9:]) in (97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97),
+    "bulgarian_egn": _remainder(11, (2, 4, 8, 5, 10, 9, 7, 3, 6)),
+    "danish_cpr": lambda digits: _is_date(digits[4:6], digits[2:4], digits[:2]),  # since 2007 without a check digit
+    "dutch_bsn": _both(_divisible(11, (9, 8, 7, 6, 5, 4, 3, 2, -1)), lambda digits: digits not in ("123456782", "111222333")),
+    "finnish_henkilotunnus": _both(
+        lambda text: _is_date(text[4:6], text[2:4], text[:2]),
+        lambda text: "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(text[:6] + text[-4:-1]) % 31] == text[-1],
+    ),
+    # 97 minus the remainder of the number, in which the departments of Corsica count as 19 and 18
+    "french_nir": lambda text: int(text[:13].replace("2A", "19").replace("2B", "18")) % 97 == 97 - int(text[13:]),
+    "german_tax": _german,
+    "italian_codice_fiscale": _italian,
+    "norwegian_fodselsnummer": _both(
+        _divisible(11, (3, 7, 6, 1, 8, 9, 4, 5, 2, 1)), _divisible(11, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1))
+    ),
+    "polish_pesel": _both(  # the month has a multiple of 20 for the century
+        _divisible(10, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)), lambda digits: 1 <= int(digits[2:4]) % 20 <= 12
+    ),
+    "portuguese_nif": lambda digits: _ends_with_11_minus(digits, range(9, 1, -1)),
+    "romanian_cnp": _romanian,
+    "russian_inn": _russian_inn,
+    "russian_snils": lambda digits: _weighted_sum(digits, range(9, 0, -1)) % 101 % 100 == int(digits[9:]),
+    "spanish_dni": _spanish,
+    "swiss_ahv": _both(_divisible(10, (*(1, 3) * 6, 1)), lambda digits: digits != "7569217076985"),
+    "uk_national_insurance": lambda text: (
+        text[:2] not in ("BG", "GB", "NK", "KN", "TN", "NT", "ZZ") and text[2:8] not in ("123456", "000000")
+    ),
+    "uk_nhs": _divisible(11, range(10, 0, -1)),
+    "ukrainian_rnokpp": _remainder(11, (-1, 5, 7, 9, 4, 6, 10, 5, 7)),
+    # America
+    "argentine_cuit": _divisible(11, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)),
+    "brazilian_cpf": _brazilian,
+    "chilean_rut": _chilean,
+    "mexican_curp": _mexican,
+    "us_ssn": _us_ssn,
+    # Asia, Africa and Australia
+    "arabic_identity": lambda digits: len(digits) == 14 or luhn_valid(digits),  # 14 digits in Egypt, 10 in Saudi Arabia
+    "australian_tfn": _divisible(11, (1, 4, 3, 7, 5, 8, 6, 9, 10)),
+    "chinese_resident": _chinese,
+    "indian_aadhaar": _aadhaar,
+    "indian_pan": lambda text: text[5:9] not in ("1234", "0000"),
+    "indonesian_nik": _indonesian,
+    "japanese_my_number": lambda digits: _ends_with_11_minus(digits, (6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)),
+    "korean_resident": lambda digits: _begins_with_date(digits) and digits[6] in "12345678",
+    "singaporean_nric": _singaporean,
+    "south_african_identity": _both(luhn_valid, _begins_with_date),
+    "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
+    "turkish_identity": _turkish,
+}
+"""A check gets the letters and digits of a number that has the shape in the table, in upper case and without separators. Numbers
+that are printed in documentation are invalid.
+"""

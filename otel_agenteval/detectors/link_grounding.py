@@ -9,9 +9,22 @@ from itertools import islice, pairwise
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
-from .grounding import SCAN_LIMIT, GivenTexts, text_of
-from .hosts import imitates_a_well_known_one, site_of, well_known
-from .urls import NEXT_URL, REST, Link, ascii_host, host_of, key_of, may_hold_links, readings, revealed, shown_otherwise
+from .texts import SCAN_LIMIT, GivenTexts, text_of
+from .urls import (
+    NEXT_URL,
+    REST,
+    Link,
+    ascii_host,
+    host_of,
+    imitates_a_well_known_one,
+    key_of,
+    may_hold_links,
+    readings,
+    revealed,
+    shown_otherwise,
+    site_of,
+    well_known,
+)
 
 _TRACKING = re.compile(
     r"[?&](?:utm_[a-z_]+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref|ref_src|referrer|source|src|lang|hl|locale|language|si|feature|share)=[^&]*"
@@ -66,7 +79,7 @@ def ungrounded_urls(
     if left:
         evidence = _LinkEvidence([*given, *_opened(calls)])
         left = [link for link in left[:_EXAMINED] if not evidence.supports(link)]
-        if left and not has_results() and not evidence.has_links():
+        if left and not has_results() and not (evidence.has("://") or evidence.has("www.")):
             left = [link for link in left if _is_suspicious(link, system)]
             return [link.written for link in left] or None
     keys = {link.key for link in left}
@@ -154,7 +167,7 @@ class _LinkEvidence:
             return True
         is_well_known = site_of(host) in well_known()
         if _plain(link.key) == host and (
-            is_well_known or self._is_named(host) or (host == site_of(host) and self._has(f".{host}"))
+            is_well_known or self._is_named(host) or (host == site_of(host) and self.has(f".{host}"))
         ):
             return True
         if is_well_known and any(map(self._shows_given_data, link.keys)):
@@ -239,7 +252,7 @@ class _LinkEvidence:
                 at = text.find(token, at + 1)
         return False
 
-    def _has(self, piece: str) -> bool:
+    def has(self, piece: str) -> bool:
         return any(piece in text for text in self._texts)
 
     def _is_named(self, host: str) -> bool:
@@ -250,7 +263,7 @@ class _LinkEvidence:
         if not label.isalpha():
             return False
         with_other_top = re.compile(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}")
-        if self._has(f"{label}.") and any(with_other_top.search(text) for text in self._texts):
+        if self.has(f"{label}.") and any(with_other_top.search(text) for text in self._texts):
             return False
         pattern = re.compile(rf"(?<![\w.@/-]){re.escape(label)}(?![\w@-]|\.\w)", re.IGNORECASE)
         return any(found.group()[0].isupper() for text in self._given for found in pattern.finditer(text))
@@ -274,9 +287,6 @@ class _LinkEvidence:
     @cached_property
     def _unwrapped(self) -> list[str]:
         return [_WRAP.sub("", text) for text in self._texts if "\n" in text]
-
-    def has_links(self) -> bool:
-        return any("://" in text or "www." in text for text in self._texts)
 
 
 def _is_suspicious(link: Link, system: str) -> bool:

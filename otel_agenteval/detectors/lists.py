@@ -32,11 +32,5 @@ def word_set(name: str, section: str) -> frozenset[str]:
 
 
 @cache
-def alternation(name: str, section: str) -> str:
-    """Return a regular expression that matches one of the entries of a section."""
-    return "|".join(sections(name)[section])
-
-
-@cache
 def table(name: str) -> Any:
     return jsonio.loads((FOLDER / name).read_bytes())

@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
 
 from .identity_numbers import ibans, identity_numbers
-from .lists import alternation, word_set
-from .numbers.times import MONTHS
+from .lists import word_set, words
+from .numbers.reading import MONTHS
 from .personal_marks import BIRTHS, HOMES, PAPERS, may_hold_numbers
-from .phones import rows
+from .phones import is_fixed_line, national_digits, rows
 from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
 from .redaction.views import decoded, views_of
 from .screen import Look
-from .texts import DistinctRanges, Places, has_any, in_small_letters, lazy
+from .texts import DistinctRanges, has_any, in_small_letters, lazy
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""
 
 
+@cache
 def _words(section: str) -> str:
     """Return the pattern of a section of ``data/personal/words.txt``.
 
@@ -39,7 +41,7 @@ def _words(section: str) -> str:
     - ``bank_account`` stands near the number of a bank account, and ``account_number`` before any account number.
     - ``resides`` stands before a person's address, and ``sample_wanted`` in requests for fictional data.
     """
-    return alternation("personal/words.txt", section)
+    return "|".join(words("personal/words.txt", section))
 
 
 class Find(NamedTuple):
@@ -174,7 +176,7 @@ def _email_confidence(text: str, start: int, end: int, key: str, context: _Conte
     local, _, domain = key.strip("\"'").rpartition("@")
     domain = domain.strip(".")
     before = text[max(0, start - 80) : start]
-    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None or _is_role(local):
+    if _is_no_ones(local, domain):
         return 0.0
     if (
         before.endswith(("@", "/", "•", "*", "…", "..."))
@@ -209,7 +211,10 @@ def _is_of_person(local: str, address: str, words: Counter[str]) -> bool:
 _WORD = lazy(r"\w+")
 
 
-def _is_role(local: str) -> bool:
+def _is_no_ones(local: str, domain: str) -> bool:
+    """Return True for placeholders and the mailboxes of roles."""
+    if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None:
+        return True
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
     plain = local.replace("-", "").replace("_", "").replace(".", "")
     return not word_set("personal/samples.txt", "roles").isdisjoint((local, first, plain))
@@ -229,7 +234,7 @@ def _cards(text: str, context: _Context) -> Iterator[Find]:
         ):
             continue
         grouped = not text[start:end].isdigit()
-        called = context.is_called(start, _words("card"))
+        called = re.search(_words("card"), context.before(start)) is not None
         confidence = 0.95 if called else 0.85 if grouped and not context.in_code(start) else 0.5
         yield Find("credit_card", start, end, min(confidence, 0.5) if context.wants_samples else confidence, key)
 
@@ -291,8 +296,8 @@ _OLDEST = 1925
 
 def _births(text: str, context: _Context) -> Iterator[Find]:
     lowered = context.lowered
-    for words, enough in ((_BIRTH, True), (_BORN, context.in_records)):
-        for match in words.finditer(lowered):
+    for word, enough in ((_BIRTH, True), (_BORN, context.in_records)):
+        for match in word.finditer(lowered):
             found = _DATE.search(lowered, match.end(), match.end() + 40) or _DATE.search(
                 lowered, max(0, match.start() - 24), match.start()
             )
@@ -366,13 +371,13 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         if called is False or (called is None and not row.may_stand_alone):
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
-        national = row.national()
+        national = national_digits(row.written)
         if national is None:
             continue
         confidence = 0.9 if called else 0.85
         if context.wants_samples or _COMPANY_LINE.search(near) is not None:
             confidence = 0.4
-        elif row.is_fixed_line() and _PERSON.search(text, max(0, row.start - 90), row.end + 40) is None:
+        elif is_fixed_line(row.written) and _PERSON.search(text, max(0, row.start - 90), row.end + 40) is None:
             confidence = 0.6
         yield Find("phone", row.start, row.end, confidence, national)
 
@@ -405,8 +410,8 @@ class _Context:
         return Counter(_WORD.findall(self.text))
 
     @cached_property
-    def _code(self) -> Places[None]:
-        return Places((*found.span(), None) for found in _FENCED.finditer(self.text)) if "```" in self.text else Places(())
+    def _code(self) -> list[tuple[int, int]]:
+        return [found.span() for found in _FENCED.finditer(self.text)] if "```" in self.text else []
 
     def is_given(self, start: int, end: int) -> bool:
         """Return True if the agent was given a part of the text as it is written."""
@@ -416,7 +421,8 @@ class _Context:
         return (span for span in spans if not self.is_given(*span))
 
     def in_code(self, at: int) -> bool:
-        return any(True for _ in self._code.at(at))
+        before = bisect_right(self._code, (at, len(self.text)))
+        return before > 0 and at < self._code[before - 1][1]
 
     def before(self, at: int) -> str:
         """Return the text of the sentence or line before a position, and of a table column's heading, in lower case."""
@@ -437,9 +443,6 @@ class _Context:
         cells = self.lowered[top : end if end >= 0 else top + _LONGEST_HEAD].split("|")
         column = self.lowered.count("|", line, at)
         return cells[column][-_LABEL:] if column < len(cells) else ""
-
-    def is_called(self, at: int, words: str) -> bool:
-        return re.search(words, self.before(at)) is not None
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
         """Return True if the nearest word before a position supports the find, or None without a word."""

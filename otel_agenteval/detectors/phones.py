@@ -6,10 +6,10 @@ The library is imported when a text contains the first possible number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .lists import words
 from .redaction.numbers import digits_of, parsed, phone_library
@@ -24,14 +24,6 @@ class DigitRow(NamedTuple):
     written: str
     may_stand_alone: bool
     """True if the prefix or grouping identifies a phone number. Other rows need a word before them."""
-
-    def national(self) -> str | None:
-        """Return the digits without country code and trunk prefix, or None if no country has issued the number."""
-        return _national(self.written.replace("\n", " "))
-
-    def is_fixed_line(self) -> bool:
-        """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often."""
-        return _is_fixed_line(self.written.replace("\n", " "))
 
 
 _ROW = lazy(
@@ -69,44 +61,34 @@ def rows(text: str) -> Iterator[DigitRow]:
         if _RESERVED.fullmatch(digits.removeprefix("00")) is not None or len(set(digits)) < 4:
             continue
         alone = written.lstrip("(").startswith(("+", "00")) or _DIALLED.fullmatch(written) is not None
-        yield DigitRow(start, start + len(written), written, alone and _THOUSANDS.fullmatch(written) is None)
+        yield DigitRow(start, start + len(written), written.replace("\n", " "), alone and _THOUSANDS.fullmatch(written) is None)
 
 
 @lru_cache(maxsize=512)
-def _national(written: str) -> str | None:
-    """Return the national digits of a number issued to one person or company, or None."""
-    found = next(_readings(written), None)
-    return found[0] if found is not None else None
+def national_digits(written: str) -> str | None:
+    """Return the digits without country code and trunk prefix, or None if no country has issued the number."""
+    return next((digits for digits, _ in _issued_numbers(written)), None)
 
 
 @lru_cache(maxsize=512)
-def _is_fixed_line(written: str) -> bool:
-    return all(kind == phone_library().PhoneNumberType.FIXED_LINE for _, kind in _readings(written))
+def is_fixed_line(written: str) -> bool:
+    """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often."""
+    return all(kind == phone_library().PhoneNumberType.FIXED_LINE for _, kind in _issued_numbers(written))
 
 
-def _readings(written: str) -> Iterator[tuple[str, int]]:
-    """Yield the national digits of a number and their type for each country that has issued it."""
+def _issued_numbers(written: str) -> Iterator[tuple[str, int]]:
+    """Yield the national digits and the type of a number for each country that issued it to one person or company."""
     library = phone_library()
+    types = library.PhoneNumberType
+    regions: Iterable[str | None] = words("phones.txt", "regions")
     if written.lstrip("(").startswith(("+", "00")):
-        plus = re.sub(r"\A\(?00", "+", written) if not written.lstrip("(").startswith("+") else written
-        found = _checked(library, plus.replace("(0)", ""), None)
-        if found is not None:
-            yield found
-        return
-    for region in words("phones.txt", "regions"):
-        found = _checked(library, written, region)
-        if found is not None:
-            yield found
-
-
-def _checked(library: Any, written: str, region: str | None) -> tuple[str, int] | None:
-    number = parsed(written, region)
-    if number is None:
-        return None
-    valid = library.is_valid_number(number) if region is None else library.is_valid_number_for_region(number, region)
-    if not valid:
-        return None
-    kind, types = library.number_type(number), library.PhoneNumberType
-    if kind in (types.TOLL_FREE, types.PREMIUM_RATE, types.SHARED_COST, types.UAN, types.VOICEMAIL, types.PAGER):
-        return None
-    return str(number.national_number), kind
+        plus = written if written.lstrip("(").startswith("+") else re.sub(r"\A\(?00", "+", written)
+        written, regions = plus.replace("(0)", ""), (None,)
+    for region in regions:
+        number = parsed(written, region)
+        if number is None:
+            continue
+        if library.is_valid_number(number) if region is None else library.is_valid_number_for_region(number, region):
+            kind = library.number_type(number)
+            if kind not in (types.TOLL_FREE, types.PREMIUM_RATE, types.SHARED_COST, types.UAN, types.VOICEMAIL, types.PAGER):
+                yield str(number.national_number), kind

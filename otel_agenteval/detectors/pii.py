@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .redaction.numbers import luhn_valid
-
-SCAN_LIMIT = 100_000
+from .texts import SCAN_LIMIT
 
 Span = tuple[int, int]
 
@@ -77,8 +76,7 @@ def _valid_cards(text: str) -> Iterator[Span]:
             yield found.span()
 
 
-@dataclass(frozen=True, slots=True)
-class Detector:
+class Detector(NamedTuple):
     """One kind of personal data and a way to find it."""
 
     kind: str
@@ -90,8 +88,7 @@ class Detector:
     spans: Callable[[str], Iterator[Span]]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """Detectors that are skipped together if the text's shape lacks all ``marks``."""
 
     marks: tuple[bytes, ...]

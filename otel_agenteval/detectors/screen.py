@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-SCAN_LIMIT = 100_000
+from .texts import SCAN_LIMIT
 
 # --- many pieces at once -------------------------------------------------------------------------------------------
 

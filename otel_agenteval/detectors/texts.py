@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, AnyStr, Generic, TypeVar, cast
+from typing import Any, AnyStr, cast
 
-T = TypeVar("T")
+from ..core import jsonio
+
+SCAN_LIMIT = 100_000
+"""Characters of a text that detectors search."""
 
 
 def in_small_letters(text: str) -> str:
@@ -61,27 +64,6 @@ def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
 # --- ranges of a text
 
 
-class Places(Generic[T]):
-    """A collection of objects, each with a range in a text."""
-
-    def __init__(self, things: Iterable[tuple[int, int, T]]) -> None:
-        self._things = sorted(things, key=lambda thing: thing[0])
-        self._starts = [start for start, _, _ in self._things]
-        self._widest = max((end - start for start, end, _ in self._things), default=0)
-
-    def __iter__(self) -> Iterator[T]:
-        return (thing for _, _, thing in self._things)
-
-    def __len__(self) -> int:
-        return len(self._things)
-
-    def at(self, place: int) -> Iterator[T]:
-        first = bisect_left(self._starts, place - self._widest)
-        for start, end, thing in self._things[first : bisect_right(self._starts, place)]:
-            if start <= place < end:
-                yield thing
-
-
 class DistinctRanges:
     """Ranges of a text that don't overlap."""
 
@@ -97,3 +79,46 @@ class DistinctRanges:
         self._starts.insert(at, start)
         self._ends.insert(at, end)
         return True
+
+
+# --- texts that the agent was given, which can ground its answer
+
+_ESCAPED_CHARACTER = re.compile(r"\\{1,8}u([0-9a-fA-F]{4})")
+_ESCAPED_SLASH = re.compile(r"\\{1,8}/")
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text without JSON escapes, at most :data:`SCAN_LIMIT` characters."""
+    return unescaped(jsonio.text_of(value)[:SCAN_LIMIT])
+
+
+def unescaped(text: str) -> str:
+    r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if it was serialized several times."""
+    if "\\u" in text:
+        text = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found.group(1), 16)), text)
+        if not text.isascii():  # two escapes of a surrogate pair are one character
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _ESCAPED_SLASH.sub("/", text) if "\\/" in text else text
+
+
+class GivenTexts:
+    """The texts that the agent was given. Iteration reads the texts lazily and keeps them. They are searched in their order."""
+
+    __slots__ = ("_read", "_rest", "is_cut")
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._read: list[str] = []
+        self._rest = iter(values)
+        self.is_cut = False
+        """True if a text that was read is longer than :data:`SCAN_LIMIT`."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._read
+        for value in self._rest:
+            text = jsonio.text_of(value)
+            if len(text) > SCAN_LIMIT:
+                self.is_cut = True
+                text = text[:SCAN_LIMIT]
+            text = unescaped(text)
+            self._read.append(text)
+            yield text

@@ -14,9 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from .lists import table, word_set
-from .texts import has_any, lazy
-
-SCAN_LIMIT = 100_000
+from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy
 
 
 class Token(NamedTuple):
@@ -96,15 +94,12 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield the format, start and end of each secret. Placeholders and documentation samples are left out."""
     text = text[:SCAN_LIMIT]
-    taken: list[tuple[int, int]] = []
+    taken = DistinctRanges()
     for form in _answer_formats():
         if form.may_be_in(text):
             for found in form.pattern.finditer(text):
-                start, end = found.span()
-                if is_sample(form.type, found.group()) or any(a < end and start < b for a, b in taken):
-                    continue
-                taken.append((start, end))
-                yield form.type, start, end
+                if not is_sample(form.type, found.group()) and taken.add(*found.span()):
+                    yield form.type, *found.span()
 
 
 @cache

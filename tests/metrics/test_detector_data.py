@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.core.files import load_yaml
-from otel_agenteval.detectors.identity_checks import CHECKS
+from otel_agenteval.detectors.identity_numbers import CHECKS
 from otel_agenteval.detectors.lists import FOLDER, sections
 from otel_agenteval.detectors.refusal.evidence import LANGUAGES, Lexicon, lexicon
 

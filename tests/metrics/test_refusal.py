@@ -165,9 +165,8 @@ def _tables() -> dict[str, LexiconTable]:
 @given(st.data())
 def test_one_class_is_found_as_all_classes_are(data: st.DataObject) -> None:
     table = data.draw(st.sampled_from(list(_tables().values())))
-    entries = sorted(
-        {*table.words, *table.stems, *table.ends, *(phrase.strip() for found in table.phrases.values() for phrase, _ in found)}
-    )
+    phrases = (phrase.strip() for seconds in table.phrases.values() for found in seconds.values() for phrase, _ in found)
+    entries = sorted({*table.words, *table.stems, *table.ends, *phrases})
     word = st.sampled_from(entries) | st.sampled_from(["tree", "l'arbre", "blue,", "it's", "x"])
     text = " ".join(data.draw(st.lists(word | word.flatmap(lambda one: st.sampled_from(one.split() or ["x"])), max_size=12)))
     wanted = data.draw(st.sampled_from([BITS["no"], BITS["quit"] | BITS["failed"], BITS["other"] | BITS["rule"] | BITS["no"]]))

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..lists import table
 from ..texts import in_small_letters
-from .reading import Day, Reading, days_of, readings_of, scale_after
-from .times import MONTHS, clocks_in
+from .reading import MONTHS, Day, Reading, clocks_in, days_of, readings_of, scale_after
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|``?[^`\n]{1,300}``?", re.DOTALL)
 _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|[^\s@]{1,100}@[^\s@]{1,100}")
@@ -211,20 +209,6 @@ def _spaced_claims(text: str) -> Iterator[Claim]:
         whole, mark, cents = re.sub("[ \u00a0\u202f]", "", found.group()).replace(",", ".").partition(".")
         reading = float(f"{whole}{mark}{cents}"), 0.5 * 10.0 ** -len(cents)
         yield Claim(found.group(), found.start(), found.end(), (reading,), *scale_after(text, found.end()))
-
-
-_WEEKDAYS: dict[str, set[int]] = {}
-for _week in table("weekdays.json"):
-    for _place, _day in enumerate(_week.split()):
-        _WEEKDAYS.setdefault(_day, set()).add(_place)
-_WEEKDAY_WORD = re.compile(r"[^\s\d.,;:!?()（）|*/]{1,14}")
-
-
-def weekdays_beside(text: str, claim: Claim) -> set[int]:
-    """Return the weekdays (0 is Monday) next to a date."""
-    before = _WEEKDAY_WORD.findall(text[max(0, claim.at - 18) : claim.at].rpartition("\n")[2].lower())
-    behind = _WEEKDAY_WORD.findall(text[claim.end : claim.end + 18].partition("\n")[0].lower())
-    return next((_WEEKDAYS[word] for word in (*before[-2:], *behind[:1]) if word in _WEEKDAYS), set())
 
 
 # --- numbers that state nothing ------------------------------------------------------------------------------------

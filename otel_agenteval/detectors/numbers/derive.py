@@ -7,10 +7,9 @@ match by chance.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -31,19 +30,14 @@ _PROSE = 2_000
 """Maximum length of a text whose numbers are related."""
 POOL, _POOLS = 10, 20
 """Maximum number of related numbers, and of groups of them. The pairs of each pool are combined."""
-_KINDS = 12
-"""Maximum number of different values of a field by which records are grouped."""
-_GROUPED_COLUMNS = 6
 _LONGEST = 40
 """Maximum number of values of a column whose shares and sums are calculated."""
-_COUNTED = {str, int, bool, type(None)}
-"""Types of fields by which records are grouped."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals and groups of related numbers in texts and other values of JSON."""
+    """Counts, totals and pools of related numbers in texts and other values of JSON."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()
@@ -88,34 +82,9 @@ class Facts:
         records = [row if isinstance(row, dict) else dict(enumerate(row)) for row in rows if isinstance(row, (dict, list))]
         if len(records) < 2:
             return
-        fields = {key: [record.get(key) for record in records] for key in records[0]}
-        columns = {key: list(map(number_of, cells)) for key, cells in fields.items()}
-        for column in columns.values():
+        for key in records[0]:
+            column = (number_of(record.get(key)) for record in records)
             self._add_column([number for number in column if number is not None])
-        for key, cells in fields.items():
-            self._add_groups(key, cells, columns)
-
-    def _add_groups(self, key: Any, cells: list[Any], columns: dict[Any, list[float | None]]) -> None:
-        """Add counts, totals and averages of the rows with the same value in a field."""
-        if not set(map(type, cells)) <= _COUNTED:
-            return
-        count = Counter(cells)
-        self.counts.add(float(len(count)))
-        for size in set(count.values()):
-            self.counts.update((float(size), float(len(cells) - size)))
-        if len(count) > _KINDS or len(count) in (1, len(cells)):
-            return
-        for column, numbers in list(columns.items())[:_GROUPED_COLUMNS]:
-            if column == key:
-                continue
-            groups: dict[Any, list[float]] = defaultdict(list)
-            for cell, number in zip(cells, numbers, strict=True):
-                if number is not None:
-                    groups[cell].append(number)
-            sums = [sum(group) for group in groups.values()]
-            self._add_pool(sums)
-            for group in groups.values():
-                self._add_column(group)
 
     def _add_column(self, column: list[float]) -> None:
         """Add the total, average and range of some numbers, and the share of each in the total."""
@@ -183,20 +152,9 @@ def _number_in(text: str) -> float | None:
 
 
 @cache
-def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    return np.triu_indices(count, 1)
-
-
-def pairs_of(pools: Iterable[Sequence[float]]) -> tuple[Array, Array]:
-    """Return the pairs of numbers in each pool."""
-    ones, others = [], []
-    for pool in pools:
-        if len(pool) > 1:
-            numbers = np.array(pool)
-            first, second = _pairs(len(pool))
-            ones.append(numbers[first])
-            others.append(numbers[second])
-    return (np.concatenate(ones), np.concatenate(others)) if ones else (_NO_NUMBERS, _NO_NUMBERS)
+def _pairs(count: int) -> NDArray[np.intp]:
+    """Return the indices of all pairs: the first ones in one row, the second ones in another."""
+    return np.array(np.triu_indices(count, 1))
 
 
 _NO_NUMBERS = np.zeros(0)
@@ -220,23 +178,12 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
     return list(map(abs, found))
 
 
-def changes(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the change from each number to the next in each group, and the share of each in the total."""
-    found: list[float] = []
-    for group in groups:
-        total = sum(group)
-        for first, later in pairwise(group):
-            if first:
-                found += (abs(later / first - 1), later / first)
-        found += [each / whole for whole in (total, group[-1]) if whole for each in group]
-    return found
-
-
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
     """Return sums, products and ratios, percentages, and changes of each pair of numbers in a pool."""
-    one, other = pairs_of(pools)
-    if not one.size:
+    pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
+    if not pairs:
         return []
+    one, other = np.concatenate(pairs, axis=1)
     a, b = np.concatenate((one, other)), np.concatenate((other, one))
     with np.errstate(divide="ignore", invalid="ignore"):
         change = abs(one - other)

@@ -14,9 +14,8 @@ from typing import Any
 
 from . import derive
 from .claims import NUMBER, Claim, claims_in
-from .reading import Day, Meanings, meanings_of, tokens_in, with_ascii_digits
-from .times import clocks_in, durations_in, epochs_in, offsets_in_stamps
-from .units import Unit, in_base, quantities_in_fields, unit_after
+from .reading import TOKEN, Day, Meanings, clocks_in, meanings_of, with_ascii_digits
+from .units import Unit, durations_in, in_base, quantities_in_fields, unit_after
 from .words import values_of_words
 
 _LIMIT = 400
@@ -42,17 +41,13 @@ class GivenNumbers:
         """The day of the turn, or nothing if unknown."""
         self._now = now
         self._whole = "\n".join(self.texts)
-        self.tokens = tokens_in(self._whole)
+        self.tokens = set(TOKEN.findall(self._whole))
 
     @cached_property
     def plain(self) -> Meanings:
         """The meanings of all tokens."""
         tokens = list(map(meanings_of, self.tokens))
         return Meanings(*(set(chain.from_iterable(kind)) for kind in zip(*tokens, strict=True)))
-
-    @cached_property
-    def plain_dates(self) -> list[datetime.date]:
-        return self.dates_of(self.plain.days)
 
     @cached_property
     def _plain_sorted(self) -> list[float]:
@@ -82,26 +77,17 @@ class GivenNumbers:
         return _is_near(self._values, value, half)
 
     @cached_property
-    def _epochs(self) -> list[datetime.datetime]:
-        return list(islice(epochs_in(self._whole), _LIMIT))
-
-    @cached_property
     def minutes(self) -> set[int]:
         """All times of day, and the time of the turn."""
-        times = [*self._epochs, *([self._now] if self._now is not None else [])]
         read = (minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT))
-        return {*self.plain.minutes, *read, *(each.hour * 60 + each.minute for each in times)}
-
-    @cached_property
-    def offsets(self) -> set[int]:
-        """The offsets from UTC of the times of day, in minutes."""
-        return offsets_in_stamps(self._whole) | ({0} if self._epochs else set())
+        now = (self._now.hour * 60 + self._now.minute,) if self._now is not None else ()
+        return {*self.plain.minutes, *read, *now}
 
     @cached_property
     def days(self) -> set[Day]:
         read = (day for claim in self._claims for day in claim.days)
         stamps = ((int(year), int(month), int(day)) for year, month, day in _ISO.findall(self._whole))
-        return {*self.plain.days, *read, *stamps, *((each.year, each.month, each.day) for each in self._epochs)}
+        return {*self.plain.days, *read, *stamps}
 
     @cached_property
     def dates(self) -> list[datetime.date]:

@@ -6,19 +6,22 @@ other numbers of the answer, which have support themselves, or from given ones. 
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Collection, Iterable
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..screen import Look
-from ..texts import in_small_letters
 from . import derive
 from .claims import Claim, is_no_claim
 from .given import GivenNumbers
-from .moments import Timeline
-from .reading import Reading
-from .units import unit_after
-from .words import claims_in_words, may_have_words, small_words_in
+from .reading import Day, Reading
+from .units import durations_in, unit_after
+from .words import claims_in_words, may_have_words
 
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")
@@ -27,14 +30,11 @@ _EXAMINED = 100
 _ROUNDS = 3
 """Maximum length of a chain of results that are operands of others."""
 _MOST_OPERANDS = 24
-_MOST_WORDED = 12
 _LONGEST_LINE = 8
 """Maximum number of a line's numbers that are combined."""
 _LARGEST_POOL = 12
 _FEW = 4
 """Maximum number of the answer's numbers that are combined with each group of given ones. More would match anything."""
-_PERIODS = (12.0, 1 / 12, 7.0, 1 / 7, 52.0, 365.0)
-"""Factors between amounts for a day, a week, a month and a year."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
 """Chances above :data:`derive.CHANCE` for results that answers often state: totals, shares and changes, results within a line."""
 _WINDOW = 30
@@ -53,11 +53,10 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 class AnswerNumbers:
     """The claims of an answer, and their support. ``derived`` accepts results of calculations."""
 
-    def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, asked: str, derived: bool) -> None:
+    def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, derived: bool) -> None:
         self.text = text
         self.claims = claims
         self.given = given
-        self._asked = asked
         self._derived = derived
 
     def ungrounded(self) -> list[Claim]:
@@ -145,25 +144,21 @@ class AnswerNumbers:
 
     # --- for arithmetic --------------------------------------------------------------------------------------------
 
-    def is_share(self, claim: Claim) -> bool:
-        return claim.scale == 0.01 or self.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"
-
     @cached_property
-    def rows(self) -> list[tuple[list[tuple[int, float]], list[float]]]:
-        """Return the position and value of each number in each line, and the numbers that it has in words."""
-        rows: list[tuple[list[tuple[int, float]], list[float]]] = []
+    def rows(self) -> list[list[tuple[int, float]]]:
+        """Return the position and value of each number in each line."""
+        rows: list[list[tuple[int, float]]] = []
         end = -1
         for claim in self.claims:
             if claim.at > end:  # on another line
                 end = self.text.find("\n", claim.at)
                 end = end if end >= 0 else len(self.text)
-                begin = self.text.rfind("\n", 0, claim.at)
-                rows.append(([], [value for at, value in self.worded if begin < at < end]))
+                rows.append([])
             if claim.readings:
                 value = claim.readings[0][0] * max(claim.scale, 1.0)
                 before = self.text[max(0, claim.at - 2) : claim.at]
                 is_negative = before[-1:] in ("-", "−") and before[:1] in " |(*-−"
-                rows[-1][0].append((claim.at, -value if is_negative else value))
+                rows[-1].append((claim.at, -value if is_negative else value))
         return rows
 
     @cached_property
@@ -171,22 +166,129 @@ class AnswerNumbers:
         places = [(each.at, each.end + len(each.after), each.scaled[0][0] if each.readings else 0.0) for each in self.claims]
         return derive.results_shown(self.text, places)
 
-    @cached_property
-    def worded(self) -> list[tuple[int, float]]:
-        """Return the positions and values of small numbers, halves and doubles in words."""
-        return [(start, value) for start, _, value in small_words_in(in_small_letters(self.text)) if value != 1][:_MOST_WORDED]
+
+# --- dates, times of day and durations -------------------------------------------------------------------------------
+
+_DAY = 86_400
+_MONTH = 2_000_000
+"""Seconds above which a unit is a month or a year."""
+_YEAR = 31_000_000
+_MOST_DAYS = 40
+_MOST_DURATIONS = 60
+_LONGEST_DURATION = 4_000 * _DAY
+_WORKING_DAYS = 60
+
+
+class Timeline:
+    """The dates, times of day and durations of an answer and of the given texts."""
+
+    def __init__(self, text: str, claims: Iterable[Claim], given: GivenNumbers) -> None:
+        self._text = text
+        self._given = given
+        self._stated = list(durations_in(text))
+        self._claims = claims
+
+    # --- dates -----------------------------------------------------------------------------------------------------
+
+    def holds_near_day(self, claim: Claim) -> bool:
+        """Return True if a date is given in digits, or is yesterday, today or tomorrow."""
+        today = np.array(self._given.today, "datetime64[D]")
+        near = _days_of([today - 1, today, today + 1])
+        return any(_is_given_day(day, self._given.plain.days) or day in near for day in claim.days)
+
+    def holds_day(self, claim: Claim) -> bool:
+        """Return True if a date is given, or is a given or stated duration before or after a given one."""
+        return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
-    def factors(self) -> list[float]:
-        """Return small numbers that the request or the answer names, such as ``for 3 people``."""
-        words = [value for _, _, value in small_words_in(in_small_letters(self._asked[:2_000]))]
-        figures = [claim.readings[0][0] for claim in self.claims if claim.readings and claim.is_small]
-        worded = [value for _, value in self.worded]
-        return [value for value in dict.fromkeys((*words, *figures, *worded)) if 2 <= value <= 12]
+    def _durations(self) -> list[tuple[float, float]]:
+        stated = [(seconds, unit) for _, _, seconds, unit in self._stated]
+        return list(dict.fromkeys((*self._given.durations, *stated)))[: 2 * _MOST_DURATIONS]
 
     @cached_property
-    def products(self) -> set[float]:
-        return {*self.factors, *(one * other for one, other in combinations_with_replacement(self.factors, 2))}
+    def _reachable_days(self) -> set[Day]:
+        """Return the days that are a duration before or after a given day or today, and the first and last of the same month."""
+        days = np.array([*self._given.dates[:_MOST_DAYS], *self._given.today], "datetime64[D]")
+        lengths = {
+            (round(seconds / unit), unit)
+            for seconds, unit in self._durations
+            if unit >= 3600 and _DAY <= seconds < _LONGEST_DURATION
+        }
+        moved = [each for count, unit in lengths for sign in (1, -1) for each in _days_moved(days, sign * count, unit)]
+        months = days.astype("datetime64[M]")
+        moved += [months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1]
+        return _days_of(moved)
+
+    # --- times of day ----------------------------------------------------------------------------------------------
+
+    def holds_clock(self, claim: Claim) -> bool:
+        """Return True if a time is given, or is a duration before or after a given one."""
+        given, minutes = self._given, claim.minutes
+        if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
+            return True
+        if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain.values:
+            return True
+        steps = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
+        moved = {(minutes - each) % 1440 for each in given.minutes}
+        return any(each in steps or 1440 - each in steps for each in moved)
+
+    # --- durations -------------------------------------------------------------------------------------------------
+
+    def duration_at(self, at: int) -> tuple[float, float] | None:
+        return next(((seconds, unit) for start, end, seconds, unit in self._stated if start <= at < end), None)
+
+    def holds_duration(self, seconds: float, unit: float) -> bool:
+        """Return True if a duration is given, or lies between two known dates or times of day."""
+        slack = unit * 0.5000001
+        for given, _ in self._given.durations:
+            if abs(given - seconds) <= slack:
+                return True
+        if unit < _DAY:
+            return any(abs(each * 60 - seconds) <= max(slack, 30) for each in self._minutes_between)
+        if unit >= _YEAR and any(int(days / 365.2425) == round(seconds / unit) for days in self._days_between):
+            return True
+        return any(abs(days * _DAY - seconds) <= slack for days in self._days_between)
+
+    @cached_property
+    def _days_between(self) -> set[int]:
+        given = self._given
+        stated = given.dates_of(day for claim in self._claims for day in claim.days)
+        days = [*given.dates[:_MOST_DAYS], *given.today, *stated[:_MOST_DAYS]]
+        return {abs((one - other).days) for one, other in combinations(days, 2)}
+
+    @cached_property
+    def _minutes_between(self) -> set[int]:
+        minutes = [*self._given.minutes][:_MOST_DAYS]
+        return {(one - other) % 1440 for one in minutes for other in minutes if one != other}
+
+
+def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
+    """Return the dates that Python can represent, each also without its year."""
+    found = {day for some in dates for day in some.tolist() if isinstance(day, datetime.date)}
+    return {(year, day.month, day.day) for day in found for year in (0, day.year)}
+
+
+def _is_given_day(day: Day, given: Collection[Day]) -> bool:
+    year, month, number = day
+    if day in given or (0, month, number) in given:
+        return True
+    return not year and any(each[1] == month and each[2] == number for each in given)
+
+
+def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
+    """Return the days that are a number of days, weeks, months or years after some days, or before them if it's negative."""
+    found = [days + int(count * unit / _DAY)]
+    if unit == _DAY and abs(count) <= _WORKING_DAYS:
+        found.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
+    if unit > _MONTH:
+        starts = days.astype("datetime64[M]")
+        months = starts + count * (12 if unit >= _YEAR else 1)
+        last = (months + 1).astype("datetime64[D]") - 1
+        found.append(np.minimum(months.astype("datetime64[D]") + (days - starts.astype("datetime64[D]")), last))
+    return found
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
 class Arithmetic:
@@ -195,9 +297,9 @@ class Arithmetic:
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
         self._given = answer.given
-        rows = [([value for at, value in row if at not in missing], worded) for row, worded in answer.rows]
-        self._rows = [each for each in rows if each[0]]
-        values = dict.fromkeys([abs(value) for row, _ in self._rows for value in row if value])
+        rows = ([value for at, value in row if at not in missing] for row in answer.rows)
+        self._rows = [row for row in rows if row]
+        values = dict.fromkeys([abs(value) for row in self._rows for value in row if value])
         self._operands = list(values)[:_MOST_OPERANDS]
 
     def support(self, claim: Claim) -> bool:
@@ -213,11 +315,12 @@ class Arithmetic:
             return True
         if any(abs(each - value) <= half + value * 1e-9 for value, half in claim.scaled for each in answer.shown_results):
             return True
-        return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results) or self._is_multiple(claim)
+        return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
         """Return True if one of the candidates is the number. Percentages also match as ratios."""
-        if not self._answer.is_share(claim):
+        is_share = claim.scale == 0.01 or self._answer.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"
+        if not is_share:
             return candidates.support(claim.scaled)
         value, half = claim.readings[0]
         return candidates.support(((value / 100, half / 100),), 0.01) or candidates.support(((value, half),), 1.0)
@@ -225,14 +328,10 @@ class Arithmetic:
     @cached_property
     def _answer_results(self) -> derive.Candidates:
         """Return sums of numbers in a line or column, and results of numbers in the same line."""
-        pools = [list(dict.fromkeys((*map(abs, row), *worded)))[:_LONGEST_LINE] for row, worded in self._rows]
-        # 2 × 5.00 and 3 × 4.00: the sum of the products of pairs
-        products = [sum(a * b for a, b in zip(row[::2], row[1::2], strict=False)) for row, _ in self._rows if len(row) > 3]
+        pools = [list(dict.fromkeys(map(abs, row)))[:_LONGEST_LINE] for row in self._rows]
         return derive.Candidates(
             [
-                (products, _CHANCE_OF_TOTAL),
                 (derive.sums_of_runs(self._groups), derive.CHANCE),
-                (derive.changes(self._groups), _CHANCE_OF_SHARE),
                 *((kind, _CHANCE_IN_LINE) for kind in derive.results(pools)),
             ]
         )
@@ -240,7 +339,7 @@ class Arithmetic:
     @cached_property
     def _groups(self) -> list[list[float]]:
         """Return the numbers of each line and column."""
-        rows = [row for row, _ in self._rows]
+        rows = self._rows
         longest = min(max(map(len, rows), default=0), _LONGEST_LINE)
         columns = [[row[at] for row in rows if at < len(row)] for at in range(longest)]
         if len(set(map(len, rows))) > 1:  # the last columns of lines with different beginnings
@@ -263,16 +362,6 @@ class Arithmetic:
                 *((kind, derive.CHANCE) for kind in kinds),
             ]
         )
-
-    def _is_multiple(self, claim: Claim) -> bool:
-        """Return True for a given number times one or two small numbers that the user or the answer names."""
-        value, half = claim.scaled[0]
-        return half <= value / 100 and any(
-            self._is_given_or_operand(value / product, half / product * 0.02) for product in (*self._answer.products, *_PERIODS)
-        )
-
-    def _is_given_or_operand(self, value: float, half: float) -> bool:
-        return self._given.has(value, half) or any(abs(each - value) <= half + value * 1e-9 for each in self._operands)
 
 
 def _as_number(claim: Claim) -> Claim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -39,12 +39,8 @@ def with_ascii_digits(text: str) -> str:
 # --- given texts ---------------------------------------------------------------------------------------------------
 
 
-_TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
+TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
 """Pattern for digits with separators. Digits directly behind small letters (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
-
-
-def tokens_in(text: str) -> set[str]:
-    return set(_TOKEN.findall(text))
 
 
 class Meanings(NamedTuple):
@@ -57,14 +53,14 @@ class Meanings(NamedTuple):
 
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})(?:\2([0-9]{2}(?:[0-9]{2})?))?")
-_CLOCK = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
+_CLOCK_TOKEN = re.compile(r"(?<![0-9:+])([0-9]{1,2}):([0-5][0-9])(?![0-9])")
 
 
 @lru_cache(maxsize=16_384)
 def meanings_of(token: str) -> Meanings:
     if token.isdigit():
         return Meanings((float(token[:_MAX_DIGITS]),))
-    minutes = tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK.findall(token) if int(hour) <= 24)
+    minutes = tuple(int(hour) % 24 * 60 + int(minute) for hour, minute in _CLOCK_TOKEN.findall(token) if int(hour) <= 24)
     days = days_of(token) or tuple(day for part in token.split("-") for day in days_of(part))
     values: list[float] = []
     for part in re.split("[-/:+]", token):
@@ -123,6 +119,34 @@ def _in_thousands(groups: list[str]) -> bool:
     """Return True for groups such as ``1 234 567``, or ``12 34 567`` as in India."""
     first, *rest = groups
     return not rest or (len(first) <= 3 and first[0] != "0" and len(rest[-1]) == 3 and all(2 <= len(g) <= 3 for g in rest[:-1]))
+
+
+# --- months and times of day ----------------------------------------------------------------------------------------
+
+MONTHS: dict[str, int] = {name: month for names in table("months.json") for month, name in enumerate(names.split(), start=1)} | {
+    "sept": 9,
+    "mär": 3,
+}
+MONTHS |= {name.replace("ı", "i"): month for name, month in MONTHS.items() if "ı" in name}  # KASIM in lower case
+_CLOCK = re.compile(
+    r"([0-9](?<![0-9:][0-9])(?:(?<=[0-2])[0-9])?)(?=[:.\sho時时點点시apu])(?:(?:[:.]|\s?h\s?|[時时點点]|시\s?)([0-5][0-9])(?![0-9]|[.,][0-9])(?::[0-5][0-9])?[分분]?|(?=\s?(?:[ap]\.?\s?m\b|uhr|o.clock|h\b|時|时|点|點|시)))"
+    r"(?:\s?([ap])\.?\s?m\b)?",
+    re.IGNORECASE,
+)
+_AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
+
+
+def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the start, end and minutes of each time of day."""
+    for found in _CLOCK.finditer(text):
+        hour, minute, half = int(found.group(1)), int(found.group(2) or 0), found.group(3)
+        if hour > 24:
+            continue
+        if half:
+            hour = hour % 12 + (12 if half in "pP" else 0)
+        elif hour < 12 and _AFTERNOON.search(text, max(0, found.start() - 3), found.start()):
+            hour += 12
+        yield found.start(), found.end(), (hour * 60 + minute) % 1440
 
 
 # --- words behind numbers ------------------------------------------------------------------------------------------

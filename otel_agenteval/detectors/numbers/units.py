@@ -1,4 +1,4 @@
-"""Read units next to numbers and in field names."""
+"""Read units next to numbers and in field names, and durations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from ..lists import table
+from .reading import readings_of
 
 _TABLE: dict[str, list[tuple[float, str]]] = table("units.json")
 """Factor to the base unit and the unit's words, by dimension."""
@@ -82,3 +83,29 @@ def in_base(value: float, unit: Unit) -> tuple[float, ...]:
 
 
 _TO_CELSIUS: dict[float, Callable[[float], float]] = {1.0: lambda t: t, 2.0: lambda t: (t - 32) / 1.8, 3.0: lambda t: t - 273.15}
+
+
+# --- durations --------------------------------------------------------------------------------------------------------
+
+_DURATION = re.compile(r"([0-9](?<![0-9.,:][0-9])[0-9]*(?![0-9])(?:[.,][0-9]+)*)[ \u00a0\u202f-]?([^\W\d_]{1,14})")
+_AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,2}")
+
+
+def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
+    """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, over ten per decimal."""
+    start, end, seconds, unit = 0, 0, 0.0, 0.0
+    for found in _DURATION.finditer(text):
+        number, word = found.groups()
+        dimension, step = ("time", 60.0) if word in ("m", "M") and unit == 3600.0 else unit_of(word) or ("", 0.0)
+        readings = readings_of(number) if dimension == "time" else ()
+        if len(readings) != 1:
+            continue
+        value, half = readings[0][0]
+        if 0 < step < unit and _AND.fullmatch(text, end, found.start()) is not None:
+            end, seconds, unit = found.end(2), seconds + value * step, step
+        else:
+            if unit:
+                yield start, end, seconds, unit
+            start, end, seconds, unit = found.start(), found.end(2), value * step, step * 2 * half
+    if unit:
+        yield start, end, seconds, unit

@@ -110,8 +110,3 @@ def _combined(parts: list[float]) -> float:
         else:
             current += value
     return total + current
-
-
-def small_words_in(text: str) -> Iterator[tuple[int, int, float]]:
-    """Yield ``(start, end, value)`` of the numbers up to twelve in words."""
-    return (found for found in values_of_words(text) if found[2] <= 12)

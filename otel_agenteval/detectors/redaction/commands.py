@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..lists import table
 from ..texts import has_any, lazy
-from .values import is_chosen, is_nothing
+from .words import is_chosen, is_nothing
 
 Span = tuple[int, int]
 
@@ -63,12 +63,9 @@ def _programs_by_name() -> dict[str, list[_SecretProgram]]:
     return programs
 
 
-def _any_program() -> str:
-    names = "|".join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))
-    return rf"(?<![\w.=-])(?:{names})(?=[\s\"'\\])"
-
-
-_PROGRAM_NAME = lazy(_any_program)
+_PROGRAM_NAME = lazy(
+    lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
+)
 _COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
 """Every command of a program in the table contains at least one of these texts."""
 _WORD = lazy(

@@ -43,10 +43,11 @@ def emails(text: str) -> Iterator[Span]:
     end = 0
     while at >= 0:
         start = _local(text, end, at)
-        stop = _domain(text, at + 1) if start < at else None
-        if stop is not None and not _is_no_address(text, start, at, stop):
-            end = stop
-            yield start, stop
+        domains = (_ASCII_DOMAIN, _DOMAIN, _IP_DOMAIN) if start < at else ()
+        domain = next((found for each in domains if (found := each.match(text, at + 1)) is not None), None)
+        if domain is not None and not _is_no_address(text, start, at, domain.end()):
+            end = domain.end()
+            yield start, end
         at = text.find("@", at + 1)
     lowered = text.lower()
     if any(bracket in lowered for bracket in ("at]", "at)", "at}", "at>", "at ]", "at )", "[@", "(@")):
@@ -79,11 +80,6 @@ def _tail(text: str, pattern: re.Pattern[str]) -> str:
     while kept and allowed.match(text[kept - 1]):
         kept -= 1
     return text[kept:]
-
-
-def _domain(text: str, at: int) -> int | None:
-    found = _ASCII_DOMAIN.match(text, at) or _DOMAIN.match(text, at) or _IP_DOMAIN.match(text, at)
-    return found.end() if found is not None else None
 
 
 def _is_no_address(text: str, start: int, at: int, stop: int) -> bool:

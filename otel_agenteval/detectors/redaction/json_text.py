@@ -18,18 +18,13 @@ _IN_LIST_OF_KEY = lazy(rf'(?<!\\)(\\*)"{_SPACE}*:{_SPACE}*\[(?:[^\[\]{{}}"\\]|\\
 _BEFORE_ITEM = lazy(rf"[\[,]{_SPACE}*\Z")
 _AFTER_VALUE = lazy(rf"{_SPACE}*(?:[,}}\]]|\Z)")
 _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
-_MAX_DEPTH = 8
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
     """Return the redaction mark as it must be written in place of a part of the text."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
-    before = (
-        text[max(0, start - _LOOK_BACK) : start].rstrip("-")
-        if text[start - 1 : start] != "-"
-        else text[max(0, start - _LOOK_BACK) : start - 1]
-    )
+    before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
     key = _AFTER_KEY.search(before[-300:]) or (_IN_LIST_OF_KEY.search(before) if _BEFORE_ITEM.search(before[-300:]) else None)
     if key is not None:
         return _quoted(marker, len(key.group(1)))

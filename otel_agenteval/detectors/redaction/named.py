@@ -12,8 +12,21 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..texts import lazy
 from .tables import cells_in
-from .values import CODE, PATH, PLAIN, is_chosen, is_mixed, is_nothing, is_random
-from .words import KEY, PASSWORD, Name, may_name, names_in, strength_of
+from .words import (
+    CODE,
+    KEY,
+    PASSWORD,
+    PATH,
+    PLAIN,
+    Name,
+    is_chosen,
+    is_mixed,
+    is_nothing,
+    is_random,
+    may_name,
+    names_in,
+    strength_of,
+)
 
 Span = tuple[int, int]
 
@@ -59,16 +72,14 @@ def _fits(strength: int, value: str, sure: bool) -> bool:
     if not strength or len(value) < 3 or is_nothing(value) or _is_code(value):
         return False
     if strength == PASSWORD:
-        return (sure and not _is_sentence(value)) or is_chosen(value) or (value.isdigit() and 6 <= len(value) <= 12)
+        if is_chosen(value) or (value.isdigit() and 6 <= len(value) <= 12):
+            return True
+        return sure and not (" " in value and (value.count(" ") > 6 or _OF_TEXT.search(value) or may_name(value.lower())))
     if " " in value or PATH.fullmatch(value) is not None:
         return False
     if strength == KEY:
         return is_mixed(value, least=6) and (sure or (is_chosen(value, least=8) and any(sign.isdigit() for sign in value)))
     return sure and is_random(value)
-
-
-def _is_sentence(value: str) -> bool:
-    return " " in value and (value.count(" ") > 6 or _OF_TEXT.search(value) is not None or may_name(value.lower()))
 
 
 def _is_code(value: str) -> bool:

@@ -21,7 +21,7 @@ from ..texts import has_any, in_small_letters, lazy
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named_secrets
-from .values import PLACEHOLDER, is_mixed, is_nothing, is_template
+from .words import PLACEHOLDER, is_mixed, is_nothing, is_template
 
 Span = tuple[int, int]
 
@@ -167,22 +167,17 @@ def _searches() -> tuple[_TokenSearch, ...]:
     )
 
 
-class _Literals(NamedTuple):
-    in_runs: tuple[str, ...]
-    """Of tokens without spaces or other signs in their prefix."""
-    anywhere: tuple[str, ...]
-
-
 @cache
-def _literals() -> _Literals:
-    """Return the literals of all kinds of tokens: most texts contain none."""
+def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the literals of tokens without spaces and other signs in their prefix, and of the others. Most texts contain none."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
-    return _Literals(tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals))
+    return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
 
 def _tokens(text: str) -> Iterator[Span]:
     runs = " ".join(run for run in _TOKEN_RUN.findall(text) if not _NOT_IN_PROSE.isdisjoint(run[1:]))
-    if not runs or not (has_any(runs, _literals().in_runs) or has_any(text, _literals().anywhere)):
+    in_runs, anywhere = _literals()
+    if not runs or not (has_any(runs, in_runs) or has_any(text, anywhere)):
         return
     for search in _searches():
         if not has_any(text if search.token.literals else runs, search.literals):
@@ -192,19 +187,15 @@ def _tokens(text: str) -> Iterator[Span]:
             if prefix.start() < last_end:  # inside a token
                 continue
             body = _joined_body(text, prefix.end(), search)
-            if body is not None and _is_secret(body, search.token, text):
-                last_end = body.end
-                yield prefix.start(), body.end
+            if body is not None and _is_secret(*body, search.token, text):
+                last_end = body[1]
+                yield prefix.start(), last_end
 
 
-class _TokenBody(NamedTuple):
-    content: str
-    """Without the line breaks."""
-    end: int
-
-
-def _joined_body(text: str, start: int, search: _TokenSearch) -> _TokenBody | None:
-    """Return a token's body with the lines to which it wraps, or None if it is too short and the next line isn't part of it."""
+def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
+    """Return a token's body without the line breaks at which it wraps, and its end, or None if it is too short and the next line
+    isn't part of it.
+    """
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None
@@ -222,13 +213,12 @@ def _joined_body(text: str, start: int, search: _TokenSearch) -> _TokenBody | No
                 return None
         content += line
         end = more.start() + len(line)
-    return _TokenBody(content, end)
+    return content, end
 
 
-def _is_secret(body: _TokenBody, token: Token, text: str) -> bool:
-    content = body.content
+def _is_secret(content: str, end: int, token: Token, text: str) -> bool:
     if len(content) < token.least:
-        is_cut = token.cut and len(content) >= _LEAST_CUT and _CUT.match(text, body.end) is not None
+        is_cut = token.cut and len(content) >= _LEAST_CUT and _CUT.match(text, end) is not None
         return is_cut and is_mixed(content, least=_LEAST_CUT) and not PLACEHOLDER.search(content)
     if len(set(content[:_SHOWN])) < _LEAST_DIFFERENT or PLACEHOLDER.search(content, 0, _SHOWN) is not None:
         return False
@@ -296,15 +286,21 @@ def _headers(text: str, lowered: str) -> Iterator[Span]:
     if "auth" in lowered or "x-api-key" in lowered:
         yield from _authorizations(text, lowered)
     if "basic" in lowered:
-        yield from (found.span(1) for found in _BASIC.finditer(text) if _is_login(_decoded(found.group(1))))
+        for found in _BASIC.finditer(text):
+            login = _decoded(found.group(1)) or b""
+            if b":" in login and min(login) >= ord(" "):
+                yield found.span(1)
     if "bearer" in lowered:
         yield from (
             found.span(1) for found in _BEARER.finditer(text) if is_mixed(found.group(1)) and not is_nothing(found.group(1))
         )
     if "cookie" in lowered:
         for header in _COOKIES.finditer(text):
-            cookies = _COOKIE.finditer(text, header.start(1), header.end(1))
-            yield from (found.span(2) for found in cookies if _is_secret_cookie(*found.groups()))
+            for cookie in _COOKIE.finditer(text, header.start(1), header.end(1)):
+                name, value = cookie.groups()
+                is_telling = _TELLING_COOKIE.search(name) is not None or (len(value) >= _LONG and is_mixed(value))
+                if is_telling and not is_nothing(value):
+                    yield cookie.span(2)
 
 
 def _authorizations(text: str, lowered: str) -> Iterator[Span]:
@@ -317,16 +313,6 @@ def _authorizations(text: str, lowered: str) -> Iterator[Span]:
             yield from (parameter.span(1) for parameter in parameters)
     if "digest" in lowered or "oauth_" in lowered or "aws4" in lowered:
         yield from (found.span(1) for found in _DIGEST.finditer(text) if is_mixed(found.group(1)))
-
-
-def _is_login(decoded: bytes | None) -> bool:
-    return decoded is not None and b":" in decoded and all(code >= 32 for code in decoded)
-
-
-def _is_secret_cookie(name: str, value: str) -> bool:
-    if is_nothing(value):
-        return False
-    return _TELLING_COOKIE.search(name) is not None or (len(value) >= _LONG and is_mixed(value))
 
 
 # --- URLs

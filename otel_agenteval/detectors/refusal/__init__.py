@@ -8,6 +8,141 @@ If the weighted sum is close to zero, a small text model decides. Quotations are
 aren't refusals.
 """
 
-from .answers import Declined, refusal_in
+from __future__ import annotations
 
-__all__ = ["Declined", "refusal_in"]
+import re
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from ..lists import table, words
+from ..text_model import text_model
+from ..texts import has_any
+from .evidence import language_of, plain
+from .model import Read, length, place_of_declining, read
+
+_LONGEST = 2_000
+"""Maximum length of a refusal, in Latin letters."""
+_LONG = 400
+_MANY_DIGITS = 12
+"""A long answer with at least this many digits, more than a phone number has, isn't a refusal."""
+_DIGITS = b"0123456789"
+_UNDECIDED = 3.0
+"""Evidence between minus this and this is undecided, so the text models decide."""
+_MODEL_WEIGHT = 1.5
+"""Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
+_THRESHOLD = 0.2
+"""Minimum sum of evidence and models' score.
+
+If the weights and models are fitted without the cases of one author, 5 of 100 hard negatives of that author are above it.
+"""
+_PASSED_ON = 5
+"""Words of the material in sentences that don't decline, with which an answer delivers."""
+_TOLD = 12
+"""Words of the instructions with which an answer tells them. Fewer can name the agent's scope."""
+_WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
+_NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
+_MANY_NUMBERS = 8
+_CODE = re.compile(r"^(?: {4}|\t)\S|^[^\S\n]*\|.*\|.*\|", re.MULTILINE)
+
+_DECLINED = re.compile(
+    r"""\{\s*"(?:status|state|result|decision|outcome|action|verdict|response_type|type|answer|error|refusal|code)"\s*:\s*"""
+    r"""(?:"(?:declined?|refus(?:ed?|al)|rejected|denied|forbidden|blocked|(?:not|un)[_ -]?(?:allowed|permitted|supported|authori[sz]ed)|permission_denied|policy_violation|out_of_scope)"|true)""",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r""""(?:reason|message|explanation|error|detail|why|grund|motivo|raison)"\s*:\s*"[^"]{8}|null|\[\s*\]""", re.IGNORECASE
+)
+
+Kind = Literal["declines", "redirects"]
+
+
+class Declined(NamedTuple):
+    """A refusal, with its kind, its language and the position of the first sentence that declines."""
+
+    kind: Kind
+    language: str
+    start: int
+    end: int
+
+
+def refusal_in(
+    output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
+) -> Declined | None:
+    """Return the refusal in an answer that doesn't pass on ``material``, such as tool results, or the instructions, or None."""
+    if output[:1] in ("{", "["):
+        return _in_json(output, asked)
+    if _delivers(output) or _reports(output, acted):
+        return None
+    found = read(output, asked, acted)
+    if found is None or not found.numbers:
+        return None
+    evidence = score_of(found)
+    if evidence <= -_UNDECIDED:
+        return None
+    if evidence <= _UNDECIDED and evidence + _MODEL_WEIGHT * _model_score(output, asked) <= _THRESHOLD:
+        return None
+    asked = plain(asked)
+    if _passes_on(found.told, asked, material, _PASSED_ON) or _passes_on(plain(output), asked, (instructions,), _TOLD):
+        return None
+    return Declined(_kind(found), found.language, *place_of_declining(output, found.language))
+
+
+def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
+    """Return True if an answer has ``least`` words from the material that the user didn't use."""
+    words = {word for word in _WORD.findall(answer) if word not in asked}
+    return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
+
+
+def _model_score(output: str, asked: str) -> float:
+    """Return how much an answer reads like a refusal, plus how much the request invites one.
+
+    In the training cases, texts without a request are refusals more often than in real traffic. They get no bonus.
+    """
+    return text_model("refusal").score(output) + (text_model("refusal_asked").score(asked) if asked.strip() else 0.0)
+
+
+def _reports(output: str, acted: bool) -> bool:
+    """Return True for an English answer without typical words, and with a result: a number, or a tool call before it."""
+    if not output.isascii():
+        return False
+    text = output.lower()
+    if not (" the " in text or "you" in text or " is " in text or text.startswith("the ")):
+        return False
+    if has_any(text, words("refusal_words.txt", "english_pieces")):
+        return False
+    return acted or any(map(text.__contains__, "0123456789"))
+
+
+def _in_json(output: str, asked: str) -> Declined | None:
+    """Return a refusal if an object's status declines and it has a reason or no data."""
+    if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
+        return None
+    language = language_of(plain(asked[:_LONG]))
+    return Declined("declines", language.name if language else "en", 0, len(output))
+
+
+def score_of(found: Read) -> float:
+    """Return the log-odds of a refusal, with weights that ``scripts/refusal_weights.py`` fits."""
+    weights: dict[str, float] = table("refusal_weights.json")
+    return weights["bias"] + sum(weights[name] * value for name, value in found.numbers.items() if value)
+
+
+def _delivers(output: str) -> bool:
+    """Return True if an answer's length, data, code, tables or many numbers show that it has a result."""
+    if len(output) > _LONGEST or output.lstrip()[:1] in ("", "{", "["):
+        return True
+    text = output.encode("ascii", "replace")
+    digits = len(text) - len(text.translate(None, _DIGITS))
+    if len(output) > _LONG and digits >= _MANY_DIGITS:
+        return True
+    if "```" in output or (("\n" in output or output[:1] in "| \t") and _CODE.search(output)):
+        return True
+    if digits >= _MANY_NUMBERS and len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
+        return True
+    return not output.isascii() and length(output) > _LONGEST
+
+
+def _kind(found: Read) -> Kind:
+    evidence = found.numbers
+    declining = evidence["no"] or evidence["quit"] or evidence["rule"] or evidence["wrong"]
+    return "declines" if declining or not evidence["other"] else "redirects"

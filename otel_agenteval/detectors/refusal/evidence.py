@@ -96,12 +96,8 @@ class LexiconTable(NamedTuple):
     stem_lengths: tuple[int, ...]
     ends: dict[str, int]
     end_lengths: tuple[int, ...]
-    phrases: dict[str, tuple[tuple[str, int], ...]]
-    """Phrases by their first two words."""
-    begin_phrases: frozenset[str]
-    """First words of phrases."""
-    phrases_from: dict[str, list[tuple[str, str, int]]]
-    """Phrases by their first word, with the second word."""
+    phrases: dict[str, dict[str, list[tuple[str, int]]]]
+    """Phrases by their first word and their second word."""
     pieces: tuple[tuple[str, int], ...]
     known: dict[str, int]
     """Cache of the classes of single words."""
@@ -139,16 +135,14 @@ def table_of(language: str) -> LexiconTable:
             else:
                 into, key = words, entry
             into[key] = into.get(key, 0) | BITS[field]
-    by_word: dict[str, tuple[tuple[str, int], ...]] = {}
-    phrases_from: dict[str, list[tuple[str, str, int]]] = {}
+    by_words: dict[str, dict[str, list[tuple[str, int]]]] = {}
     for phrase, bits in phrases.items():
         first, second = (*phrase.split(None, 2), "")[:2]
-        by_word[f"{first} {second}"] = (*by_word.get(f"{first} {second}", ()), (phrase, bits))
-        phrases_from.setdefault(first, []).append((second, phrase, bits))
+        by_words.setdefault(first, {}).setdefault(second, []).append((phrase, bits))
     return LexiconTable(
         language, frozenset((*entries_of.common, *words)) if entries_of.common else frozenset(), words, stems,
-        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_word,
-        frozenset(phrases_from), phrases_from, tuple(pieces.items()), {}, {},
+        tuple(sorted(set(map(len, stems)))), ends, tuple(sorted(set(map(len, ends)))), by_words,
+        tuple(pieces.items()), {}, {},
     )  # fmt: skip
 
 
@@ -209,10 +203,10 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
     for word in words:
         known_bits = known.get(word)
         found |= _word(word, table) if known_bits is None else known_bits
-    begin = table.begin_phrases
+    phrases = table.phrases
     for first, second in pairwise(words):
-        if first in begin:
-            for phrase, of_phrase in table.phrases.get(f"{first} {second}", ()):
+        if first in phrases:
+            for phrase, of_phrase in phrases[first].get(second, ()):
                 if phrase in spaced:
                     found |= of_phrase
     return found
@@ -228,16 +222,14 @@ def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
             return True
         if len(without) < _KNOWN:
             without.add(word)
-    firsts = different & table.begin_phrases
-    if not firsts:
-        return False
     spaced = ""
-    for first in firsts:
-        for second, phrase, bits in table.phrases_from[first]:
-            if second in different and bits & wanted:
-                spaced = spaced or f" {' '.join(words)} "
-                if phrase in spaced:
-                    return True
+    for first in different & table.phrases.keys():
+        for second in different & table.phrases[first].keys():
+            for phrase, bits in table.phrases[first][second]:
+                if bits & wanted:
+                    spaced = spaced or f" {' '.join(words)} "
+                    if phrase in spaced:
+                        return True
     return False
 
 

@@ -135,10 +135,7 @@ def _answer_evidence(found: list[int]) -> dict[str, float]:
     numbers["no & quit & instead"] = float(any(bits & regret == regret for bits in found))
     numbers["neutral share"] = sum(1 for bits in found if not bits & _SIGNS) / count
     first = found[0]
-    numbers["first quit"] = float(bool(first & BITS["quit"]))
-    numbers["first rule"] = float(bool(first & BITS["rule"]))
-    numbers["first wrong"] = float(bool(first & BITS["wrong"]))
-    numbers["first scope"] = float(bool(first & BITS["scope"]))
+    numbers |= {f"first {name}": float(bool(first & BITS[name])) for name in ("quit", "rule", "wrong", "scope")}
     numbers["first me & quit"] = numbers["first quit"] * float(bool(first & BITS["me"]))
     numbers["last other"] = float(bool(found[-1] & (BITS["other"] | BITS["instead"])) and count > 1)
     numbers["first no"] = float(bool(first & BITS["no"]))

@@ -22,13 +22,13 @@ from ...core.turn import ToolCall, Turn
 from ...detectors import prompt_leak
 from ...detectors.credentials import credentials
 from ...detectors.credentials import may_hold as may_hold_credentials
-from ...detectors.grounding import SCAN_LIMIT, text_of
 from ...detectors.injection import is_obeyed, markers_in
 from ...detectors.link_grounding import ungrounded_urls
 from ...detectors.numbers.claims import claims_in, code_in, statements
 from ...detectors.numbers.given import GivenNumbers
 from ...detectors.numbers.grounded import AnswerNumbers, word_claims
 from ...detectors.numbers.reading import with_ascii_digits, without_forms
+from ...detectors.texts import SCAN_LIMIT, text_of
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.circles import circles_in
@@ -481,7 +481,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     return _failed(output, why, **detail_of(findings))
 
 
-@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("quality",), version="3")
+@metric(needs=("output",), uses=("context", "history"), direction="neutral", groups=("quality",), version="4")
 def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[str, ...] = ()) -> float | Result:
     """Share of the answer's numbers that are grounded in the agent's sources, without a verdict.
 
@@ -497,13 +497,12 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - a more precise value that rounds to the number (``18.3`` for ``18``, ``57948`` for ``58 000``)
     - for a percentage, the same share, or the remainder to 100 %
     - the same quantity in another unit (length, mass, temperature, bytes, time and others)
-    - the same date or time in any form: from an epoch, in the time zone of a named city, or calculated with a duration
+    - the same date or time in any form, or a date or time that is a given duration before or after it
     - with ``derived``, the numbers from which it is calculated: in the answer itself, as a total, average, share or count over a
-      line, column or group of rows, or as a sum, difference, product, ratio or percentage of two numbers
+      line or column, or as a sum, difference, product, ratio or percentage of two numbers
 
-    Some dates don't need a source: today, tomorrow, the first and last day of a given month, and dates with the correct weekday
-    within two weeks of today or a given date. Equal digits count even if their meaning or unit differs (``14 miles`` and ``14
-    km``).
+    Some dates don't need a source: yesterday, today, tomorrow, and the first and last day of a given month. Equal digits count
+    even if their meaning or unit differs (``14 miles`` and ``14 km``).
 
     The metric ignores whole numbers from 0 to 10, list markers, footnote marks ``[12]``, versions, names (``ISO 27001``,
     ``Windows 11``, ``port 443``), ``24/7``, ``100 %``, and numbers in questions, examples, URLs, identifiers (``GPT-4``) and
@@ -540,7 +539,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
         return vacuous(1.0)
     given = GivenInTurn(turn)
     numbers = _given_numbers(turn, given, screen.text)
-    left = AnswerNumbers(text, claims, numbers, turn.input or "", derived).ungrounded()
+    left = AnswerNumbers(text, claims, numbers, derived).ungrounded()
     if left and not has_material(turn):
         return skip(given.gap() or "missing:sources")
     if not left:

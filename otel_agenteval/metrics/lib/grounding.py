@@ -12,9 +12,9 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import Message, ToolCall, Turn
-from ...detectors.grounding import SCAN_LIMIT, GivenTexts
 from ...detectors.numbers.grounded import has_number, is_text_to_work_on
 from ...detectors.screen import Look
+from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
