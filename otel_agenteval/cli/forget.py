@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # as the store and the queue contain it
     try:
         if journal is not None and Path(journal).exists():
-            from ..server.forgetting import forget_in_journal
+            from ..server.journal_folder import forget_in_journal
 
             keys = ("user",) if args.user is not None else ("conversation", "session", "thread", "chat")  # of all frameworks
             is_meant = lambda key, found: str(found) == value and any(name in key.lower() for name in keys)  # noqa: E731

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] not in (["serve"], ["worker"]):
         return _run(_parsed(arguments))
-    from ..server.signals import Signals
+    from ..server.process import Signals
 
     with Signals() as signals:  # before anything slow: SIGHUP would end a process that is still importing
         args = _parsed(arguments)

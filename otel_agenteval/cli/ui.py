@@ -87,8 +87,7 @@ async def _serve(api: Api, address: str, token: str | None) -> None:
     """Serve the page until SIGINT or SIGTERM. Raises ConfigError for an address that other machines can reach without a token."""
     from ..outlets.store.reader import StoreReader
     from ..page.api import Reader
-    from ..server.auth import is_token
-    from ..server.guard import Guard, is_loopback
+    from ..server.auth import Guard, is_loopback, is_token
     from ..server.http_server import HttpServer
     from ..server.responses import Refusal
     from ..server.web import Web, credentials_in

@@ -15,8 +15,8 @@ from ..config.root import Config
 from ..core.errors import ConfigError
 from ..core.processes import cores
 from ..kafka.consumer import Address, KafkaSource, Patience
+from ..server.admin import Check
 from ..server.app import Service
-from ..server.health import Check
 from ..server.notify import Notifier, Progress
 from ..server.process import run_beside, tune
 from . import FAILED, OK, UNUSABLE

@@ -1,4 +1,4 @@
-"""The function ``instrument()``, which attaches to the application's tracer provider."""
+"""The function ``instrument()``, which attaches to the application's tracer provider, and temporary captures of its turns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 from ..config.loader import load_config
 from ..config.root import Config
@@ -17,13 +20,20 @@ from ..core.caches import ByIdentity
 from ..core.errors import ConfigError
 from ..core.feedback import feedback_of, ids_of
 from ..engine.builder import without_environment
-from ..engine.engine import switched_on
+from ..engine.engine import Engine, switched_on
 from ..engine.feedback import TurnFeedback
 from .span_processor import AgentEvalSpanProcessor
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+    from ..evaluation.scored_turn import ScoredTurn
+
 
 _log = logging.getLogger("otel_agenteval")
 _lock = threading.Lock()
 _handles: ByIdentity[Handle] = ByIdentity()
+_Processor = TypeVar("_Processor", bound=SpanProcessor)
 
 
 class Handle:
@@ -87,8 +97,7 @@ class Handle:
 
         Args:
             turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
-                ``TRACE_ID`` stands for
-                the last turn of the trace.
+                ``TRACE_ID`` stands for the last turn of the trace.
             score: a number within the scale, or true or false.
             label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. It gives the score if ``score`` is missing.
             comment: free text, exported as the score's explanation after redaction.
@@ -162,8 +171,7 @@ def instrument(
         tracer_provider: the SDK provider to attach to. The default is the global one.
         logger_provider: receives log events and provides content in log records. The default is the global one.
         meter_provider: receives OTLP metrics if ``outlets.otlp_metrics`` is on. The default is the global one.
-        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. By default, the configuration comes
-            from
+        config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. By default, it comes from
             ``OTEL_AGENTEVAL_CONFIG_FILE`` and ``OTEL_AGENTEVAL_…`` variables.
         prometheus_port: serve ``/metrics`` on this loopback port, instead of in the application's default registry.
         create_provider: create and set an SDK TracerProvider if there is none. Meant for quickstarts and demos.
@@ -174,35 +182,36 @@ def instrument(
     """
     if not switched_on():
         return Handle(None)
-    from opentelemetry import trace
-
     provider = tracer_provider if tracer_provider is not None else trace.get_tracer_provider()
     if not hasattr(provider, "add_span_processor"):
         if not create_provider:
             warn_no_provider()
             return Handle(None)
-        from opentelemetry.sdk.trace import TracerProvider
-
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     with _lock:
-        known = _handles.get(provider) or already_attached(provider)
+        known = _handles.get(provider)
+        if known is None and (processor := _attached_to(provider, AgentEvalSpanProcessor)) is not None:
+            known = Handle(processor)  # of a span processor that the application added itself
         overrides = {"outlets": {"prometheus": {"port": prometheus_port}}} if prometheus_port is not None else None
         if known is None:
             try:
-                known = _attach(provider, logger_provider, meter_provider, load_config(config, overrides=overrides))
+                loaded = load_config(config, overrides=overrides)
+                attached = AgentEvalSpanProcessor(loaded, logger_provider=logger_provider, meter_provider=meter_provider)
             except ConfigError as error:
                 without_environment(config, error, overrides)
                 return Handle(None)
+            provider.add_span_processor(attached)
+            _read_logs(logger_provider, attached)
+            known = Handle(attached)
         elif not (config is None and overrides is None) and not _runs_with(known, config, overrides):
             _log.warning("instrument(): this provider is already instrumented; the new configuration is ignored")
         _handles.put(provider, known)
     return known
 
 
-def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Config) -> Handle:
-    processor = AgentEvalSpanProcessor(config, logger_provider=logger_provider, meter_provider=meter_provider)
-    provider.add_span_processor(processor)
+def _read_logs(logger_provider: Any, processor: AgentEvalSpanProcessor) -> None:
+    """Pass content in log records to a span processor. None stands for the global provider."""
     if logger_provider is None:
         from opentelemetry import _logs
 
@@ -211,7 +220,6 @@ def _attach(provider: Any, logger_provider: Any, meter_provider: Any, config: Co
         from .log_processor import AgentEvalLogProcessor  # imports the SDK's logs, which a program without them doesn't need
 
         logger_provider.add_log_record_processor(AgentEvalLogProcessor(processor))
-    return Handle(processor)
 
 
 def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> bool:
@@ -221,11 +229,10 @@ def _runs_with(known: Handle, config: Any, overrides: dict[str, Any] | None) -> 
         return False
 
 
-def already_attached(provider: Any) -> Handle | None:
-    """Return a handle for the span processor that the application added itself, or None."""
+def _attached_to(provider: Any, kind: type[_Processor]) -> _Processor | None:
+    """Return the provider's first span processor of a kind, or None."""
     siblings = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", ())
-    found = next((sibling for sibling in siblings if isinstance(sibling, AgentEvalSpanProcessor)), None)
-    return Handle(found) if found is not None else None
+    return next((sibling for sibling in siblings if isinstance(sibling, kind)), None)
 
 
 @functools.cache
@@ -236,3 +243,81 @@ def warn_no_provider() -> None:
         "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart. "
         "If you start with opentelemetry-instrument, run: pip install opentelemetry-distro"
     )
+
+
+CONFIG = {
+    "inline": {"metrics": []},
+    "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
+    "turn": {"stitch_timeout": 0},
+}
+"""Only rebuilds turns. The code that captures them also scores them."""
+_FLUSH_SECONDS = 60.0
+
+
+class _Capture(SpanProcessor):
+    """A span processor for one capture. :func:`~.attach.instrument` doesn't count it as the application's own."""
+
+    def __init__(self) -> None:
+        self.inner = AgentEvalSpanProcessor(CONFIG)
+        self.users = 0
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if self.users:
+            self.inner.on_start(span, parent_context)
+
+    def _on_ending(self, span: Any) -> None:
+        if self.users:
+            self.inner._on_ending(span)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self.users:
+            self.inner.on_end(span)
+
+    def shutdown(self) -> None:
+        self.inner.shutdown()
+
+
+@contextmanager
+def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
+    """Capture the turns that close inside the ``with`` block. Afterwards, the list is complete. An instrumented application
+    continues unchanged. Other applications can still be instrumented afterwards, with any configuration. Raises ConfigError if
+    the environment turns evaluation off.
+    """
+    if not switched_on():
+        raise ConfigError(
+            "OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off, so turns can't be captured. Unset it"
+        )
+    with _lock:
+        provider = tracer_provider if tracer_provider is not None else trace.get_tracer_provider()
+        if not hasattr(provider, "add_span_processor"):
+            provider = TracerProvider()
+            trace.set_tracer_provider(provider)
+        processor, capture = _attached_to(provider, AgentEvalSpanProcessor), None
+        if processor is None:
+            capture = _attached_to(provider, _Capture)
+            if capture is None:
+                capture = _Capture()
+                provider.add_span_processor(capture)
+                _read_logs(None, capture.inner)
+            capture.users += 1
+            processor = capture.inner
+    try:
+        with kept_turns(processor.engine, _FLUSH_SECONDS) as kept:
+            yield kept
+    finally:
+        if capture is not None:
+            with _lock:
+                capture.users -= 1
+
+
+@contextmanager
+def kept_turns(engine: Engine, seconds: float) -> Iterator[deque[ScoredTurn]]:
+    """Collect the turns that close inside the ``with`` block. Earlier and last ones get ``seconds`` to be rebuilt."""
+    engine.flush(seconds)
+    kept: deque[ScoredTurn] = deque()
+    outlet = engine.keep_turns(kept)
+    try:
+        yield kept
+    finally:
+        engine.flush(seconds)
+        engine.outlets.remove(outlet)

@@ -35,7 +35,7 @@ def post_instrument() -> None:
 def completion_hook() -> Any:
     """Return the hook for content that isn't on spans (entry point ``opentelemetry_genai_completion_hook``: ``agenteval``)."""
     try:
-        from .completion_hook import CompletionHook
+        from .span_processor import CompletionHook
 
         return CompletionHook()
     except Exception as error:

@@ -36,11 +36,10 @@ from ..evaluation.selection import select_conversation_metrics
 from ..evaluation.signals import with_signals
 from ..metrics.lib.values import rendered
 from ..report.experiment import Experiment, Interrupted, Trial
-from .capture import captured_turns
+from .attach import captured_turns
 from .case_script import Call, CaseScript, Simulate, as_text
 from .expectations import expect
-from .run_scorer import RunScorer, model_user
-from .scoring import MetricLike, models, selected_metrics
+from .scoring import MetricLike, RunScorer, model_user, models, selected_metrics
 
 if TYPE_CHECKING:
     from ..metrics.registry import Asks, Embeds
@@ -139,8 +138,8 @@ def evaluate(
     cases = CaseMetrics(loaded, selected, [case for run in runs for case in run.script.cases])  # errors before the task runs
     with models(loaded, judge, embedder) as (asks, embeds):
         called = _Task(task, _later_parameters(task), simulate or _simulated_user(runs, asks, loaded))
-        bar = _Bar(len(runs), sys.stderr.isatty() if progress is None else progress)
-        was_interrupted = _call_task(called, runs, bar, tracer_provider, concurrency, limit)
+        has_bar = sys.stderr.isatty() if progress is None else progress
+        was_interrupted = _call_task(called, runs, has_bar, tracer_provider, concurrency, limit)
         ended = [run for run in runs if run.is_over]
         scorer = RunScorer(cases, whole, loaded, ReferenceSources(loaded), asks, embeds)
         most = loaded.judge.max_concurrency if asks is not None or embeds is not None else 1
@@ -200,20 +199,22 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 # --- running -------------------------------------------------------------------------------------------------------
 
 
-def _call_task(task: _Task, runs: Sequence[_Run], bar: _Bar, tracer_provider: Any, concurrency: int, limit: float) -> bool:
+def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider: Any, concurrency: int, limit: float) -> bool:
     """Run the task until all runs are over or Ctrl-C, and assign the captured turns. Return True after Ctrl-C."""
     loop, was_interrupted = _CALLERS_LOOP.get(), False
     try:
         with captured_turns(tracer_provider) as kept:
             begin = (lambda run: submitted(task.run_async(run), loop)) if task.is_coroutine else partial(started, task.run)
-            for run, future in completed(runs, begin, concurrency, limit):
+            for done, (run, future) in enumerate(completed(runs, begin, concurrency, limit), 1):
                 run.end(limit) if future is None else future.result()
                 run.is_over = True
-                bar.step()
+                if has_bar:
+                    _draw_bar(done, len(runs))
     except KeyboardInterrupt:
         was_interrupted = True
-    bar.close()
-    _give_turns([run for run in runs if run.is_over], kept)
+    if has_bar:
+        _draw_bar(0, len(runs))
+    _assign_turns([run for run in runs if run.is_over], kept)
     return was_interrupted
 
 
@@ -327,7 +328,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
     return False
 
 
-def _give_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
+def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
     """Assign the latest revisions of captured turns to their calls. A call without turns gets one with its input and output."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
@@ -357,14 +358,14 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
             places = {turn.turn_id for turn in (*run.calls[-1].turns, scored[-1][0])}  # the last one can be the conversation
             for number, (turn, scores) in enumerate(scored):
                 if turn.turn_id in places:
-                    scored[number] = turn, _of_raised(scores, error, applied)
+                    scored[number] = turn, _with_raised_errors(scores, error, applied)
             if run.script.is_conversation:
                 error = f"turn {len(run.calls)}: {error}"
         is_full = run.script.user is not None and error is None and len(run.calls) == run.script.max_turns
         yield Trial(run.case_id, run.repetition, scored, error, sum(call.seconds for call in run.calls), is_full)
 
 
-def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
+def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
     """Return a raised task's scores, with errors for passes of ``applied`` metrics, and for skips for lack of an output."""
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
@@ -376,19 +377,8 @@ def _of_raised(scores: Sequence[Score], text: str, applied: Container[str]) -> l
     ]
 
 
-class _Bar:
-    def __init__(self, total: int, shown: bool) -> None:
-        self._total, self._shown, self._done = total, shown, 0
-
-    def step(self) -> None:
-        self._done += 1
-        filled = 30 * self._done // self._total
-        self._write(f"[{'█' * filled}{' ' * (30 - filled)}] {self._done} of {self._total}")
-
-    def close(self) -> None:
-        self._write("\033[K")
-
-    def _write(self, text: str) -> None:
-        if self._shown:
-            sys.stderr.write(f"\r{text}")
-            sys.stderr.flush()
+def _draw_bar(done: int, total: int) -> None:
+    """Draw the progress bar over the previous one, or erase it if nothing is ``done``."""
+    filled = 30 * done // total
+    sys.stderr.write(f"\r[{'█' * filled}{' ' * (30 - filled)}] {done} of {total}" if done else "\r\033[K")
+    sys.stderr.flush()

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
 _PREFIX = "gen_ai."
 
 
-def _may_be_message(body: Any) -> bool:
-    if body.__class__ is str:
-        return '"role"' in body
-    return isinstance(body, Mapping) and ("role" in body or "input" in body or "output" in body)
-
-
-def _part_of(record: Any, name: str, attributes: Mapping[str, Any]) -> LogPart:
-    return LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
-
-
 class AgentEvalLogProcessor(LogRecordProcessor):
     """Adds content in log records to the turn of their span. Records stay unchanged.
 
@@ -58,13 +48,13 @@ class AgentEvalLogProcessor(LogRecordProcessor):
             if not record.trace_id:
                 return
             if is_feedback_record(name, attributes):
-                engine.intake.receive_feedback_record(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
+                receive = engine.intake.receive_feedback_record
+            elif name != semconv.EVENT and (is_call(attributes) or name.startswith(_PREFIX) or _may_be_message(record.body)):
+                receive = engine.intake.receive_log
+            else:
                 return
-            if name == semconv.EVENT:
-                return
-            if not is_call(attributes) and not name.startswith(_PREFIX) and not _may_be_message(record.body):
-                return
-            engine.intake.receive_log(record.trace_id, record.span_id or 0, _part_of(record, name, attributes))
+            part = LogPart(name, dict(attributes), record.body, record.timestamp or record.observed_timestamp or 0)
+            receive(record.trace_id, record.span_id or 0, part)
         except Exception as error:
             engine.failed("on_emit", error)
 
@@ -74,3 +64,9 @@ class AgentEvalLogProcessor(LogRecordProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Do nothing, because there is nothing to flush."""
         return True
+
+
+def _may_be_message(body: Any) -> bool:
+    if body.__class__ is str:
+        return '"role"' in body
+    return isinstance(body, Mapping) and ("role" in body or "input" in body or "output" in body)

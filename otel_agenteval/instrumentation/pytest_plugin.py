@@ -23,7 +23,6 @@ import pytest
 if TYPE_CHECKING:
     from ..core.score import Score
     from ..core.turn import Turn
-    from ..evaluation.scored_turn import ScoredTurn
     from ..metrics.bound_metric import BoundMetric
 
 _FLUSH_SECONDS = 30.0
@@ -102,7 +101,7 @@ class AgentTurns:
         """
         __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
-        named = {_name_of(metric) for metric in metrics}
+        named = {next(iter(one), None) if isinstance(one, Mapping) else getattr(one, "name", one) for one in metrics}
         more = [name for name in {**at_least, **at_most} if name not in named]
         found = self.evaluate(*metrics, *more, turns=turns) if metrics or more else self.evaluate(turns=turns)
         assert found, "expected at least one turn, got none; check that the agent is instrumented and has finished"
@@ -146,10 +145,6 @@ def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
         name, params = item if isinstance(item, tuple) else (item, {})
         found.append(live_metric(name, params))
     return found
-
-
-def _name_of(metric: Any) -> Any:
-    return next(iter(metric), None) if isinstance(metric, Mapping) else getattr(metric, "name", metric)
 
 
 def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, float], allow_skipped: bool) -> str | None:
@@ -201,8 +196,7 @@ def agenteval_tracer_provider() -> Any:
 
 @pytest.fixture(scope="session")
 def _agenteval_handle(agenteval_tracer_provider: Any) -> Iterator[Any]:
-    from .attach import instrument
-    from .capture import CONFIG
+    from .attach import CONFIG, instrument
 
     handle = instrument(tracer_provider=agenteval_tracer_provider, config=CONFIG, create_provider=True)
     yield handle
@@ -215,18 +209,10 @@ def agenteval(request: pytest.FixtureRequest, _agenteval_handle: Any) -> Iterato
     handle = _agenteval_handle
     if not handle.enabled:
         pytest.fail("the agenteval fixture can't capture turns: OTEL_SDK_DISABLED or OTEL_AGENTEVAL_ENABLED turns evaluation off")
-    engine = handle.processor.engine
-    handle.flush(_FLUSH_SECONDS)
-    kept: deque[ScoredTurn] = deque()
-    outlet = engine.keep_turns(kept)
-    try:
-        yield AgentTurns(handle, kept, _report_of(request.config), request.node.nodeid)
-    finally:
-        handle.flush(_FLUSH_SECONDS)
-        engine.outlets.remove(outlet)
+    from .attach import kept_turns
 
-
-def _report_of(config: pytest.Config) -> Path | None:
-    path = config.getoption("--agenteval-report")
-    worker = getattr(config, "workerinput", {}).get("workerid")
-    return Path(f"{path}.{worker}" if worker else path) if path else None
+    path = request.config.getoption("--agenteval-report")
+    worker = getattr(request.config, "workerinput", {}).get("workerid")
+    report = Path(f"{path}.{worker}" if worker else path) if path else None
+    with kept_turns(handle.processor.engine, _FLUSH_SECONDS) as kept:
+        yield AgentTurns(handle, kept, report, request.node.nodeid)

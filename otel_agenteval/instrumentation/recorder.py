@@ -14,6 +14,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +41,19 @@ def begin() -> None:
     )
 
 
+@dataclass
 class RecordFile:
     """A recording, and a second file about the processes that write it. A write error is logged once."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._failed = False
+    path: str
+    failed: bool = False
 
     def write(self, message: dict[str, Any]) -> None:
-        self._append(self._path, message)
+        self._append(self.path, message)
 
     def add_fact(self, fact: dict[str, Any]) -> None:
         """Append a fact about this process to the second file, for the report."""
-        self._append(about(self._path), fact)
+        self._append(about(self.path), fact)
 
     def _append(self, path: str, line: dict[str, Any]) -> None:
         try:
@@ -62,13 +63,12 @@ class RecordFile:
             finally:
                 os.close(handle)
         except OSError as error:
-            if not self._failed:
-                self._failed = True
+            if not self.failed:
+                self.failed = True
                 _log.warning("otel-agenteval can't record: %s: %s", path, error.strerror)
 
 
 def about(path: str) -> str:
-    """Return the path of the file about the processes that write a recording."""
     return f"{path}.about"
 
 

@@ -33,19 +33,16 @@ class RecordAllSampler(Sampler):
     ) -> SamplingResult:
         """Return the wrapped sampler's decision, but record GenAI spans and those below recorded spans."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
-        if found.decision is Decision.DROP and (
-            _is_genai(name, attributes) or trace.get_current_span(parent_context).is_recording()
-        ):
+        if found.decision is not Decision.DROP:
+            return found
+        is_genai = (bool(attributes) and role_of(attributes, "", name) is not None) or name.startswith(_NAMES)
+        if is_genai or trace.get_current_span(parent_context).is_recording():
             return SamplingResult(Decision.RECORD_ONLY, attributes, found.trace_state)
         return found
 
     def get_description(self) -> str:
         """Return a description that includes the wrapped sampler."""
         return f"AgentEvalRecordAll{{{self._sampler.get_description()}}}"
-
-
-def _is_genai(name: str, attributes: Any) -> bool:
-    return (bool(attributes) and role_of(attributes, "", name) is not None) or name.startswith(_NAMES)
 
 
 def record_all(sampler: Sampler) -> Sampler:

@@ -3,11 +3,18 @@
 Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. If the root ends and
 no span below it is open, it gives the root a list of events to be filled later, and queues the turn for the worker. It never
 raises into the agent, never blocks it, and does no I/O.
+
+Content that isn't recorded on spans can come from OpenTelemetry's GenAI completion hook. Set
+``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
+pass the messages of each call before its span ends, even if they are configured not to capture content. The hook adds the
+messages to the call's turn for scoring, and doesn't store them elsewhere.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +28,19 @@ from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
 from ..core.feedback import LOGFIRE_FEEDBACK, LOGFIRE_SCOPE
 from ..core.threads import is_own_work
+from ..core.wellformed import Later, plain
 from ..dialects.generic.kinds import is_graph
 from ..dialects.reader import ROLE_KEYS, is_genai_scope, role_of
 from ..dialects.step import UNKNOWN
 from ..engine.builder import engine_from, without_environment
+from ..spans.record import LogPart
 from ..spans.sdk import end_of, has_known_fields, start_of
 from .expectations import current_references, expect
 from .span_exporter import AgentEvalSpanExporter, SafeExporter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from opentelemetry.context import Context
 
-    from ..spans.record import LogPart
 
 _MAX_SCOPES = 1_000
 _NO_PART_OF_A_TURN = (semconv.SCOPE, LOGFIRE_SCOPE)
@@ -93,7 +99,9 @@ class AgentEvalSpanProcessor(SpanProcessor):
         trace_id, span_id, parent_id, scope, attributes = start_of(span)
         plain = self._plain_scopes.get(scope)
         if plain is None:
-            plain = self._learn(scope)
+            plain = scope not in _NO_PART_OF_A_TURN and not is_genai_scope(scope)
+            if len(self._plain_scopes) < _MAX_SCOPES:
+                self._plain_scopes[scope] = plain
         role = references = None
         if not (plain and ROLE_KEYS.isdisjoint(attributes)):
             if scope in _NO_PART_OF_A_TURN:
@@ -141,7 +149,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
             self.engine.intake.root_closed(closed, span, still_ending=self._ending_is_called)
 
     def take_content(self, span: Any, part: LogPart) -> None:
-        """Add content to an open span that doesn't record it (see :mod:`.completion_hook`)."""
+        """Add content to an open span that doesn't record it (see :class:`CompletionHook`)."""
         try:
             if self._active:
                 context = span.context
@@ -162,13 +170,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._active = False
         self.engine.shutdown()
 
-    def _learn(self, scope: str) -> bool:
-        """Return True if a scope is the application's own, and cache the result."""
-        plain = scope not in _NO_PART_OF_A_TURN and not is_genai_scope(scope)
-        if len(self._plain_scopes) < _MAX_SCOPES:
-            self._plain_scopes[scope] = plain
-        return plain
-
     def _activate(self, span: Span) -> bool:
         """Activate the processor on its first span. Return False if another one already works for the provider."""
         if self._passive:
@@ -186,3 +187,47 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self._span_class = span.__class__ if has_known_fields(span) else None
         self._active = True
         return True
+
+
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+class CompletionHook:
+    """Passes content to the processor that sees the span. It never raises, and leaves reading to other threads."""
+
+    def on_completion(
+        self,
+        *,
+        inputs: Sequence[Any] = (),
+        outputs: Sequence[Any] = (),
+        system_instruction: Sequence[Any] = (),
+        tool_definitions: Sequence[Any] | None = None,
+        span: Any = None,
+        log_record: Any = None,
+    ) -> None:
+        """Receive the messages (``opentelemetry.util.genai.types``) of a finished call, whose span is still open."""
+        del log_record  # it has the same content
+        given = {
+            "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs, "gen_ai.system_instructions": system_instruction,
+            "gen_ai.tool.definitions": tool_definitions,
+        }  # fmt: skip
+        inner = getattr(span, "_span_processor", None)
+        for processor in (inner, *getattr(inner, "_span_processors", ())):
+            if isinstance(processor, AgentEvalSpanProcessor):
+                content = {key: Later(_read, value) for key, value in given.items() if value}
+                processor.take_content(span, LogPart(_DETAILS, content, None))
+
+
+def _read(value: Any) -> Any:
+    return plain(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """Convert data classes, also in lists, to dicts in the form of span attributes."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

@@ -2,7 +2,7 @@
 
 A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their
 sender can resolve them. An address is opened only if the configuration allows its host, folder or bucket
-(:class:`.rules.Rules`).
+(:class:`.rules.Rules`). Types of media are detected by their first bytes, because senders may state a wrong one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import stat
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ..core.deadlines import within
 from ..core.errors import MetricError, NoModel
 from ..core.extras import require
 from .rules import Rules, current_rules, scheme_of, shared
-from .types import kind_of, type_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +51,20 @@ def _opened(reference: str, kind: str) -> MediaContent:
         raise NoModel(rules.absent)
     scheme = scheme_of(reference)
     if scheme == "data":
-        data = _inline(reference, rules)
+        data = _decoded_uri(reference, rules)
     elif scheme is None or not _is_allowed(reference, scheme, rules):
         raise MetricError(
             "media_not_allowed",
             f"the source isn't allowed, got scheme {scheme or 'none'}. Set media.hosts, media.folders or media.buckets",
         )
     elif scheme == "file":
-        data = _file(reference, rules)
+        data = _read_file(reference, rules)
     elif scheme in ("http", "https"):
         from .fetching import fetched  # imports httpx
 
         data = fetched(reference, rules)
     else:
-        data = _stored(reference, rules)
+        data = _read_object(reference, rules)
     found = type_of(data)
     if kind_of(found) != kind and not (kind == "audio" and found in ("video/mp4", "video/webm", "video/ogg")):
         raise MetricError("invalid_media", f"the medium must be of kind {kind}, got {found or 'an unknown type'}")
@@ -74,7 +73,6 @@ def _opened(reference: str, kind: str) -> MediaContent:
 
 
 def as_data(content: MediaContent) -> str:
-    """Return the content as a ``data:`` URI."""
     return f"data:{content.mime};base64,{base64.b64encode(content.data).decode()}"
 
 
@@ -87,7 +85,7 @@ def _is_allowed(reference: str, scheme: str, rules: Rules) -> bool:
     return below and ".." not in reference.split("/")
 
 
-def _inline(reference: str, rules: Rules) -> bytes:
+def _decoded_uri(reference: str, rules: Rules) -> bytes:
     head, comma, body = reference.partition(",")
     if len(body) > rules.max_bytes * 4 // 3 + 4:
         raise rules.too_large()
@@ -107,7 +105,7 @@ _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 """Letters of the URL-safe alphabet, which Google's SDK uses, and of standard Base64."""
 
 
-def _file(reference: str, rules: Rules) -> bytes:
+def _read_file(reference: str, rules: Rules) -> bytes:
     """Read a regular file below an allowed folder. Links must not lead outside."""
     parts = urllib.parse.urlsplit(reference)
     missing = MetricError("media_not_found", "file not found below media.folders")
@@ -122,25 +120,25 @@ def _file(reference: str, rules: Rules) -> bytes:
         # Links are resolved at this point. These flags don't follow a link created since, and don't block on a pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
-            return _within(file, rules)
+            return _read_limited(file, rules)
     except (OSError, ValueError, RuntimeError):
         raise missing from None
 
 
-def _within(file: Any, rules: Rules) -> bytes:
+def _read_limited(file: Any, rules: Rules) -> bytes:
     data: bytes = file.read(rules.max_bytes + 1)
     if len(data) > rules.max_bytes:
         raise rules.too_large()
     return data
 
 
-def _stored(reference: str, rules: Rules) -> bytes:
+def _read_object(reference: str, rules: Rules) -> bytes:
     """Read an object from a store that fsspec supports, with the credentials that it finds."""
     fsspec = require("fsspec", feature="media in object stores", extra="fsspec")
 
     def read() -> bytes:
         with fsspec.open(reference, "rb") as file:
-            return _within(file, rules)
+            return _read_limited(file, rules)
 
     try:
         return within(rules.fetch_timeout, read)
@@ -154,3 +152,54 @@ def _stored(reference: str, rules: Rules) -> bytes:
         raise
     except Exception as error:  # each store raises its own exceptions
         raise MetricError("media_unreachable", f"reading the object store failed ({type(error).__name__})") from None
+
+
+IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff"))
+"""Types of images that are opened."""
+
+
+class ImageReference(str):
+    """A reference to an image among texts to embed: its ``data:`` URI, address or id."""
+
+    __slots__ = ()
+
+
+_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"), (b"II*\0", "image/tiff"), (b"MM\0*", "image/tiff"), (b"fLaC", "audio/flac"), (b"ID3", "audio/mpeg"),
+    (b"%PDF-", "application/pdf"),
+)  # fmt: skip
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_BRANDS = {
+    b"M4A ": "audio/mp4",
+    b"M4B ": "audio/mp4",
+    b"heic": "image/heic",
+    b"heix": "image/heic",
+    b"mif1": "image/heic",
+    b"avif": "image/avif",
+}
+_LOOKED_AT = 4096
+
+
+def type_of(data: bytes) -> str | None:
+    """Return the media type of bytes, or None if unknown."""
+    for beginning, found in _BEGINNINGS:
+        if data.startswith(beginning):
+            return found
+    if data[:4] == b"RIFF":
+        return _RIFF.get(data[8:12])
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "video/mp4")
+    head = data[:_LOOKED_AT]
+    if head[:4] == b"\x1aE\xdf\xa3":
+        return "video/webm" if b"V_" in head or b"A_" not in head else "audio/webm"
+    if head[:4] == b"OggS":
+        return "video/ogg" if b"\x80theora" in head else "audio/ogg"
+    if len(head) > 3 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0 and head[1] & 0x06 and head[2] & 0xF0 != 0xF0:
+        return "audio/mpeg"  # an MPEG audio frame without tags before it
+    return None
+
+
+def kind_of(mime: str | None) -> str:
+    """Return the first part of a media type, such as ``image``, ``audio`` or ``video``."""
+    return (mime or "").partition("/")[0]

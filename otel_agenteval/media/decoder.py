@@ -1,9 +1,11 @@
-"""Run the process that decodes one recording or video.
+"""Run the process that decodes one recording or video, or reads text in images.
 
 :mod:`.decoding` starts it as ``python -m otel_agenteval.media.decoder``. Decoders are large C programs that read
 untrusted files. In a separate process, a decoder can crash, hang or use too much memory without consequences for
 others. The process has limits on memory, time and files, an almost empty environment, and ends after one file. As
 many processes run at once as ``media.decode_total`` allows. The others wait before they read anything.
+
+The models that read text use half a gigabyte of memory, which is freed when the process ends.
 """
 
 from __future__ import annotations
@@ -19,14 +21,26 @@ from typing import Any
 
 
 def main() -> None:
-    """Read an order (one line of JSON) and the bytes from standard input, and write JSON to standard output."""
+    """Read an order (one line of JSON) and the bytes of all media from standard input, and write JSON to standard output."""
     source = sys.stdin.buffer
     order = json.loads(source.readline())
-    json.dump(_answer(order, source.read()) if has_turn(order) else BUSY, sys.stdout)
+    found: dict[str, Any] = BUSY
+    if has_turn(order):
+        if order["task"] == "writing":
+            found = _writing(order, [(source.read(size), mime) for size, mime in order["images"]])
+        else:
+            found = _decoded(order, source.read())
+    json.dump(found, sys.stdout)
 
 
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
+_MEMORY, _DATA = 4 << 30, 3 << 29
+"""Limits of the address space and of its writable part for reading text. The runtime maps much more than it uses, about
+1 GB for the largest image.
+"""
+_SURE = 0.5
+"""Minimum confidence of the model at which a line of text is kept."""
 
 
 def has_turn(order: dict[str, Any]) -> bool:
@@ -68,13 +82,13 @@ def limit(order: dict[str, Any]) -> None:
         resource.setrlimit(limit, (most, most) if hard == resource.RLIM_INFINITY or most <= hard else (hard, hard))
 
 
-def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _decoded(order: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
         import av
 
         av.logging.set_level(None)
         from . import sound, video
-        from .reading import Broken, Limits
+        from .sound import Broken, Limits
     except ImportError as error:
         return {"error": "missing", "message": str(error)}
     limit(order)
@@ -93,6 +107,38 @@ def _answer(order: dict[str, Any], data: bytes) -> dict[str, Any]:
         return {"error": "media_too_large", "message": "decoding requires too much memory (media.decode_memory)"}
     except Exception as error:  # broken files can cause any exception
         return {"error": "invalid_media", "message": f"decoding failed ({type(error).__name__})"}
+
+
+def _writing(order: dict[str, Any], images: list[tuple[bytes, str]]) -> dict[str, Any]:
+    try:
+        import numpy as np
+        from rapidocr import RapidOCR
+
+        from .images import decoded
+    except ImportError as error:
+        return {"error": "missing", "message": str(error)}
+    from ..core.errors import AgentEvalError
+    from .access import MediaContent
+    from .rules import Rules, opening
+
+    limit({**order, "memory": max(order["memory"], _MEMORY), "data": max(order["memory"], _DATA)})
+    try:
+        engine = RapidOCR(params={"Global.log_level": "critical"})
+    except Exception as error:
+        return {"error": "decoder_failed", "message": f"loading the OCR model failed ({type(error).__name__})"}
+    try:
+        found = []
+        with opening(Rules(max_pixels=order["max_pixels"])):
+            for data, mime in images:
+                seen: Any = engine(np.asarray(decoded(MediaContent(data, mime)))[:, :, ::-1])
+                found.append([text for text, sure in zip(seen.txts or (), seen.scores or (), strict=True) if sure >= _SURE])
+    except AgentEvalError as error:
+        return {"error": getattr(error, "error_type", "invalid_media"), "message": str(error)}
+    except MemoryError:
+        return {"error": "media_too_large", "message": "reading the text requires too much memory (media.decode_memory)"}
+    except Exception as error:  # broken files can cause any exception
+        return {"error": "invalid_media", "message": f"reading the text failed ({type(error).__name__})"}
+    return {"lines": found}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ _START_SECONDS = 10.0
 """Additional time for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
 """Seconds that the process may wait for others to finish."""
-_DECODER, _READER = ("-m", f"{__package__}.decoder"), ("-m", f"{__package__}.ocr")
 _FEATURE = {
     "video": ("looking at videos", "media"),
     "sound": ("listening to recordings", "media"),
@@ -104,28 +103,27 @@ def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
     """
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
-    order = {"images": [(len(content.data), content.mime) for content in images]}
-    lines: list[list[str]] = _done_by(_READER, order, b"".join(content.data for content in images))["lines"]
+    order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}
+    lines: list[list[str]] = _carried_out(order, b"".join(content.data for content in images))["lines"]
     return lines
 
 
 def can_decode() -> bool:
-    """Return True if the packages for decoding are installed."""
     return installed("av") and installed("PIL")
 
 
 def can_find_speech() -> bool:
-    """Return True if the packages for speech detection are installed."""
     return can_decode() and installed("webrtcvad")
 
 
 def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[str, Any]:
     if not can_decode():
         raise MissingExtra(*_FEATURE[task])
-    return _done_by(_DECODER, {"task": task, "mime": content.mime, **options}, content.data)
+    return _carried_out({"task": task, "mime": content.mime, **options}, content.data)
 
 
-def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """Return the result of an order that a decoder process carries out on ``data``."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,
@@ -139,7 +137,7 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
-            (_python(), *command), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
+            (_python(), "-m", f"{__package__}.decoder"), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_MOST_WAITING + 2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip
@@ -147,10 +145,10 @@ def _done_by(command: Sequence[str], order: dict[str, Any], data: bytes) -> dict
         raise _late(rules.decode_timeout) from None
     except OSError as error:
         raise MetricError("decoder_failed", f"the decoder process can't be started ({type(error).__name__})") from None
-    return _read(done, rules.decode_timeout)
+    return _result_of(done, rules.decode_timeout)
 
 
-def _read(done: subprocess.CompletedProcess[bytes], seconds: float) -> dict[str, Any]:
+def _result_of(done: subprocess.CompletedProcess[bytes], seconds: float) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(done.stdout)
     except ValueError:

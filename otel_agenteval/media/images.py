@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import MetricError, MissingExtra
 from ..core.extras import require
-from .access import MediaContent, as_data
+from .access import IMAGES, MediaContent, as_data, type_of
 from .metadata import WITHOUT_METADATA, without_metadata
 from .rules import current_rules, shared
-from .types import IMAGES, type_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-_FEATURE = "looking at images"
 _MEASURED_EDGE = 1024
 """Maximum length of the longer side, in pixels, for measurements. Blur then has the same value in small and large
 images.
@@ -52,17 +50,16 @@ def measured(content: MediaContent) -> Measures:
     """Return the measurements of an image. Raises MetricError if the image is broken (``invalid_media``), too large
     (``media_too_large``), or of an unsupported type (``unsupported_media``). Raises MissingExtra if Pillow isn't installed.
     """
-    return shared(("image", content), lambda: _measured(content))
 
+    def measure() -> Measures:
+        with _opened(content) as image:
+            size, grey = image.size, _grey(image)
+        brightness, contrast = float(grey.mean()) / 255, float(grey.std()) / 255
+        return Measures(
+            size[0], size[1], sharpness_of(grey), brightness, contrast, float((grey <= 4).mean()), float((grey >= 251).mean())
+        )
 
-def _measured(content: MediaContent) -> Measures:
-    with _opened(content) as image:
-        width, height = image.size
-        grey = _grey(image)
-    return Measures(
-        width, height, sharpness_of(grey), float(grey.mean()) / 255, float(grey.std()) / 255, float((grey <= 4).mean()),
-        float((grey >= 251).mean()),
-    )  # fmt: skip
+    return shared(("image", content), measure)
 
 
 def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
@@ -81,7 +78,9 @@ def _hash(content: MediaContent) -> Any:
     import numpy as np
 
     with _opened(content) as image:
-        small = image.convert("L").resize((_HASH_EDGE + 1, _HASH_EDGE + 1), _pillow().Resampling.BOX)
+        from PIL import Image
+
+        small = image.convert("L").resize((_HASH_EDGE + 1, _HASH_EDGE + 1), Image.Resampling.BOX)
     grey = np.asarray(small, np.int16)
     return np.concatenate(((grey[:-1, 1:] > grey[:-1, :-1]).ravel(), (grey[1:, :-1] > grey[:-1, :-1]).ravel()))
 
@@ -95,9 +94,11 @@ def for_judge(content: MediaContent) -> str:
     largest = 0
     with suppress(MissingExtra), _opened(content) as image:
         largest = max(image.size)
-    if content.mime not in WITHOUT_METADATA or largest > most:
-        return as_data(_scaled(content, most))
-    return as_data(MediaContent(without_metadata(content.data), content.mime))
+    if content.mime in WITHOUT_METADATA and largest <= most:
+        data, mime = content.data, content.mime
+    else:
+        data, mime = _scaled(content, most)
+    return as_data(MediaContent(without_metadata(data), mime))
 
 
 def decoded(content: MediaContent) -> Any:
@@ -108,7 +109,8 @@ def decoded(content: MediaContent) -> Any:
         return ImageOps.exif_transpose(image).convert("RGB")
 
 
-def _scaled(content: MediaContent, edge: int) -> MediaContent:
+def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
+    """Return the bytes of an image, scaled down and as a PNG or JPEG file, and their type."""
     from PIL import ImageOps
 
     with _opened(content) as image:
@@ -119,9 +121,9 @@ def _scaled(content: MediaContent, edge: int) -> MediaContent:
         out = io.BytesIO()
         if see_through or content.mime == "image/png":
             upright.convert("RGBA" if see_through else "RGB").save(out, "PNG")
-            return MediaContent(without_metadata(out.getvalue()), "image/png")
+            return out.getvalue(), "image/png"
         upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
-        return MediaContent(without_metadata(out.getvalue()), "image/jpeg")
+        return out.getvalue(), "image/jpeg"
 
 
 def _grey(image: Any) -> Any:
@@ -135,14 +137,10 @@ def _grey(image: Any) -> Any:
     return np.asarray(grey, np.float32)
 
 
-def _pillow() -> Any:
-    return require("PIL.Image", feature=_FEATURE, extra="media")
-
-
 @contextmanager
 def _opened(content: MediaContent) -> Iterator[Any]:
     """Open an image whose size is allowed. Its pixels are decoded on first use."""
-    pillow = _pillow()
+    pillow = require("PIL.Image", feature="looking at images", extra="media")
     found = type_of(content.data)
     if found not in IMAGES:
         raise MetricError(

@@ -16,8 +16,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Transcription:
-    """The server or model that transcribes recordings."""
-
     base_url: str | None = None
     """Address of the server, including the API version."""
     model: str = ""
@@ -86,11 +84,9 @@ class Rules:
         return any(name == one or (one.startswith("*.") and name.endswith(one[1:])) for one in self.hosts)
 
     def too_large(self) -> MetricError:
-        """Return the error for a medium that exceeds the maximum number of bytes."""
         return MetricError("media_too_large", f"the medium is larger than {self.max_bytes:,} bytes (media.max_bytes)")
 
     def late(self) -> MetricError:
-        """Return the error for a medium that wasn't received in time."""
         return MetricError(
             "media_timeout", f"fetching the medium took longer than {self.fetch_timeout:g} s (media.fetch_timeout)"
         )

@@ -1,4 +1,4 @@
-"""Measure silence, clipping and speech in a recording, and copy its audio.
+"""Open audio and video containers. Measure silence, clipping and speech in a recording, and copy its audio.
 
 This module runs in the decoder process (:mod:`.decoder`).
 """
@@ -9,13 +9,39 @@ import base64
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import av
 import numpy as np
 
-from .reading import FORMATS, Broken, Limits, opened
+FORMATS = {
+    "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
+    "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
+}  # fmt: skip
+"""The reader of each type.
+
+The file doesn't choose its reader, because some formats can name other files, which would be opened.
+"""
+
+
+class Broken(Exception):
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large = too_large
+
+
+@dataclass(frozen=True)
+class Limits:
+    until: float
+    """Value of ``time.monotonic()`` at which measuring stops."""
+    max_pixels: int
+    max_edge: int
+
+
+def opened(data: bytes, mime: str) -> Any:
+    return av.open(io.BytesIO(data), "r", format=FORMATS[mime], metadata_errors="ignore")
+
 
 _RATE = 16_000
 _FRAME = 480
@@ -36,12 +62,12 @@ _WRITERS = {"audio/webm": "webm"}
 """Formats of types whose reader has another name."""
 
 
+@dataclass
 class _Channel:
-    def __init__(self, detector: Any) -> None:
-        self.detector = detector
-        self.speech: list[bool] = []
-        self.levels: list[float] = []
-        self.remainder = np.zeros(0, np.int16)
+    detector: Any
+    speech: list[bool] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
+    remainder: Any = field(default_factory=lambda: np.zeros(0, np.int16))
 
     def add(self, samples: Any) -> None:
         samples = np.concatenate((self.remainder, samples))

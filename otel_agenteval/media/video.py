@@ -10,13 +10,14 @@ import io
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import av
 import numpy as np
 
 from .images import sharpness_of
-from .reading import Broken, Limits, opened
+from .sound import Broken, Limits, opened
 
 _SMALL = 160
 """Length of the longer side of compared frames, in pixels."""
@@ -50,28 +51,28 @@ def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits)
     """Return frames of a video by time, and the measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
-        pictures = list(_sought(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
+        pictures = list(_frames_at(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
     else:
-        pictures = list(_listed(data, mime, _places(track, wanted, sampling, facts["cuts_s"]), limits))
+        pictures = list(_frames_numbered(data, mime, _places(track, wanted, sampling, facts["cuts_s"]), limits))
     facts["sharpness"] = round(float(np.median([one["sharpness"] for one in pictures])), 1)
     facts["blockiness"] = round(float(np.median([one["blockiness"] for one in pictures])), 2)
     return {"frames": [{"at_s": one["at_s"], "jpeg": one["jpeg"]} for one in pictures], "measured": facts}
 
 
+@dataclass
 class _Track:
     """A few numbers for each frame."""
 
-    def __init__(self) -> None:
-        self._histogram: Any = None
-        self.times: list[float] = []
-        self.brightness: list[float] = []
-        self.spread: list[float] = []
-        self.change: list[float] = [0.0]
-        """Mean change of a pixel since the previous frame, from 0 to 255."""
-        self.colors: list[float] = [0.0]
-        """Share of the histogram that changed."""
-        self.alike: list[float] = [1.0]
-        """Correlation with the previous frame, or 1 if one of them has little contrast."""
+    times: list[float] = field(default_factory=list)
+    brightness: list[float] = field(default_factory=list)
+    spread: list[float] = field(default_factory=list)
+    change: list[float] = field(default_factory=lambda: [0.0])
+    """Mean change of a pixel since the previous frame, from 0 to 255."""
+    colors: list[float] = field(default_factory=lambda: [0.0])
+    """Share of the histogram that changed."""
+    alike: list[float] = field(default_factory=lambda: [1.0])
+    """Correlation with the previous frame, or 1 if one of them has little contrast."""
+    _histogram: Any = None
 
     def add(self, at: float, grey: Any, before: Any) -> None:
         self.times.append(at)
@@ -134,7 +135,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
     return facts, track
 
 
-def _around(values: Sequence[float], at: int) -> float:
+def _median_around(values: Sequence[float], at: int) -> float:
     """Return the median of the values around a place, without the value there."""
     near = [*values[max(1, at - _AROUND) : at], *values[at + 1 : at + 1 + _AROUND]]
     return float(np.median(near)) if near else 0.0
@@ -144,8 +145,8 @@ def _cuts(track: _Track) -> list[int]:
     found: list[int] = []
     for at in range(1, len(track.times)):
         change, colors = track.change[at], track.colors[at]
-        other_colors = colors > _CUT_COLORS and change > _SPIKE * _around(track.change, at)
-        other_shapes = track.alike[at] < _CUT_ALIKE * max(0.0, _around(track.alike, at))
+        other_colors = colors > _CUT_COLORS and change > _SPIKE * _median_around(track.change, at)
+        other_shapes = track.alike[at] < _CUT_ALIKE * max(0.0, _median_around(track.alike, at))
         if change > _CUT_CHANGE and (other_colors or other_shapes) and not (found and at - found[-1] < _SHORTEST_SCENE):
             found.append(at)
     return found
@@ -157,7 +158,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
     return [
         at
         for at in range(2, len(track.times))
-        if at not in beside and track.change[at] > _JUMP_CHANGE and track.change[at] > _SPIKE * _around(track.change, at) > 0
+        if at not in beside and track.change[at] > _JUMP_CHANGE and track.change[at] > _SPIKE * _median_around(track.change, at) > 0
         and track.change[at] > _SPIKE * track.change[at - 1]
     ]  # fmt: skip
 
@@ -199,7 +200,7 @@ def _places(track: _Track, wanted: int, sampling: str, cuts: Sequence[float]) ->
     return [at * total // count for at in range(count)]
 
 
-def _listed(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> Iterator[dict[str, Any]]:
+def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield the frames with the given numbers, counted from 0."""
     left = list(places)
     with opened(data, mime) as container:
@@ -213,7 +214,7 @@ def _listed(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> It
                 return
 
 
-def _sought(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
+def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -> Iterator[dict[str, Any]]:
     """Yield the frames at the given times of a video that is too long to read completely."""
     last = -1.0
     with opened(data, mime) as container:

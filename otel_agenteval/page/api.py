@@ -10,7 +10,7 @@ import math
 import statistics
 import urllib.parse
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -60,8 +60,6 @@ _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "ver
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Sender of a request."""
-
     role: Role = "label"
     tenant: str | None = None
     """Tenant whose turns the reader can see. None for all turns."""
@@ -90,8 +88,6 @@ class Request:
 
 
 class FileResponse(NamedTuple):
-    """Response that isn't JSON."""
-
     body: bytes
     content_type: str
     filename: str | None = None
@@ -135,26 +131,26 @@ class Api:
     def turns(self, request: Request) -> dict[str, Any]:
         params = request.params
         with self.views() as views:
-            found = views.listed(self._filter(request), params["limit"], _cursor_in(params["cursor"]), params["order"])
+            found = views.listed(self.filter(request), params["limit"], _cursor_in(params["cursor"]), params["order"])
             turns = self._shortened(views, found.turns)
         return {
             "turns": turns,
-            "next": _text_of(found.end) if found.end is not None else None,
+            "next": _text_of(found.end),
             "searching": found.end is not None and len(found.turns) < params["limit"],
         }
 
     def count(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            turns, complete = views.counted(self._filter(request))
+            turns, complete = views.counted(self.filter(request))
         return {"turns": turns, "complete": complete}
 
     def conversations(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            page = views.listed(self._filter(request), request.params["limit"], _cursor_in(request.params["cursor"]))
+            page = views.listed(self.filter(request), request.params["limit"], _cursor_in(request.params["cursor"]))
             latest = {turn["conversation_id"]: turn["turn_id"] for turn in reversed(page.turns) if turn["conversation_id"]}
             found, texts = views.conversations([*latest], request.reader.tenant), self._beginnings(views, [*latest.values()])
         rows = [{**one, **texts.get(latest[one["id"]], {})} for one in found]
-        return {"conversations": rows, "next": _text_of(page.end) if page.end is not None else None}
+        return {"conversations": rows, "next": _text_of(page.end)}
 
     def turn(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
@@ -177,7 +173,7 @@ class Api:
             "outcomes": outcomes,
             "conversation": conversation,
             "trace_url": url and url.replace("{trace_id}", urllib.parse.quote(turn["trace_id"] or "", safe="")),
-            "labels": self.labels.on_turn(turn_id) if self.labels is not None else [],
+            "labels": [label for label in self.labels.all() if label["turn_id"] == turn_id] if self.labels is not None else [],
         }
 
     def why(self, request: Request) -> dict[str, Any]:
@@ -205,7 +201,7 @@ class Api:
         return {"metric": metric, "version": score["version"], "stage": stage, "system": SYSTEM, "question": text, "sent": sent}
 
     def neighbours(self, request: Request) -> dict[str, Any]:
-        wanted = self._filter(request)
+        wanted = self.filter(request)
         with self.views() as views:
             turn = self._stored_turn(views, request)
             at = Cursor(turn["start"] if turn["start"] is not None else turn["stored_at"], turn["turn_id"])
@@ -216,7 +212,7 @@ class Api:
     def export(self, request: Request) -> FileResponse:
         form, limit = request.params["format"], request.params["limit"]
         with self.views() as views:
-            rows = list(itertools.islice(views.all_listed(self._filter(request), limit), limit))
+            rows = list(itertools.islice(views.all_listed(self.filter(request), limit), limit))
             scores = views.scores_of([turn["turn_id"] for turn in rows]) if form != "dataset" else {}
             for turn in rows:
                 content = (views.turn(turn["turn_id"]) or {}).get("content") if self.options.content else None
@@ -233,22 +229,18 @@ class Api:
                 )
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
-    def check(self, request: Request) -> None:
-        """Raise a Problem if the reader can't use the filter."""
-        self._filter(request)
-
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
         """Return filtered turns that arrived or got scores after a time, and the store's time for the next call."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
-            turns = self._shortened(views, views.changed_since(since, self._filter(request)))
+            turns = self._shortened(views, views.changed_since(since, self.filter(request)))
         return max([since, *(turn["stored_at"] for turn in turns)]), turns
 
     # --- sums
 
     def facets(self, request: Request) -> dict[str, Any]:
-        wanted = self._filter(request)
+        wanted = self.filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
             releases = [version for version, _ in views.releases(Filter(tenant=request.reader.tenant))[-2:]]
@@ -286,7 +278,7 @@ class Api:
     def estimates(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
             facts = views.metrics_of()
-            cells = views.cells(self._filter(request), request.params["by"])
+            cells = views.cells(self.filter(request), request.params["by"])
             unsummed = len(views.stale())
         turns = {cell.group: cell.turns for cell in cells if not cell.metric}
         estimates = [_estimated(cell, turns.get(cell.group, 0), facts.get(cell.metric, {})) for cell in cells if cell.metric]
@@ -294,7 +286,7 @@ class Api:
         for cell in cells:
             passed, failed = verdicts.setdefault(cell.group, [0, 0])
             verdicts[cell.group] = [passed + cell.passed, failed + cell.failed]
-        groups = [_group(cell) for cell in cells if not cell.metric]
+        groups = [_group(cell, cell.group) for cell in cells if not cell.metric]
         return {  # the worst first
             "groups": sorted(
                 groups, key=lambda one: _rank_of_badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"])
@@ -306,7 +298,7 @@ class Api:
         }
 
     def headline(self, request: Request) -> dict[str, Any]:
-        wanted = self._filter(request)
+        wanted = self.filter(request)
         with self.views() as views:
             rows = views.latest_of(wanted, _READ)
             causes = views.keeps_causes()
@@ -316,12 +308,12 @@ class Api:
         names = ("all", "before", "after")
         return {
             "since": ends[0], "middle": middle, "until": ends[1], "is_all": len(rows) < _READ,
-            **{name: _in_short(some, causes) for name, some in zip(names, (rows, *halves), strict=True)},
+            **{name: _summary(some, causes) for name, some in zip(names, (rows, *halves), strict=True)},
         }  # fmt: skip
 
     def series(self, request: Request) -> dict[str, Any]:
         params = request.params
-        wanted = self._filter(request)
+        wanted = self.filter(request)
         with self.views() as views:
             extent = views.extent(request.reader.tenant)
             low = wanted.since if wanted.since is not None else extent[0] if extent is not None else self.now
@@ -353,7 +345,7 @@ class Api:
         by = request.params["by"]
         with self.views() as views:
             facts = views.metrics_of()
-            wanted = self._filter(request)
+            wanted = self.filter(request)
             before, after = request.params["before"], request.params["after"]
             every = views.cells(wanted, by, groups=(before, after))
             cells = {(cell.group, cell.metric): cell for cell in every if cell.group in (before, after)}
@@ -376,20 +368,19 @@ class Api:
             for metric in sorted({metric for _, metric in cells if metric})
         ]  # fmt: skip
         others = sum(cell.turns for cell in every if not cell.metric and cell.group not in (before, after))
-        return {"by": by, "before": _side(before, cells), "after": _side(after, cells), "others": others, "lines": lines}
+        sides = {side: _group(cells.get((name, "")), name) for side, name in (("before", before), ("after", after))}
+        return {"by": by, **sides, "others": others, "lines": lines}
 
     def differences(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            rows = views.filtered_verdicts(self._filter(request))
-            if not rows:
-                _require_causes(views)
+            rows = views.filtered_verdicts(self.filter(request))
+            _require_causes(views, rows)
         return as_data([differences_of(request.params["metric"], rows)])[0]
 
     def group_differences(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            rows = views.filtered_facts(self._filter(request))
-            if not rows:
-                _require_causes(views)
+            rows = views.filtered_facts(self.filter(request))
+            _require_causes(views, rows)
         conditions = facts_in(request.params["group"], "group")
         try:
             return as_data([differences_of_group(rows, conditions, "group")])[0]
@@ -398,13 +389,12 @@ class Api:
 
     def failure_modes(self, request: Request) -> dict[str, Any]:
         with self.views() as views:
-            found = views.filtered_modes(self._filter(request), request.params["by"])
-            if not found.modes:
-                _require_causes(views)
+            found = views.filtered_modes(self.filter(request), request.params["by"])
+            _require_causes(views, found.modes)
         return {"modes": modes_as_data(modes_of(found)), "turns": sum(found.totals), "middle": found.middle}
 
     def mode_cases(self, request: Request) -> FileResponse:
-        wanted = self._filter(request)
+        wanted = self.filter(request)
         if not self.options.content:
             raise Problem(404, "content isn't shown. Set serve.page.content")
         with self.views() as views:
@@ -423,7 +413,7 @@ class Api:
         params = request.params
         with self.views() as views:
             pairs = views.pairs(
-                params["by"], params["before"], params["after"], self._filter(request), params["limit"], params["cursor"] or ""
+                params["by"], params["before"], params["after"], self.filter(request), params["limit"], params["cursor"] or ""
             )
             ids = [turn_id for _, *both in pairs for turn_id in both]
             scores = views.scores_of(ids) if ids else {}
@@ -480,7 +470,7 @@ class Api:
     def next_to_label(self, request: Request) -> dict[str, Any]:
         """Return a recent unlabeled turn. A random one stays the same for a person until it is labeled, so none is skipped."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
-        wanted, doubts = self._filter(request), dict[str, tuple[bool, float]]()
+        wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
             turns = [turn["turn_id"] for turn in views.listed(wanted, _CANDIDATES).turns if turn["turn_id"] not in labelled]
             if request.params["choice"] == "random":
@@ -507,7 +497,8 @@ class Api:
 
     # --- helpers
 
-    def _filter(self, request: Request) -> Filter:
+    def filter(self, request: Request) -> Filter:
+        """Return the filter of a request, or raise a Problem if the reader can't use it."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
@@ -558,10 +549,12 @@ class Api:
         """Return the beginnings of the turns' inputs and outputs, if content is shown."""
         if not self.options.content:
             return {}
-        return {
-            turn_id: {"asked": _short(asked), "answered": _short(answered)}
-            for turn_id, asked, answered in views.texts_of(turn_ids, _BEGINNING)
-        }
+
+        def short(text: str | None) -> str | None:
+            return one_line(text, _BEGINNING) if text else None
+
+        texts = views.texts_of(turn_ids, _BEGINNING)
+        return {turn_id: {"asked": short(asked), "answered": short(answered)} for turn_id, asked, answered in texts}
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
@@ -579,12 +572,10 @@ def _cursor_in(text: str | None) -> Cursor | None:
     raise Problem(400, "cursor: must be the `next` of the previous page")
 
 
-def _text_of(cursor: Cursor) -> str:
+def _text_of(cursor: Cursor | None) -> str | None:
+    if cursor is None:
+        return None
     return base64.urlsafe_b64encode(f"{float(cursor.at).hex()} {cursor.turn_id}".encode()).decode().rstrip("=")
-
-
-def _short(text: str | None) -> str | None:
-    return one_line(text, _BEGINNING) if text else None
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
@@ -598,8 +589,9 @@ def _changes(views: Views, since: float, reader: Reader) -> list[dict[str, Any]]
     return [change for change in views.changes(since) if reader.tenant in (None, change["tenant"])]
 
 
-def _require_causes(views: Views) -> None:
-    if not views.keeps_causes():
+def _require_causes(views: Views, found: Sized) -> None:
+    """Raise a Problem if nothing was found because the store keeps no causes."""
+    if not found and not views.keeps_causes():
         raise Problem(404, NO_CAUSES)
 
 
@@ -622,7 +614,7 @@ def _rank_of_badness(passed: float | None, errors: float) -> tuple[float, float]
     return 2.0 if passed is None else passed, -errors
 
 
-def _in_short(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
+def _summary(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]:
     """Return the number of turns, the share with a failed score, quantiles of the duration in seconds, and the mean cost."""
     durations = [row["duration_s"] for row in rows if row["duration_s"] is not None]
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
@@ -636,8 +628,10 @@ def _in_short(rows: Sequence[Mapping[str, Any]], causes: bool) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _group(cell: SumCell) -> dict[str, Any]:
-    return {"group": cell.group, "turns": cell.turns, "errors": cell.errors, **_usage(cell)}
+def _group(cell: SumCell | None, name: str | None) -> dict[str, Any]:
+    if cell is None:
+        return {"group": name, "turns": 0}
+    return {"group": name, "turns": cell.turns, "errors": cell.errors, **_usage(cell)}
 
 
 def _usage(cell: SumCell) -> dict[str, Any]:
@@ -647,11 +641,6 @@ def _usage(cell: SumCell) -> dict[str, Any]:
 
 def _cost(cell: SumCell) -> dict[str, Any]:
     return {"cost_usd": cell.cost_usd if cell.priced else None, "priced": cell.priced}
-
-
-def _side(name: str, cells: Mapping[tuple[str | None, str], SumCell]) -> dict[str, Any]:
-    cell = cells.get((name, ""))
-    return _group(cell) if cell is not None else {"group": name, "turns": 0}
 
 
 def _of_sums(

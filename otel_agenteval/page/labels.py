@@ -55,9 +55,6 @@ class Labels:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]
 
-    def on_turn(self, turn_id: str) -> list[dict[str, Any]]:
-        return [label for label in self.all() if label["turn_id"] == turn_id]
-
     def _refresh(self) -> None:
         """Read the file if it changed, because other processes can write to it too."""
         try:

@@ -6,10 +6,12 @@ import asyncio
 import json
 import urllib.parse
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -19,37 +21,87 @@ from ..core.finding import with_evidence
 from ..core.tenancy import qualified
 from ..engine.engine import Engine
 from ..outlets.store.reader import LEAST_OF_ID, StoreReader, cost_in, only_one
-from .guard import Guard
-from .health import Readiness, health
+from .auth import Guard
 from .http_server import Failure, Head, HttpExchange, Response
 from .receiver import Receiver
 from .responses import Refusal
 
 
+class Check(NamedTuple):
+    name: str
+    reason: str = ""
+    """The problem, or an empty string. Contains no content of turns."""
+    required: bool = False
+    """True if the sidecar isn't ready while the problem persists."""
+
+
+class Readiness(NamedTuple):
+    unready: Callable[[], str]
+    checks: Callable[[], Sequence[Check]]
+
+
+def health(head: Head, readiness: Readiness) -> Response | None:
+    if head.path not in ("/healthz", "/readyz"):
+        return None
+    if head.method not in ("GET", "HEAD"):
+        return Response(405, b"GET only\n", headers=[("allow", "GET, HEAD")])
+    why = readiness.unready() if head.path == "/readyz" else ""
+    status = 503 if why else 200
+    if head.path == "/healthz" or "verbose" not in parse_qs(head.query, keep_blank_values=True):
+        return Response(status, f"{why or 'ok'}\n".encode())
+    checks = readiness.checks()
+    if "application/json" in head.headers.get("accept", ""):
+        found = {"ready": not why, "reason": why, "checks": [{**check._asdict(), "ok": not check.reason} for check in checks]}
+        return Response(status, json.dumps(found, ensure_ascii=False).encode(), "application/json")
+    lines = [
+        f"[-] {check.name}: {check.reason}{'' if check.required else ' (not required)'}"
+        if check.reason
+        else f"[+] {check.name}: ok"
+        for check in checks
+    ]
+    return Response(status, "\n".join([*lines, f"not ready: {why}" if why else "ready", ""]).encode())
+
+
+def checks_in(document: Any, prefix: str) -> list[Check]:
+    """Return the checks in another process's JSON response, with a prefix before their names."""
+    return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
+
+
+def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
+    """Return a check for each outlet, ``required`` or not, the judge queue, and each metric, judge or embedder that hangs."""
+    found = []
+    for outlet in engine.outlets:
+        reason = engine.outlets.trouble_of(outlet)
+        if reason and outlet.records is not None:
+            account = outlet.records
+            reason = f"{reason}; {account.waiting} records waiting, {sum(account.failed.values())} dropped"
+        found.append(Check(f"outlet {outlet.name}", reason, outlet.name in set(required)))
+    found += [Check(f"metric {name}", reason) for name, reason in engine.hung_metrics().items()]
+    found += [Check(name, reason) for name, reason in engine.silent_models().items()]
+    if engine.judges:
+        held = engine.unsent_jobs
+        found.append(Check("judge queue", f"can't be used; {held} jobs wait in memory" if held else ""))
+    return found
+
+
+@dataclass(slots=True)
 class GetHandler:
     """Handler for GET requests. ``get`` returns None for an unknown path."""
 
-    def __init__(
-        self,
-        guard: Guard,
-        failed: Callable[[str, Exception], object],
-        get: Callable[[Head], HttpExchange | Response | None],
-        readiness: Readiness | None = None,
-    ) -> None:
-        self._guard = guard
-        self._failed = failed
-        self._get = get
-        self._readiness = readiness
+    guard: Guard
+    count_fault: Callable[[str, Exception], object]
+    get: Callable[[Head], HttpExchange | Response | None]
+    readiness: Readiness | None = None
 
     def begin(self, head: Head) -> HttpExchange | Response:
-        well = health(head, self._readiness) if self._readiness is not None else None
+        well = health(head, self.readiness) if self.readiness is not None else None
         if well is not None:
             return well
         try:
-            self._guard.check(head)
+            self.guard.check(head)
             if head.method not in ("GET", "HEAD"):
                 raise Refusal("bad_method", "only GET is allowed here")
-            found = self._get(head)
+            found = self.get(head)
         except Refusal as refusal:
             answer = refusal.answer
             headers = [("www-authenticate", "Bearer")] if answer.kind == "unauthenticated" else []
@@ -57,19 +109,19 @@ class GetHandler:
         return found if found is not None else Response(404, b"not found\n")
 
     def failed(self, error: Exception) -> Response:
-        self._failed("web", error)
+        self.count_fault("web", error)
         return Response(503, b"internal error\n")
 
 
-class _Later(HttpExchange):
+class _Scrape(HttpExchange):
     max_body = 64 * 1024
     body_timeout = 5.0
 
-    def __init__(self, answer: Callable[[], Awaitable[Response]]) -> None:
-        self._answer = answer
+    def __init__(self, metrics: Metrics, accept: str) -> None:
+        self._metrics, self._accept = metrics, accept
 
     async def answer(self, body: bytes) -> Response:
-        return await self._answer()
+        return await self._metrics.page(self._accept)
 
     def refuse(self, why: Failure) -> Response:
         return Response(400, b"the request must not have a body\n")
@@ -93,9 +145,9 @@ class Metrics:
             return None
         user_agent = head.headers.get("user-agent", "").lower()
         self.scrapes[next((name for name in _SCRAPERS if user_agent.startswith(name)), "other")] += 1
-        return _Later(lambda: self._page(head.headers.get("accept", "")))
+        return _Scrape(self, head.headers.get("accept", ""))
 
-    async def _page(self, accept: str) -> Response:
+    async def page(self, accept: str) -> Response:
         encode, content_type = choose_encoder(accept)
         writing = self._running.get(content_type)
         if writing is None:
@@ -136,16 +188,14 @@ def api(
             live, stored = engine.why(turn_id), store.why(turn_id) if store is not None else None
             if live is None and stored is None:
                 return _json({"turn_id": turn_id, "metrics": None}, 404)
-            facts = _stored_facts(store, turn_id, shows_content) if store is not None else {"scores": []}
+            facts: dict[str, Any] = {"scores": []}
+            if store is not None:
+                turn = store.turn(turn_id) or {}
+                content = turn.get("content") if shows_content else None
+                facts = {"scores": with_evidence(store.scores(turn_id), content), **cost_in(turn)}
         return _json({"turn_id": turn_id, "metrics": {**(stored or {}), **(live or {})}, **facts})
 
     return get
-
-
-def _stored_facts(store: StoreReader, turn_id: str, shows_content: bool) -> dict[str, Any]:
-    """Return a turn's stored scores and its cost."""
-    turn = store.turn(turn_id) or {}
-    return {"scores": with_evidence(store.scores(turn_id), turn.get("content") if shows_content else None), **cost_in(turn)}
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:

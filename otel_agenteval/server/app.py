@@ -26,14 +26,12 @@ from ..evaluation.selection import select_metrics
 from ..judging.budget import bounds_of
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
-from .admin import GetHandler, Metrics, api
-from .auth import is_token
-from .certificates import Validity, tls_context, validities, warn
+from .admin import Check, GetHandler, Metrics, Readiness, api, delivery
+from .auth import Guard, is_token
+from .certificates import Validity, checked_validities, tls_context
 from .grpc import GrpcServer
-from .guard import Guard
-from .health import Check, Readiness, delivery
 from .http import OtlpHandler
-from .http_server import BackgroundServer, Handler, Head, HttpServer, SocketListener
+from .http_server import BackgroundServer, Head, HttpServer, SocketListener
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .poison import PoisonList
 from .receiver import Receiver
@@ -142,22 +140,23 @@ class Service:
 
     def stop_taking(self) -> None:
         """Refuse further requests, so that senders use another server, and stop replaying."""
-        self.receiver.stop()
+        self.receiver.stopping = True
         if self.journal is not None:
-            self.journal.stop_replaying()
+            self.journal.stops_replaying = True
 
     async def _open(self) -> None:
         options = self.options
+        limits = options.max_connections, options.client_connections
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._fault)
         if self.receiver.stopping:
             return
         self.engine.start()
         self._maintenance.append(loop.create_task(self._check_outlets()))
-        self._read_certificates()
+        self._valid = checked_validities(options.tls)
         if options.metrics is not None:
             page = GetHandler(self._guard(options.metrics), self.engine.failed, self._metrics.get, self._readiness)
-            background = BackgroundServer(page, options.max_connections, options.client_connections, self._fault)
+            background = BackgroundServer(page, *limits, self._fault)
             await background.start("serve.metrics", options.metrics)
             self._servers["metrics"] = background
         if options.journal is not None:
@@ -166,13 +165,13 @@ class Service:
                 return
         if options.web is not None:
             self._web = self._page(options.web)
-            await self._listen("web", options.web, self._http_server(self._web))
+            await self._listen("web", options.web, HttpServer(self._web, *limits))
         if options.grpc is not None:
             await self._listen("grpc", options.grpc, GrpcServer(self.receiver, self._threads), "h2")
         if options.http is not None:  # last, so that everything is open once a sender gets a response here
             self._is_open = True
             handler = OtlpHandler(self.receiver, self._threads, self._guard(options.http), self._readiness)
-            await self._listen("http", options.http, self._http_server(handler))
+            await self._listen("http", options.http, HttpServer(handler, *limits))
         self._is_open = True
         if self.journal is not None:
             rounds = [self.receiver.replay]
@@ -181,7 +180,7 @@ class Service:
             await loop.run_in_executor(None, self.journal.replay, *rounds)
             if self.receiver.stopping:
                 return
-            self.receiver.end_replay()
+            self.receiver.replaying = False
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
@@ -196,7 +195,7 @@ class Service:
         poison = PoisonList(folder.path)
         self.engine.keep_in_hand(poison)
         journal = self.journal = Journal(folder.part(self._number or 0), self.options.journal_bytes)
-        self.receiver.open_journal(journal, poison)
+        self.receiver.journal, self.receiver.poison = journal, poison
         watch = self.engine.telemetry.watch
         watch(semconv.QUEUE_SIZE, lambda: [({"queue": "journal"}, journal.size)])
         watch(semconv.QUEUE_CAPACITY, lambda: [({"queue": "journal"}, self.options.journal_bytes)])
@@ -207,11 +206,15 @@ class Service:
 
     def _page(self, address: str) -> Web:
         store, page = self.engine.config.outlets.store, self.options.page
+
+        def parameters(metric: str) -> Mapping[str, Any]:
+            return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
+
         found: Api | None = None
         if store is not None:
             shown = Options(page.content, page.trace_url, page.labels)
-            found = Api(store.path, shown, self.page_status, self.engine.why, self._parameters, self._clock)
-        guard = Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=True)
+            found = Api(store.path, shown, self.page_status, self.engine.why, parameters, self._clock)
+        guard = self._guard(address, serves_page=True)
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
@@ -230,22 +233,13 @@ class Service:
         return {**self.ledger(), "more": more, "budgets": list(self._budgets()), "unread_traces": missing}
 
     def _budgets(self) -> Iterator[dict[str, Any]]:
-        """Yield the limits of judge calls with their remaining parts."""
         for bound in bounds_of(self.engine.config.judge.budget):
             account, unit = bound.counter.account, bound.counter.unit
             family = self.engine.telemetry.read(_REMAINING[unit])
             remaining = family.values.get((account, bound.window)) if family is not None else None
             if remaining is not None:
-                yield {
-                    "metric": account or None,
-                    "unit": unit,
-                    "window": bound.window,
-                    "limit": bound.limit,
-                    "remaining": remaining,
-                }
-
-    def _parameters(self, metric: str) -> Mapping[str, Any]:
-        return next((bound.params for bound in select_metrics(self.engine.config) if bound.name == metric), {})
+                found = {"unit": unit, "window": bound.window, "limit": bound.limit, "remaining": remaining}
+                yield {"metric": account or None, **found}
 
     def _reader(self, head: Head) -> Reader:
         """Return the reader of the page with its role and tenant, or raise a Refusal."""
@@ -256,15 +250,11 @@ class Service:
         return Reader("label", tenant.name if tenant is not None else None, name)
 
     async def _maintain_journal(self, journal: Journal) -> None:
-        loop = asyncio.get_running_loop()
+        loop, engine = asyncio.get_running_loop(), self.engine
+        collect = partial(journal.collect, engine.intake.held, lambda: not engine.unsent_jobs and engine.flush(_DELIVER_WITHIN))
         while True:
             await asyncio.sleep(_MAINTENANCE)
-            for work in (
-                journal.probe,
-                lambda: journal.collect(
-                    self.engine.intake.held, lambda: not self.engine.unsent_jobs and self.engine.flush(_DELIVER_WITHIN)
-                ),
-            ):
+            for work in (journal.probe, collect):
                 try:
                     await loop.run_in_executor(None, work)
                 except Exception as error:
@@ -301,7 +291,7 @@ class Service:
         self.options = kept
         self.receiver.set_options(kept)
         self._reloaded = (True, self._clock.time_ns())
-        self._read_certificates()
+        self._valid = checked_validities(kept.tls)
         return fixed
 
     def _renew(self, protocol: str, connection: ssl.SSLObject, *_: object) -> None:
@@ -310,15 +300,8 @@ class Service:
         assert context is not None
         connection.context = context
 
-    def _read_certificates(self) -> None:
-        self._valid = validities(self.options.tls)
-        warn(self.options.tls, self._valid)
-
     def reload_failed(self) -> None:
         self._reloaded = (False, self._reloaded[1])
-
-    def _http_server(self, handler: Handler) -> HttpServer:
-        return HttpServer(handler, self.options.max_connections, self.options.client_connections)
 
     async def _listen(self, name: str, address: str, server: SocketListener, protocol: str = "http/1.1") -> None:
         context = tls_context(self.options.tls, protocol)
@@ -328,8 +311,8 @@ class Service:
         await server.start(f"serve.{name}", address, context)
         self._servers[name] = server
 
-    def _guard(self, address: str) -> Guard:
-        return Guard(address, self.options.allowed_hosts, self.options.allowed_origins)
+    def _guard(self, address: str, *, serves_page: bool = False) -> Guard:
+        return Guard(address, self.options.allowed_hosts, self.options.allowed_origins, serves_page=serves_page)
 
     def _fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -366,31 +349,24 @@ class Service:
             self.receiver.poison.close()
         if self._folder is not None:
             self._folder.release()
-        self._delivered = done and not kept and self._all_delivered()
-
-    def _all_delivered(self) -> bool:
-        unused = self.engine.status.unused_spans()
-        accounts = self.engine.outlets.records().values()
-        return not any(account.failed or account.waiting for account in accounts) and not any(
-            unused.get(reason) for reason in _LOSSES
-        )
+        unused = engine.status.unused_spans()
+        left = any(account.failed or account.waiting for account in engine.outlets.records().values())
+        self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
     def unready(self) -> str:
         """Return why senders should pause, or an empty string if the sidecar is ready."""
-        return self._refuses() or next(
-            (
-                f"{check.name}: {check.reason}"
-                for check in delivery(self.engine, self.options.ready_outlets)
-                if check.required and check.reason
-            ),
-            "",
-        )
+        found = (one for one in delivery(self.engine, self.options.ready_outlets) if one.required and one.reason)
+        return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
     def checks(self) -> list[Check]:
         more = [check() for check in self.more_checks]
-        return [Check("requests", self._refuses(), required=True), *delivery(self.engine, self.options.ready_outlets), *more]
+        return [
+            Check("requests", self._refusal_reason(), required=True),
+            *delivery(self.engine, self.options.ready_outlets),
+            *more,
+        ]
 
-    def _refuses(self) -> str:
+    def _refusal_reason(self) -> str:
         """Return why requests are refused or soon will be, or an empty string."""
         if self.receiver.stopping:
             return "shutting down"
@@ -402,7 +378,7 @@ class Service:
             return trouble
         if self.receiver.overloaded():
             return "overloaded: evaluation is behind"
-        if self.receiver.turns_full:
+        if self.receiver.arriving.is_full:
             return "overloaded: open turns are close to their limit"
         return ""
 

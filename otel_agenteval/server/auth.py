@@ -1,24 +1,32 @@
-"""Authentication of tenants by token, and their quotas.
+"""Access control: tokens, tenants with quotas, and protection against web pages in a browser on the same machine.
 
 A token lookup takes the same time for every token. A tenant over its quota is asked to retry later. Other tenants aren't
 affected. Quota usage survives a reload of the configuration.
+
+A page from elsewhere must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If its own
+host name resolves to this machine, ``Host`` contains that name. Resources that load without a script, such as images, have no
+``Origin``. For those, browsers report the site in ``Sec-Fetch-Site``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from ..config.serve import TenantOptions
+from ..config.types import split_address
 from ..core import semconv
 from ..core.pacing import TokenBucket
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
 from ..engine.status import TenantTurns
+from .http_server import Head
 from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
@@ -68,24 +76,18 @@ class Tenant:
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
 
-    def take_bytes(self, size: int) -> None:
+    def charge(self, *, size: int = 0, spans: int = 0) -> None:
+        """Charge an accepted request's decompressed bytes or its spans to the rate quotas."""
         with self._lock:
             self.bytes += size
-            self._take("bytes_per_second", size)
-
-    def take_spans(self, spans: int) -> None:
-        with self._lock:
             self.spans += spans
-            self._take("spans_per_second", spans)
+            for quota, amount in zip(_RATES, (size, spans), strict=True):
+                if amount and quota in self._buckets:
+                    self._buckets[quota].take(amount)
 
     def refuse(self, reason: str) -> None:
         with self._lock:
             self.refused[reason] += 1
-
-    def _take(self, quota: Quota, amount: int) -> None:
-        bucket = self._buckets.get(quota)
-        if bucket is not None:
-            bucket.take(amount)
 
 
 class Tenants:
@@ -121,9 +123,6 @@ class Tenants:
             if hmac.compare_digest(known, digest):
                 found = tenant
         return found
-
-    def named(self, name: str | None) -> Tenant | None:
-        return self._by_name.get(name) if name is not None else None
 
     @property
     def labels(self) -> dict[str, Mapping[str, str]]:
@@ -170,3 +169,42 @@ def bearer_in(authorization: str | None) -> str | None:
 def is_token(given: str | None, token: str | None) -> bool:
     """Return True if the given token matches the configured one, in constant time."""
     return given is not None and token is not None and hmac.compare_digest(_digest(given), _digest(token))
+
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")
+"""A header ``Host``: an IPv6 address in brackets or another name, with or without a port."""
+_LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
+
+
+def is_loopback(address: str) -> bool:
+    host = split_address(address)[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def is_cross_site(head: Head) -> bool:
+    """Return True if the browser reports a request from another origin, or port."""
+    return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+class Guard:
+    """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers for own names, ``hosts``, and scripts of a served page."""
+
+    def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
+        self._serves_page = serves_page
+        self._any_host = not hosts and not is_loopback(address)
+        self._hosts = _LOCAL | {split_address(address)[0].lower()} | set(hosts)
+        self._origins = frozenset(origins)
+
+    def check(self, head: Head) -> None:
+        origin = head.headers.get("origin")
+        own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
+        allowed = origin is not None and (origin.lower() in self._origins or origin in own)
+        is_link = head.method in ("GET", "HEAD") and head.headers.get("sec-fetch-dest") == "document"
+        if not allowed and (origin is not None or (is_cross_site(head) and not is_link)):
+            raise Refusal("forbidden", "requests from this origin aren't allowed (serve.allowed_origins)")
+        host = _HOST.fullmatch(head.headers.get("host", "").strip().lower())
+        if not self._any_host and (host[1] or host[2] if host is not None else "") not in self._hosts:
+            raise Refusal("forbidden", "requests to this host name aren't allowed (serve.allowed_hosts)")

@@ -29,31 +29,28 @@ class Validity(NamedTuple):
     end: float
 
 
-def validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the file's certificate that expires first."""
+def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
+    """Return, by option, the validity of the file's certificate that expires first. Warn if it is or soon will be invalid."""
     found: dict[str, Validity] = {}
+    now = time.time()
     for option in ("cert_file", "client_ca_file"):
         file = getattr(tls, option)
         if file is None:
             continue
         try:
             blocks = _PEM.findall(Path(file).read_text(encoding="latin-1"))
-            found[option] = min((_validity(ssl.PEM_cert_to_DER_cert(block)) for block in blocks), key=lambda one: one.end)
+            valid = min((_validity(ssl.PEM_cert_to_DER_cert(block)) for block in blocks), key=lambda one: one.end)
         except (OSError, ValueError, IndexError):
             continue
-    return found
-
-
-def warn(tls: TlsOptions, known: dict[str, Validity]) -> None:
-    now = time.time()
-    for option, valid in known.items():
-        place, until = f"serve.tls.{option}: {getattr(tls, option)}", _date(valid.end)
+        found[option] = valid
+        place, until = f"serve.tls.{option}: {file}", _date(valid.end)
         if valid.end <= now:
             _log.warning("%s: the certificate expired on %s, so TLS connections fail; renew it", place, until)
         elif valid.begin > now:
             _log.warning("%s: the certificate isn't valid before %s", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
             _log.warning("%s: the certificate expires on %s; renew it", place, until)
+    return found
 
 
 def _date(moment: float) -> str:

@@ -27,8 +27,6 @@ _NO_TRACES: frozenset[int] = frozenset()
 
 @dataclass(slots=True)
 class Batch:
-    """Content of one request."""
-
     parts: Sequence[tuple[int, Part]] = ()
     """Its spans by trace key."""
     logs: Sequence[tuple[OtlpLog, int]] = ()

@@ -24,10 +24,9 @@ from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
 from ..spans.otlp import Signal
-from .admission import MemoryShare
+from .admission import MemoryShare, too_large
 from .auth import Tenant
 from .http_server import HEAD_TIMEOUT, WRITE_TIMEOUT, Pieces, SocketListener, client_of
-from .inflate import too_large
 from .logformat import Caller, caller
 from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Refusal, Refused, response_of
@@ -53,7 +52,7 @@ _FRAME = struct.Struct(">BHBBI")
 _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
-_LEAVE = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
+_GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
 """A frame GOAWAY: no further calls on this connection, but those that are on their way count."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
@@ -113,8 +112,6 @@ class _GrpcCall:
 
 
 class _GrpcConnection(asyncio.BufferedProtocol):
-    """One HTTP/2 connection, on the event loop."""
-
     def __init__(self, server: GrpcServer) -> None:
         self._server = server
         self._receiver = server.receiver
@@ -127,7 +124,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._calls: dict[int, _GrpcCall] = {}
         self._strikes = self._received = self._header_bytes = 0
         self._has_begun = self._is_refused = False
-        self._leaving = False
+        self._closing = False
         self._protocol: Any = None
 
     # --- the connection
@@ -148,7 +145,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         protocol.decoder.max_header_list_size = METADATA
         protocol.initiate_connection()  # sent after the client's preface, so that HTTP/1 gets an answer
         protocol.increment_flow_control_window(_WINDOW - 65_535)
-        self._timer = self._loop.call_later(HEAD_TIMEOUT, self._leave_unless_known)
+        self._timer = self._loop.call_later(HEAD_TIMEOUT, self._close_unless_known)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._protocol is not None:
@@ -168,7 +165,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._timer.cancel()
         self._transport.resume_reading()
-        self._leave()
+        self._close_gracefully()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         left = len(self._rest)
@@ -190,22 +187,22 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self.abort()
 
     def close_if_idle(self) -> None:
-        self._leave(0.0)
+        self._close_gracefully(0.0)
 
     def abort(self) -> None:
         self._transport.abort()
 
-    def _leave_unless_known(self) -> None:
+    def _close_unless_known(self) -> None:
         if self.is_known:
-            self._timer = self._loop.call_later(_AGE, self._leave)
+            self._timer = self._loop.call_later(_AGE, self._close_gracefully)
         else:
-            self._leave()
+            self._close_gracefully()
 
-    def _leave(self, after: float = 1.0) -> None:
+    def _close_gracefully(self, after: float = 1.0) -> None:
         """Close the connection once no call is running, and none has begun in the last seconds."""
-        self._leaving = True
+        self._closing = True
         if self._has_begun:
-            self._transport.write(_LEAVE)
+            self._transport.write(_GOAWAY)
         self._timer.cancel()
         self._timer = self._loop.call_later(after, self._close_if_done, _LAST_CALLS)
 
@@ -296,7 +293,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             receiver.engine.failed("grpc", error)
             self._respond(stream, signal or "other", request, FAULT)
             return
-        timer = self._loop.call_later(receiver.options.body_timeout, self._give_up, stream)
+        timer = self._loop.call_later(receiver.options.body_timeout, self._time_out, stream)
         share = MemoryShare(receiver.in_flight)
         self._calls[stream] = _GrpcCall(signal, request, tenant, named.get("grpc-encoding", ""), share, timer)
 
@@ -311,7 +308,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         if flags & _PADDED and data:
             data = data[1 : max(1, len(data) - data[0])]
         try:
-            self._keep(call, data)
+            self._add_data(call, data)
         except Refusal as refusal:
             self._end(stream, refusal.answer)
             return
@@ -319,7 +316,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._protocol.streams[stream]._expected_content_length = None  # h2 hasn't seen the data
             self._parse(_FRAME.pack(0, 0, _DATA, _END_STREAM, stream))
 
-    def _keep(self, call: _GrpcCall, data: memoryview) -> None:
+    def _add_data(self, call: _GrpcCall, data: memoryview) -> None:
         """Keep a part of a call's message, or raise a Refusal."""
         missing = _PREFIX.size - len(call.prefix)
         if missing:
@@ -337,7 +334,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         call.share.grow(len(data))
         call.pieces.add(data)
 
-    def _give_up(self, stream: int) -> None:
+    def _time_out(self, stream: int) -> None:
         self._end(stream, Refusal("timeout", "the message didn't arrive within serve.body_timeout").answer)
         self._flush()
 
@@ -374,7 +371,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             caller.set(call.request)
             self._strikes = 0
             self._respond(stream, call.signal, call.request, found)
-        if self._leaving:
+        if self._closing:
             self._flush()
             self._close_if_done()
 

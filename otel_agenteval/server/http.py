@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
@@ -16,12 +17,10 @@ from ..core import jsonio
 from ..core.errors import ConfigError, nearest
 from ..core.feedback import EVENT_NAME, feedback_of, ids_of
 from ..spans.otlp import Signal
-from .admission import MemoryShare
-from .auth import Tenant
-from .guard import Guard
-from .health import Readiness, health
+from .admin import Readiness, health
+from .admission import MemoryShare, too_large
+from .auth import Guard, Tenant
 from .http_server import Failure, Head, HttpExchange, Response
-from .inflate import too_large
 from .receiver import ExportRequest, Receiver
 from .responses import FAULT, Accepted, Kind, Refusal, Refused, response_of
 
@@ -30,35 +29,34 @@ _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _FEEDBACK = "/v1/feedback"
 
 
+@dataclass(slots=True)
 class OtlpHandler:
     """Handler for the OTLP/HTTP port. ``threads`` decompress and parse requests."""
 
-    def __init__(self, receiver: Receiver, threads: Executor, guard: Guard, readiness: Readiness) -> None:
-        self.receiver = receiver
-        self.threads = threads
-        self._guard = guard
-        self._readiness = readiness
+    receiver: Receiver
+    threads: Executor
+    guard: Guard
+    readiness: Readiness
 
     def begin(self, head: Head) -> HttpExchange | Response:
-        well = health(head, self._readiness)
+        well = health(head, self.readiness)
         if well is not None:
             return well
         is_feedback = head.path == _FEEDBACK
         signal: Signal | None = "logs" if is_feedback else _PATHS.get(head.path)
-        content_type = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_json = content_type == _JSON
+        is_json = head.content_type == _JSON
         try:
             if signal is None:
                 raise Refusal("not_found", "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback")
-            self._guard.check(head)
+            self.guard.check(head)
             if head.method != "POST":
                 raise Refusal("bad_method", "exports must be sent with POST")
             if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):
                 raise Refusal("bad_type", f"feedback must be uncompressed {_JSON}")
-            if not is_json and content_type != _PROTOBUF:
+            if not is_json and head.content_type != _PROTOBUF:
                 raise Refusal("bad_type", f"Content-Type must be {_PROTOBUF} or {_JSON}")
             tenant = self.receiver.authorize(head.headers.get("authorization"))
-            self.receiver.in_flight.check(head.length)
+            self.receiver.in_flight.check(head.length or 0)
             self.receiver.admit(head.client, tenant)
         except Refusal as refusal:
             return self.refused(refusal.answer, signal or "other", is_json)

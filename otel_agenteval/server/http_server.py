@@ -50,6 +50,11 @@ class Head:
     length: int | None
     """Announced size of the body in bytes, or None."""
 
+    @property
+    def content_type(self) -> str:
+        """The media type of the body in lowercase, without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
 
 @dataclass(slots=True)
 class Response:
@@ -67,11 +72,6 @@ Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
 ``too_large`` exceeds the allowed size, ``too_slow`` the allowed time. ``no_room`` means not enough memory, ``broken`` a
 violation of HTTP, and ``gone`` that the client disconnected.
 """
-
-
-@dataclass(slots=True)
-class _Broken:
-    status: int
 
 
 class HttpExchange(Protocol):
@@ -108,8 +108,6 @@ Fault = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object]
 
 
 class Pieces:
-    """Body that arrives in pieces."""
-
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self.size = 0
@@ -219,8 +217,6 @@ def client_of(transport: asyncio.BaseTransport) -> str:
 
 
 class HttpServer(SocketListener):
-    """HTTP server for one address."""
-
     def __init__(self, handler: Handler, max_connections: int = 512, client_connections: int = 128) -> None:
         super().__init__(max_connections, client_connections)
         self._handler = handler
@@ -259,17 +255,17 @@ class BackgroundServer(HttpServer):
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
         try:
-            await self._there(super().start(option, address, context))
+            await self._run_on_loop(super().start(option, address, context))
         except BaseException:
             await self._end()
             raise
 
     async def stop(self, grace: float) -> None:
         if self._thread.is_alive():
-            await self._there(super().stop(grace))
+            await self._run_on_loop(super().stop(grace))
             await self._end()
 
-    async def _there(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_on_loop(self, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def _end(self) -> None:
@@ -303,11 +299,12 @@ class _Connection:
         while True:
             self._idle = True
             event = await asyncio.wait_for(self._event(), timeout)
-            if isinstance(event, _Broken) or (isinstance(event, h11.Request) and _is_ambiguous(event)):
+            broken = event if isinstance(event, int) else 400 if _is_ambiguous(event) else None
+            if broken is not None:
                 self._idle = False
                 caller.set(Caller.of({}, self.client))
-                status, bodyless = (event.status, False) if isinstance(event, _Broken) else (400, event.method == b"HEAD")
-                await self._send(Response(status, b"bad request"), close=True, bodyless=bodyless)
+                is_head = isinstance(event, h11.Request) and event.method == b"HEAD"
+                await self._send(Response(broken, b"bad request"), close=True, bodyless=is_head)
                 await self._linger()
                 return
             if not isinstance(event, h11.Request):
@@ -321,12 +318,13 @@ class _Connection:
     # These run in tasks with a time limit. A task would keep an exception and all frames of its traceback alive, so they return errors.
 
     async def _event(self) -> Any:
+        """Return the next event, or the status of the response to invalid HTTP."""
         while True:
             try:
                 event = self._protocol.next_event()
             except h11.RemoteProtocolError as error:
                 error.__traceback__ = None  # h11 raises it in a frame that keeps it alive
-                return _Broken(error.error_status_hint)
+                return error.error_status_hint
             if event is not h11.NEED_DATA:
                 return event
             try:
@@ -347,7 +345,7 @@ class _Connection:
             return await self._answer_early(begun, head)
         size = 0
         try:
-            body = await self._whole(begun, head)
+            body = await self._read_body_in_time(begun, head)
             if body == "gone":
                 return False
             if isinstance(body, str):
@@ -362,15 +360,15 @@ class _Connection:
         await self._send(response, close=self._server.stopping, bodyless=head.method == "HEAD")
         return self._protocol.our_state is h11.DONE
 
-    async def _whole(self, exchange: HttpExchange, head: Head) -> bytes | Failure:
+    async def _read_body_in_time(self, exchange: HttpExchange, head: Head) -> bytes | Failure:
         if head.length is not None and head.length > exchange.max_body:
             return "too_large"
         try:
-            return await asyncio.wait_for(self._body(exchange.max_body, exchange.received), exchange.body_timeout)
+            return await asyncio.wait_for(self._read_body(exchange.max_body, exchange.received), exchange.body_timeout)
         except asyncio.TimeoutError:
             return "too_slow"
 
-    async def _body(self, limit: int, received: Callable[[int], bool]) -> bytes | Failure:
+    async def _read_body(self, limit: int, received: Callable[[int], bool]) -> bytes | Failure:
         if self._protocol.they_are_waiting_for_100_continue:
             await self._write(self._protocol.send(h11.InformationalResponse(status_code=100, headers=[])))
         pieces = Pieces()
@@ -386,7 +384,7 @@ class _Connection:
             elif isinstance(event, h11.EndOfMessage):
                 return pieces.joined()
             else:
-                return "broken" if isinstance(event, _Broken) else "gone"
+                return "broken" if isinstance(event, int) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
         """Respond before the body is read, and close the connection unless the body is small."""
@@ -398,7 +396,7 @@ class _Connection:
             and not self._protocol.they_are_waiting_for_100_continue
         ):
             with contextlib.suppress(asyncio.TimeoutError):
-                whole = isinstance(await asyncio.wait_for(self._body(_READ, lambda size: True), _LINGER), bytes)
+                whole = isinstance(await asyncio.wait_for(self._read_body(_READ, lambda size: True), _LINGER), bytes)
         await self._send(response, close=not whole or self._server.stopping, bodyless=head.method == "HEAD")
         if whole:
             return self._protocol.our_state is h11.DONE
@@ -438,19 +436,14 @@ class _Connection:
         if response.stream is not None and not bodyless:
             await self._write(data)
             data = b""
-            await self._streamed(response.stream)
+            async with contextlib.aclosing(response.stream):
+                async for piece in response.stream:
+                    if self._server.stopping:
+                        break
+                    if piece:
+                        await self._write(protocol.send(h11.Data(data=piece)))
         data += protocol.send(h11.EndOfMessage()) or b""
         await self._write(data)
-
-    async def _streamed(self, pieces: AsyncGenerator[bytes, None]) -> None:
-        try:
-            async for piece in pieces:
-                if self._server.stopping:
-                    break
-                if piece:
-                    await self._write(self._protocol.send(h11.Data(data=piece)))
-        finally:
-            await pieces.aclose()
 
     async def _write(self, data: bytes | None) -> None:
         if data:
@@ -458,10 +451,10 @@ class _Connection:
             await asyncio.wait_for(self._writer.drain(), WRITE_TIMEOUT)
 
 
-def _is_ambiguous(request: h11.Request) -> bool:
-    """Return True if a proxy could find a different end of the body (RFC 9112, 6.1)."""
-    names = {name for name, _ in request.headers}
-    return b"transfer-encoding" in names and (b"content-length" in names or request.http_version < b"1.1")
+def _is_ambiguous(event: Any) -> bool:
+    """Return True for a request of which a proxy could find a different end of the body (RFC 9112, 6.1)."""
+    names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
+    return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 
 
 def _head_of(request: h11.Request, client: str) -> Head:

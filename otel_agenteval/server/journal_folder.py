@@ -1,4 +1,4 @@
-"""Folder of a service's journal, and the assignment of its segments to processes.
+"""Folder of a service's journal, the assignment of its segments to processes, and the removal of traces from it.
 
 ::
 
@@ -24,12 +24,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.files import another_version, make_private, private
 from .poison import forget_strikes
 from .routing import Share, shares_of
-from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, share_of, version_of
+from .wal import HEADER_BYTES, SHARE, SUFFIX, VERSION, Record, records_in, segment_of, share_of, sync_folder, version_of
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -127,12 +129,12 @@ class JournalFolder:
             make_private(part)
         for path, share in _segments_in(last):
             for part, of_process in parts:
-                _give(path, Share(share.bits & of_process.bits), part)
+                _link_into(path, Share(share.bits & of_process.bits), part)
         _write(folder / _PROCESSES, json.dumps(list(endpoints)).encode())
         for changed in (*(part for part, _ in parts), folder):
-            _sync(changed)
+            sync_folder(changed)
         folder.rename(self.path / str(number))
-        _sync(self.path)
+        sync_folder(self.path)
 
 
 def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
@@ -146,12 +148,12 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
     return found.values()
 
 
-def _give(path: Path, share: Share, part: Path) -> None:
+def _link_into(path: Path, share: Share, part: Path) -> None:
     """Link a segment into a process's folder, with the share that it owns."""
     if not share.bits:
         return
     if not share.is_everything:
-        _write((part / path.name).with_suffix(SHARE), share.to_bytes())
+        _write((part / path.name).with_suffix(SHARE), share.bytes)
     try:
         os.link(path, part / path.name)
     except OSError:  # a file system without hard links; any other error occurs again during the copy
@@ -166,17 +168,98 @@ def _usable(path: Path) -> Iterator[None]:
         raise ConfigError(f"serve.journal: {path}: can't be used: {error.strerror}") from None
 
 
-def _write(path: Path, data: bytes) -> None:
-    with open(path, "xb", opener=private) as file:
+def _write(path: Path, data: bytes, mode: str = "xb") -> None:
+    with open(path, mode, opener=private) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """Make the names in a folder survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
+_MOST = 1 << 30
+"""Maximum bytes of a request."""
+
+
+def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
+    """Remove every trace with an attribute that ``is_meant``, by key and value. Return the number of traces.
+
+    Raises ConfigError if the folder can't be used, or if a service uses it.
+    """
+    journal = JournalFolder(folder)
+    asyncio.run(journal.acquire(0.0))
     try:
-        os.fsync(descriptor)
+        segments = sorted(journal.path.rglob(f"*{SUFFIX}"))
+        traces = {
+            trace
+            for path in segments
+            for record in _records(path)
+            for trace, attributes in _items(record)
+            if any(is_meant(key, value) for key, value in attributes)
+        }
+        for path in segments if traces else ():
+            records = list(_records(path))
+            left = [record._replace(body=_without(record, traces)) for record in records]
+            if left != records:
+                partial = path.with_suffix(".partial")
+                _write(partial, segment_of(left), "wb")
+                partial.replace(path)
+        return len(traces)
     finally:
-        os.close(descriptor)
+        journal.release()
+
+
+def _records(path: Path) -> Iterator[Record]:
+    return (record for record in records_in(path, _MOST) if record is not None)
+
+
+def _message(record: Record) -> Any:
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    return (ExportTraceServiceRequest if record.signal == "traces" else ExportLogsServiceRequest).FromString(record.body)
+
+
+_PROTO = {"traces": ("resource_spans", "scope_spans", "spans"), "logs": ("resource_logs", "scope_logs", "log_records")}
+_JSON = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceLogs", "scopeLogs", "logRecords")}
+
+
+def _items(record: Record) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """Yield the trace id and the attributes of each span or log record. Attributes include those of its resource."""
+    if record.is_json:
+        groups, scopes, items = _JSON[record.signal]
+        for group in jsonio.loads(record.body).get(groups) or ():
+            shared = _json_pairs(group.get("resource") or {})
+            for item in (item for scope in group.get(scopes) or () for item in scope.get(items) or ()):
+                yield str(item.get("traceId", "")).lower(), [*shared, *_json_pairs(item)]
+        return
+    groups, scopes, items = _PROTO[record.signal]
+    for group in getattr(_message(record), groups):
+        shared = _proto_pairs(group.resource)
+        for item in (item for scope in getattr(group, scopes) for item in getattr(scope, items)):
+            yield item.trace_id.hex(), [*shared, *_proto_pairs(item)]
+
+
+def _json_pairs(item: Any) -> list[tuple[str, Any]]:
+    return [(pair.get("key", ""), next(iter((pair.get("value") or {}).values()), None)) for pair in item.get("attributes") or ()]
+
+
+def _proto_pairs(item: Any) -> list[tuple[str, Any]]:
+    return [(pair.key, pair.value.string_value or pair.value.int_value) for pair in item.attributes]
+
+
+def _without(record: Record, traces: set[str]) -> bytes:
+    """Return a request's body without the spans or log records of some traces."""
+    if not any(trace in traces for trace, _ in _items(record)):
+        return record.body
+    if record.is_json:
+        found = jsonio.loads(record.body)
+        groups, scopes, items = _JSON[record.signal]
+        for scope in (scope for group in found[groups] for scope in group.get(scopes) or ()):
+            scope[items] = [one for one in scope.get(items) or () if str(one.get("traceId", "")).lower() not in traces]
+        return jsonio.dumps(found).encode()
+    message = _message(record)
+    groups, scopes, items = _PROTO[record.signal]
+    for scope in (scope for group in getattr(message, groups) for scope in getattr(group, scopes)):
+        kept = [one for one in getattr(scope, items) if one.trace_id.hex() not in traces]
+        del getattr(scope, items)[:]
+        getattr(scope, items).extend(kept)
+    return bytes(message.SerializeToString())

@@ -15,6 +15,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from pathlib import Path
 
 _log = logging.getLogger("otel_agenteval")
@@ -35,6 +36,7 @@ class Notifier:
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
         self._address = address
+        self.enabled = address is not None
         self.watchdog = watchdog if address is not None else None
 
     @classmethod
@@ -46,10 +48,6 @@ class Notifier:
             return cls()
         for_us = not pid or pid == str(os.getpid())
         return cls(address, int(usec) / 1e6 if for_us and usec.isdigit() and int(usec) > 0 else None)
-
-    @property
-    def enabled(self) -> bool:
-        return self._address is not None
 
     def send(self, **state: str | int) -> None:
         if self._address is None:
@@ -98,17 +96,17 @@ class Notifier:
             await asyncio.sleep(min(_STATUS_EVERY, self.watchdog / 2) if self.watchdog is not None else _STATUS_EVERY)
 
 
+@dataclass(slots=True)
 class Progress:
     """Check that pending work makes progress. ``count`` returns None without pending work."""
 
-    def __init__(self, count: Callable[[], int | None], reason: str) -> None:
-        self._count = count
-        self._reason = reason
-        self._last: int | None = None
+    count: Callable[[], int | None]
+    reason: str
+    last: int | None = None
 
     def __call__(self) -> str:
-        before, self._last = self._last, self._count()
-        return self._reason if self._last is not None and self._last == before else ""
+        before, self.last = self.last, self.count()
+        return self.reason if self.last is not None and self.last == before else ""
 
 
 class Listener:

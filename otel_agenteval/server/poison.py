@@ -65,7 +65,7 @@ class PoisonList:
 
     @contextmanager
     def reading(self, request: str) -> Iterator[None]:
-        self._put(_REQUEST, request)
+        self._write_name(_REQUEST, request)
         try:
             yield
         finally:
@@ -74,7 +74,7 @@ class PoisonList:
     # --- the turn that is being scored, see ``engine/watchdog.py``
 
     def begin(self, trace_key: int) -> None:
-        self._put(_TURN, trace_name(trace_key))
+        self._write_name(_TURN, trace_name(trace_key))
 
     def end(self) -> None:
         self._names[_TURN] = 0
@@ -89,7 +89,7 @@ class PoisonList:
         self._own.unlink(missing_ok=True)
         os.close(self._file)
 
-    def _put(self, slot: int, name: str) -> None:
+    def _write_name(self, slot: int, name: str) -> None:
         written = name.encode()[: _SLOT - 1] + b"\0"
         self._names[slot : slot + len(written)] = written
 

@@ -1,32 +1,72 @@
-"""Process settings (allocator, garbage collection, open files), and the runner of the sidecar's event loop.
+"""Signals and settings of a process (allocator, garbage collection, open files), and the runner of the sidecar's event loop.
+
+Signals are handled from the start of a process: early ones wait for the event loop. So this module imports nothing slow.
 
 Requests of several megabytes arrive all the time. Getting new pages from the kernel for each costs more than parsing it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import ctypes
 import gc
 import resource
+import signal
 import sys
-from collections.abc import Coroutine
-from concurrent.futures import Future
+from collections.abc import Callable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from ..core.threads import OwnThread
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
 Found = TypeVar("Found")
+NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
 """New objects between garbage collections. Spans live for seconds, so frequent ones would free nothing."""
+
+
+class Signals:
+    """Context manager of the main thread that keeps signals from ending the process."""
+
+    def __init__(self) -> None:
+        self._early: list[int] = []
+        self._take: Callable[[int], object] = self._early.append
+        self._before = {number: signal.signal(number, lambda number, frame: self._take(number)) for number in NUMBERS}
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
+
+    def pass_to(self, take: Callable[[int], object]) -> None:
+        """Make the running loop call ``take`` with each signal number, earlier ones at once."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+
+        def pass_on(number: int) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the process is already ending
+                loop.call_soon_threadsafe(take, number)
+
+        self._take = pass_on
+        while self._early:
+            take(self._early.pop(0))
+
+    def __enter__(self) -> Signals:  # noqa: PYI034 - nothing is derived from it
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Block signals, also for a process that starts, until that creates its :class:`Signals`."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
 def allow_files() -> None:
@@ -44,6 +84,8 @@ def tune() -> bool:
     if sys.platform != "linux":
         return False
     try:
+        import ctypes
+
         mallopt = ctypes.CDLL(None).mallopt
         wanted = ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, 32 * _MIB), (_TRIM_THRESHOLD, 64 * _MIB), (_TOP_PAD, 16 * _MIB))
         return [mallopt(option, value) for option, value in wanted] == [1] * len(wanted)
@@ -53,6 +95,11 @@ def tune() -> bool:
 
 def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
     """Run ``program`` on another thread, and score turns on this one, the main thread."""
+    import asyncio
+    from concurrent.futures import Future
+
+    from ..core.threads import OwnThread
+
     outcome: Future[Found] = Future()
 
     def run() -> None:

@@ -23,10 +23,9 @@ from ..engine.engine import Engine
 from ..spans.otlp import Signal
 from ..spans.split import count_records
 from ..spans.wire import OVERHEAD
-from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, MemoryShare
+from .admission import COPIES, LEAST, TURNS_FULL, UNBOUNDED, Arriving, Budget, MemoryShare, inflate
 from .auth import Tenant, Tenants, bearer_in, is_token
 from .feed import Batch, Feed
-from .inflate import inflate
 from .logformat import caller
 from .poison import PoisonList
 from .responses import FAULT, Accepted, Refusal, Refused
@@ -78,7 +77,7 @@ class Receiver:
         self._log_refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)
-        self._arriving = Arriving(engine.status, clock.monotonic)
+        self.arriving = Arriving(engine.status, clock.monotonic)
         self.in_flight = Budget(options.max_inflight or max(LEAST, 4 * options.max_body))
         self.set_options(options)
 
@@ -88,16 +87,6 @@ class Receiver:
         self._clients.clear()
         self.tenants.set_options(options.tenants)
         self.engine.set_tenant_labels(self.tenants.labels)
-
-    def open_journal(self, journal: Journal, poison: PoisonList) -> None:
-        self.journal, self.poison = journal, poison
-
-    def end_replay(self) -> None:
-        self.replaying = False
-
-    def stop(self) -> None:
-        """Refuse further requests, so that senders use another server."""
-        self.stopping = True
 
     # --- admission: before a body is read
 
@@ -121,32 +110,29 @@ class Receiver:
     def admit(self, client: str, tenant: Tenant | None = None) -> None:
         """Admit a request, or raise a Refusal. Call :meth:`release` when it ends."""
         try:
-            self._admit(client, tenant)
+            if tenant is not None:
+                tenant.admit()
+            if self.stopping:
+                raise Refusal("stopping", "shutting down")
+            if self.replaying:
+                raise Refusal("overloaded", "starting: replaying the journal")
+            if self.running >= self.options.max_requests:
+                raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
+            if self.journal is not None and (trouble := self.journal.trouble):
+                raise Refusal("overloaded", trouble)
+            if self.overloaded():
+                raise Refusal("overloaded", "evaluation is behind, and the queue of turns is nearly full")
+            if self.arriving.is_full:
+                raise Refusal("overloaded", TURNS_FULL)
+            rate = self.options.client_rate
+            wait = 0.0 if rate is None else self._bucket(client, rate).wait()
+            if wait > 0:
+                pause = max(0.1, min(wait, 10.0))
+                raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", pause)
         except Refusal as refusal:
             if tenant is not None:
                 tenant.refuse(refusal.reason)
             raise
-
-    def _admit(self, client: str, tenant: Tenant | None) -> None:
-        if tenant is not None:
-            tenant.admit()
-        if self.stopping:
-            raise Refusal("stopping", "shutting down")
-        if self.replaying:
-            raise Refusal("overloaded", "starting: replaying the journal")
-        if self.running >= self.options.max_requests:
-            raise Refusal("overloaded", "too many requests at once (serve.max_requests)")
-        if self.journal is not None and (trouble := self.journal.trouble):
-            raise Refusal("overloaded", trouble)
-        if self.overloaded():
-            raise Refusal("overloaded", "evaluation is behind, and the queue of turns is nearly full")
-        if self.turns_full:
-            raise Refusal("overloaded", TURNS_FULL)
-        rate = self.options.client_rate
-        if rate is not None:
-            wait = self._bucket(client, rate).wait()
-            if wait > 0:
-                raise Refusal("throttled", "this client exceeds the allowed rate (serve.client_rate)", max(0.1, min(wait, 10.0)))
         self.running += 1
 
     def release(self, client: str, size: int) -> None:
@@ -161,10 +147,6 @@ class Receiver:
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
-
-    @property
-    def turns_full(self) -> bool:
-        return self._arriving.is_full
 
     def _bucket(self, client: str, rate: int) -> TokenBucket:
         bucket = self._clients.get(client)
@@ -207,27 +189,26 @@ class Receiver:
         """Decompress, parse and journal a request, and pass it to the engine. Raises a Refusal."""
         body = inflate(request.body, request.encoding, self.options.max_body, request.share)
         if request.tenant is not None:
-            request.tenant.take_bytes(len(body))
+            request.tenant.charge(size=len(body))
         self._make_room(body, request)
         with self._lock:
             self._bytes += len(body)
         try:
             batch = self._read(body, request)
-            # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
-            if self.journal is None or not body:
-                with self._arriving.room(batch.parts):
-                    self.feed.pass_on(batch)
-            else:
-                entry = self.journal.append(
-                    request.signal, body, request.json, None if request.tenant is None else request.tenant.name
-                )
+            entry = None
+            if self.journal is not None and body:
+                # The journal comes first. A turn that closes immediately must find its request there, and unsaved requests aren't evaluated.
+                tenant = None if request.tenant is None else request.tenant.name
+                entry = self.journal.append(request.signal, body, request.json, tenant)
                 entry.wait()
-                traces: set[int] = set()
-                try:
-                    with self._arriving.room(batch.parts):
-                        self.feed.pass_on(batch)
+            traces: set[int] = set()
+            try:
+                with self.arriving.room(batch.parts):
+                    self.feed.pass_on(batch)
+                if entry is not None:
                     traces = batch.traces
-                finally:
+            finally:
+                if entry is not None:
                     entry.holds(traces)
         finally:
             with self._lock:
@@ -238,7 +219,6 @@ class Receiver:
         return Accepted(batch.invalid, f"dropped {batch.invalid} {what}")
 
     def _read(self, body: bytes, request: ExportRequest) -> Batch:
-        """Parse a request, and charge it to its tenant."""
         tenant = request.tenant
         try:
             batch = self.feed.read(request.signal, body, request.json, 0 if tenant is None else tenant.base)
@@ -247,8 +227,7 @@ class Receiver:
         if tenant is not None:
             if tenant.options.quotas.open_turns is not None:
                 tenant.admit_turns(self.engine.status.turns_of(tenant.number, [key for key, _ in batch.parts]))
-            if batch.spans:
-                tenant.take_spans(batch.spans)
+            tenant.charge(spans=batch.spans)
         return batch
 
     @staticmethod

@@ -23,18 +23,12 @@ _ALL = (1 << POSITIONS) - 1
 class Share:
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self._bytes = bits.to_bytes((POSITIONS + 7) // 8, "little")
-
-    @property
-    def is_everything(self) -> bool:
-        return self.bits == _ALL
-
-    def to_bytes(self) -> bytes:
-        return self._bytes
+        self.is_everything = bits == _ALL
+        self.bytes = bits.to_bytes((POSITIONS + 7) // 8, "little")
 
     def __contains__(self, key: int) -> bool:
         position = zlib.crc32(trace_id_of(key).to_bytes(16, "big")) % POSITIONS
-        return bool(self._bytes[position >> 3] >> (position & 7) & 1)
+        return bool(self.bytes[position >> 3] >> (position & 7) & 1)
 
 
 EVERYTHING = Share(_ALL)

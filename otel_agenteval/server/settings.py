@@ -11,7 +11,7 @@ from ..config.root import Config
 from ..config.serve import ServeOptions
 from ..core.errors import ConfigError
 from ..core.files import make_private
-from .guard import is_loopback
+from .auth import is_loopback
 
 
 def as_sidecar(config: Config) -> Config:

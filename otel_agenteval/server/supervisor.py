@@ -33,14 +33,13 @@ from ..config.root import Config
 from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..core.pacing import backoff
-from .admin import GetHandler, Metrics
-from .guard import Guard
-from .health import Check, Readiness, checks_in
+from .admin import Check, GetHandler, Metrics, Readiness, checks_in
+from .auth import Guard
 from .http_server import HttpServer
 from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
+from .process import Signals, held_back
 from .settings import check_exposure
-from .signals import Signals, held_back
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -69,11 +68,6 @@ def addresses_of(config: Config, number: int) -> dict[str, str | None]:
     return found
 
 
-def endpoints(listening: Sequence[Mapping[str, str]]) -> str:
-    """Return the static resolver's list for the Collector's ``load_balancing`` exporter."""
-    return "[" + ", ".join(one["grpc"] for one in listening if "grpc" in one) + "]"
-
-
 class Child:
     """Child process that is restarted whenever it dies. It inherits the journal's lock."""
 
@@ -95,7 +89,7 @@ class Child:
         self._command = command
         self._env = env
         self._stop = asyncio.Event()
-        self._alive_at: float | None = None
+        self.alive_at: float | None = None
         """Monotonic time of its last report. None before it is ready."""
 
     async def run(self) -> None:
@@ -110,10 +104,10 @@ class Child:
                 )
             assert self.process.stdout is not None
             async for line in self.process.stdout:
-                self._hear(line.decode("utf-8", "replace").strip())
+                self._handle_report(line.decode("utf-8", "replace").strip())
             status = await self.process.wait()
             self.listening = {}
-            self._alive_at = None
+            self.alive_at = None
             if self._stop.is_set():
                 return
             if status == _BAD_USE and not self.ready.is_set():
@@ -126,7 +120,7 @@ class Child:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), pause)
 
-    def _hear(self, line: str) -> None:
+    def _handle_report(self, line: str) -> None:
         what, _, addresses = line.partition(": ")
         if what in ("listening", "working"):
             self.listening = dict(part.split("=", 1) for part in addresses.split())
@@ -136,30 +130,44 @@ class Child:
 
     def poll_readiness(self) -> None:
         """Ask the process why it refuses requests, and for all its checks. Blocks."""
-        address, name = self.listening.get("metrics"), f"process {self.number}"
-        if address is None:
-            self.unready, self.checks = "starting", [Check(name, "starting", required=True)]
-            return
-        request = urllib.request.Request(f"http://{address}/readyz?verbose", headers={"Accept": "application/json"})
+        name = f"process {self.number}"
         try:
             try:
-                with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - http, as above
-                    report = json.load(answer)
+                answer = self._get("/readyz?verbose", "application/json")
             except urllib.error.HTTPError as error:
                 with error:
-                    report = json.load(error)
+                    answer = error.read()
+            if answer is None:
+                self.unready, self.checks = "starting", [Check(name, "starting", required=True)]
+                return
+            report = json.loads(answer)
             self.unready, self.checks = str(report["reason"]), checks_in(report, f"{name}: ")
         except (OSError, ValueError, KeyError, TypeError) as error:
             reason = f"doesn't answer: {type(error).__name__}"
             self.unready, self.checks = reason, [Check(name, reason, required=True)]
 
-    def alive(self, now: float) -> None:
-        self._alive_at = now
+    def scrape(self) -> list[Metric]:
+        """Return the process's metrics, or an empty list if it can't be scraped. Blocks."""
+        try:
+            page = self._get("/metrics", _OPENMETRICS)
+            return [] if page is None else list(text_string_to_metric_families(page.decode()))  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            _log.warning("process %d can't be scraped: %s", self.number, type(error).__name__)
+            return []
+
+    def _get(self, path: str, accept: str) -> bytes | None:
+        """Return a page of the process, or None before it listens."""
+        address = self.listening.get("metrics")
+        if address is None:
+            return None
+        request = urllib.request.Request(f"http://{address}{path}", headers={"Accept": accept})
+        with urllib.request.urlopen(request, timeout=_SCRAPE) as answer:  # noqa: S310 - http, as above
+            return bytes(answer.read())
 
     def end_if_silent(self, now: float, longest: float) -> None:
         """Kill a ready process without a report for ``longest`` seconds, so that it is restarted."""
-        if self._alive_at is not None and now - self._alive_at > longest and not self._stop.is_set():
-            self._alive_at = None
+        if self.alive_at is not None and now - self.alive_at > longest and not self._stop.is_set():
+            self.alive_at = None
             _log.error("process %d makes no progress; killing and restarting it", self.number)
             self.signal(signal.SIGKILL, ending=False)
 
@@ -170,68 +178,6 @@ class Child:
         if self.process is not None and self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(number)
-
-
-class Merged:
-    def __init__(self, children: Sequence[Child]) -> None:
-        self._children = children
-        self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
-
-    def describe(self) -> list[Metric]:
-        """Return an empty list, because the metrics are only known at a scrape."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        families: dict[str, Metric] = {}
-        pages = list(self._pool.map(_scraped, self._children))
-        for child, page in zip(self._children, pages, strict=True):
-            for family in page:
-                merged = families.get(family.name)
-                if merged is None:
-                    merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
-                merged.samples += [
-                    sample._replace(labels={**sample.labels, LABEL: str(child.number)}) for sample in family.samples
-                ]
-        yield from families.values()
-        up = Metric("agenteval_processes", "1 if the process answers scrapes, otherwise 0.", "gauge")
-        restarts = Metric("agenteval_process_restarts", "Restarts of the process.", "counter")
-        for child, page in zip(self._children, pages, strict=True):
-            labels = {LABEL: str(child.number)}
-            up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
-            restarts.samples.append(Sample("agenteval_process_restarts_total", labels, float(child.restarts)))
-        yield up
-        yield restarts
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False)
-
-
-def unready(children: Sequence[Child], stopping: bool) -> str:
-    if stopping:
-        return "shutting down"
-    return "; ".join(f"process {child.number}: {child.unready}" for child in children if child.unready)
-
-
-async def _poll_readiness(children: Sequence[Child]) -> None:
-    """Poll the readiness of each process, so that a probe is answered immediately."""
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(len(children), "agenteval-ready") as pool:
-        while True:
-            await asyncio.gather(*(loop.run_in_executor(pool, child.poll_readiness) for child in children))
-            await asyncio.sleep(_POLL_EVERY)
-
-
-def _scraped(child: Child) -> list[Metric]:
-    address = child.listening.get("metrics")
-    if address is None:
-        return []
-    request = urllib.request.Request(f"http://{address}/metrics", headers={"Accept": _OPENMETRICS})
-    try:
-        with urllib.request.urlopen(request, timeout=_SCRAPE) as response:  # noqa: S310 - as above
-            return list(text_string_to_metric_families(response.read().decode()))  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        _log.warning("process %d can't be scraped: %s", child.number, type(error).__name__)
-        return []
 
 
 def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[str]:
@@ -262,7 +208,9 @@ class _Supervision:
         self._notifier = notifier
         self.is_up = False
         """True once every process has listened. Until then, each of them remembers a reload itself."""
-        self._listeners = [Listener(functools.partial(self._hear, number)) for number in range(count)] if notifier.enabled else []
+        self._listeners = (
+            [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
+        )
         self._reloading: set[int] = set()
         self.children = [start(number, self._environment(number)) for number in range(count)]
 
@@ -275,17 +223,14 @@ class _Supervision:
             variables["WATCHDOG_USEC"] = str(int(self._notifier.watchdog * 1e6))
         return {**os.environ, **variables}
 
-    def _hear(self, number: int, message: Mapping[str, str]) -> None:
+    def _handle_report(self, number: int, message: Mapping[str, str]) -> None:
         child = self.children[number]
         if "READY" in message or "WATCHDOG" in message:
-            child.alive(time.monotonic())
+            child.alive_at = time.monotonic()
         if "READY" in message and number in self._reloading:
             self._reloading.discard(number)
             if not self._reloading:
                 self._notifier.ready("reloaded")
-
-    def begin(self) -> None:
-        self.is_up = True
 
     def reload(self) -> None:
         """Report a reload until all processes have finished it."""
@@ -311,13 +256,15 @@ class _Supervision:
 
 
 class _MetricsPage:
+    """Page with the metrics of all processes, merged at each scrape, and with their readiness."""
+
     def __init__(self, config: Config, children: Sequence[Child], stop: asyncio.Event) -> None:
         self._options = config.serve
         self._children = children
         self._stop = stop
-        self._merged = Merged(children)
+        self._pool = ThreadPoolExecutor(max(1, len(children)), "agenteval-scrape")
         registry = CollectorRegistry()
-        registry.register(self._merged)
+        registry.register(self)
         self._metrics = Metrics(registry)
         self._server: HttpServer | None = None
         self._polling: asyncio.Task[None] | None = None
@@ -328,13 +275,10 @@ class _MetricsPage:
         if options.metrics is None:
             return None
         guard = Guard(options.metrics, options.allowed_hosts, options.allowed_origins)
-        readiness = Readiness(
-            lambda: unready(self._children, self._stop.is_set()),
-            lambda: [check for child in self._children for check in child.checks],
-        )
+        readiness = Readiness(self._unready, lambda: [check for child in self._children for check in child.checks])
         page = GetHandler(guard, _count_fault, self._metrics.get, readiness)
         self._server = HttpServer(page, options.max_connections, options.client_connections)
-        self._polling = asyncio.create_task(_poll_readiness(self._children))
+        self._polling = asyncio.create_task(self._poll_readiness())
         await self._server.start("serve.metrics", options.metrics, None)
         return self._server.address
 
@@ -344,7 +288,39 @@ class _MetricsPage:
         if self._polling is not None:
             self._polling.cancel()
         self._metrics.close()
-        self._merged.close()
+        self._pool.shutdown(wait=False)
+
+    async def _poll_readiness(self) -> None:
+        """Poll the readiness of each process, so that a probe is answered immediately."""
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(len(self._children), "agenteval-ready") as pool:
+            while True:
+                await asyncio.gather(*(loop.run_in_executor(pool, child.poll_readiness) for child in self._children))
+                await asyncio.sleep(_POLL_EVERY)
+
+    def _unready(self) -> str:
+        if self._stop.is_set():
+            return "shutting down"
+        return "; ".join(f"process {child.number}: {child.unready}" for child in self._children if child.unready)
+
+    def describe(self) -> list[Metric]:
+        """Return an empty list, because the metrics are only known at a scrape."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        up = Metric("agenteval_processes", "1 if the process answers scrapes, otherwise 0.", "gauge")
+        restarts = Metric("agenteval_process_restarts", "Restarts of the process.", "counter")
+        for child, page in zip(self._children, list(self._pool.map(Child.scrape, self._children)), strict=True):
+            labels = {LABEL: str(child.number)}
+            for family in page:
+                merged = families.get(family.name)
+                if merged is None:
+                    merged = families[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
+                merged.samples += [sample._replace(labels={**sample.labels, **labels}) for sample in family.samples]
+            up.samples.append(Sample("agenteval_processes", labels, float(bool(page))))
+            restarts.samples.append(Sample("agenteval_process_restarts_total", labels, float(child.restarts)))
+        yield from (*families.values(), up, restarts)
 
 
 async def supervise(
@@ -376,16 +352,17 @@ async def supervise(
     reporting = asyncio.create_task(notifier.while_starting())
     try:
         address = await page.start()
-        await _make_way(config, count, journal, stop)
+        await _wait_for_orphans(config, count, journal, stop)
         if not stop.is_set():
             running += [asyncio.create_task(child.run()) for child in children]
             await _start_all(children, running, stop)
         if not stop.is_set():
-            supervision.begin()
+            supervision.is_up = True
             if address is not None:
                 print(f"{'listening' if receives else 'working'}: metrics={address}", flush=True)
             if receives:
-                print(f"AGENTEVAL_ENDPOINTS='{endpoints([child.listening for child in children])}'", flush=True)
+                routes = ", ".join(child.listening["grpc"] for child in children if "grpc" in child.listening)
+                print(f"AGENTEVAL_ENDPOINTS='[{routes}]'", flush=True)  # for the Collector's load_balancing exporter
             reporting.cancel()
             notifier.ready(f"{count} processes")
             reporting = asyncio.create_task(supervision.watch(f"{count} processes"))
@@ -405,7 +382,7 @@ async def supervise(
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
 
 
-async def _make_way(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
+async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
     """Wait until orphaned processes end, and divide what they left in the journal."""
     loop = asyncio.get_running_loop()
     if journal is not None:
@@ -431,12 +408,11 @@ def _is_taken(host: str, port: int) -> bool:
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
     """Wait until every process listens. Raises ConfigError if one can't start."""
 
-    async def all_ready() -> bool:
+    async def all_ready() -> None:
         for child in children:
             await child.ready.wait()
-        return True
 
-    started = [asyncio.ensure_future(all_ready()), asyncio.ensure_future(stop.wait())]
+    started = [asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())]
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:

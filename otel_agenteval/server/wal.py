@@ -22,6 +22,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,17 +67,17 @@ class Record(NamedTuple):
     """Traces that belong to this process."""
 
 
+@dataclass(slots=True, eq=False)
 class _Segment:
-    def __init__(self, path: Path, since: float) -> None:
-        self.path = path
-        self.since = since
-        """Monotonic time of its first request, or of startup for a leftover segment."""
-        self.size = 0
-        self.traces: set[int] = set()
-        """Traces in it that may not be delivered yet."""
-        self.ungiven = 0
-        """Requests in it that the engine hasn't received yet."""
-        self.file: int | None = None
+    path: Path
+    since: float
+    """Monotonic time of its first request, or of startup for a leftover segment."""
+    size: int = 0
+    unreceived: int = 0
+    """Requests in it that the engine hasn't received yet."""
+    file: int | None = None
+    traces: set[int] = field(default_factory=set)
+    """Traces in it that may not be delivered yet."""
 
     def close(self) -> None:
         file, self.file = self.file, None
@@ -84,26 +85,28 @@ class _Segment:
             os.close(file)
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
-    def __init__(self, journal: Journal, data: bytes) -> None:
-        self._journal = journal
-        self.done = threading.Event()
-        self.data = data
-        self.segment: _Segment | None = None
-        """Segment that contains it. None while it waits, or if writing failed."""
-        self.withdrawn = False
-        """True if its request doesn't wait for the write anymore."""
+    journal: Journal
+    data: bytes
+    done: threading.Event = field(default_factory=threading.Event)
+    segment: _Segment | None = None
+    """Segment that contains it. None while it waits, or if writing failed."""
+    withdrawn: bool = False
+    """True if its request doesn't wait for the write anymore."""
 
     def wait(self) -> None:
         if not self.done.wait(_COMMIT_WITHIN):
-            self._journal.withdraw(self)
+            self.journal.withdraw(self)
         if self.segment is None:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
         """Record the entry's traces once the engine has them, so that its segment can go."""
         if self.segment is not None:
-            self._journal.note_given(self.segment, traces)
+            with self.journal.lock:
+                self.segment.traces |= traces
+                self.segment.unreceived -= 1
 
 
 _UNWRITABLE = "the journal can't be written"
@@ -117,13 +120,14 @@ class Journal:
         self._max_bytes = max_bytes
         self._now = clock.monotonic
         self._time_ns = clock.time_ns
-        self._lock = threading.Lock()
-        self._more = threading.Condition(self._lock)
+        self.lock = threading.Lock()
+        self._more = threading.Condition(self.lock)
         self._pending: list[Entry] = []
         self._pending_bytes = 0
         self._writing_since: float | None = None
         self._closing = False
-        self._stop_replaying = False
+        self.stops_replaying = False
+        """Set at a stop, which ends :meth:`replay`."""
         self.failing = False
         self.broken = 0
         """Places at which reading a segment stopped early."""
@@ -136,10 +140,7 @@ class Journal:
             raise ConfigError(f"serve.journal: {self._folder}: can't be used: {error.strerror}") from None
         self._segments: list[_Segment] = []
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
-            segment = _Segment(path, self._now())
-            segment.size = path.stat().st_size
-            segment.ungiven = 1  # until it is replayed
-            self._segments.append(segment)
+            self._segments.append(_Segment(path, self._now(), path.stat().st_size, unreceived=1))  # until it is replayed
         self._last_name = self._segments[-1].path.name if self._segments else ""
         self._current: _Segment | None = None
         self._thread = threading.Thread(target=self._run, name="otel-agenteval-journal", daemon=True)
@@ -147,13 +148,13 @@ class Journal:
 
     @property
     def size(self) -> int:
-        with self._lock:
+        with self.lock:
             return sum(segment.size for segment in self._segments)
 
     @property
     def age(self) -> float:
         """Seconds since the oldest kept request arrived, 0 without any."""
-        with self._lock:
+        with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
     @property
@@ -172,7 +173,7 @@ class Journal:
     def append(self, signal: Signal, body: bytes, is_json: bool, tenant: str | None = None) -> Entry:
         """Queue a request for writing. Raises a Refusal if too many bytes wait for the disk."""
         entry = Entry(self, _encoded(signal, body, is_json, tenant))
-        with self._lock:
+        with self.lock:
             if self._pending and self._pending_bytes + len(entry.data) > _MAX_PENDING:
                 raise Refusal("overloaded", "the journal's disk is behind")
             self._pending.append(entry)
@@ -182,19 +183,13 @@ class Journal:
 
     def withdraw(self, entry: Entry) -> None:
         """Drop an unwritten entry whose request doesn't wait anymore. Its sender retries."""
-        with self._lock:
+        with self.lock:
             if entry.segment is not None:
                 return
             entry.withdrawn = True
             if entry in self._pending:
                 self._pending.remove(entry)
                 self._pending_bytes -= len(entry.data)
-
-    def note_given(self, segment: _Segment, traces: set[int]) -> None:
-        """Record that the engine received one more request of a segment, with these traces."""
-        with self._lock:
-            segment.traces |= traces
-            segment.ungiven -= 1
 
     def probe(self) -> None:
         """Test whether writing works again after a failure. Blocks as long as the disk does."""
@@ -216,7 +211,7 @@ class Journal:
 
     def _run(self) -> None:
         while True:
-            with self._lock:
+            with self.lock:
                 while not self._pending and not self._closing:
                     self._more.wait()
                 batch, self._pending, self._pending_bytes = self._pending, [], 0
@@ -249,14 +244,14 @@ class Journal:
             self._undo(segment)
         else:
             self.failing = False
-            with self._lock:
+            with self.lock:
                 segment.size = size
                 for entry in batch[:count]:
                     if not entry.withdrawn:
                         entry.segment = segment
-                        segment.ungiven += 1
-        with self._lock:
-            segment.ungiven -= 1
+                        segment.unreceived += 1
+        with self.lock:
+            segment.unreceived -= 1
         self._release(batch[:count])
         return count
 
@@ -268,38 +263,30 @@ class Journal:
 
     def _open_segment(self) -> _Segment:
         """Return the segment to write to, protected against deletion. A full one is replaced."""
-        with self._lock:
+        with self.lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
-                segment.ungiven += 1
+                segment.unreceived += 1
                 return segment
         if segment is not None and segment.size < _SEGMENT_BYTES:
             _log.warning("%s was removed; the journal continues in a new file", segment.path)
             make_private(self._folder)
-        segment = _Segment(self._folder / self._next_name(), self._now())
+        after = int(self._last_name.partition("-")[0] or 0) + 1  # so that the name sorts after all earlier ones
+        self._last_name = f"{max(self._time_ns(), after):020d}-{os.getpid()}{SUFFIX}"
+        segment = _Segment(self._folder / self._last_name, self._now())
         segment.file = os.open(segment.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)  # makes the file's name survive too
-            finally:
-                os.close(folder)
+            sync_folder(self._folder)
         except OSError:
             self._delete(segment)
             raise
-        segment.ungiven = 1
-        with self._lock:
+        segment.unreceived = 1
+        with self.lock:
             before, self._current = self._current, segment
             self._segments.append(segment)
         if before is not None:
             before.close()
         return segment
-
-    def _next_name(self) -> str:
-        """Return a name that is unique in the service and sorts after all earlier ones."""
-        last = int(self._last_name.partition("-")[0] or 0)
-        self._last_name = f"{max(self._time_ns(), last + 1):020d}-{os.getpid()}{SUFFIX}"
-        return self._last_name
 
     def _fail(self, error: BaseException) -> None:
         self.failures += 1
@@ -310,7 +297,7 @@ class Journal:
 
     def _undo(self, segment: _Segment) -> None:
         """Remove a partial write, and delete the segment if it contains nothing else."""
-        with self._lock:
+        with self.lock:
             self._current = None
             empty = segment.size == 0
             if empty:
@@ -326,22 +313,19 @@ class Journal:
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
         """Pass each leftover request to each of ``rounds``, which return accepted traces."""
-        with self._lock:
+        with self.lock:
             found = [segment for segment in self._segments if segment.file is None]
-        for take in rounds:
+        for receive in rounds:
             for segment in found:
                 for record in self._read(segment.path):
-                    if self._stop_replaying:
+                    if self.stops_replaying:
                         return
-                    taken = take(record)
-                    segment.traces |= taken
-                    self.replayed += take is rounds[0] and (bool(taken) or record.share is EVERYTHING)
-        with self._lock:
+                    accepted = receive(record)
+                    segment.traces |= accepted
+                    self.replayed += receive is rounds[0] and (bool(accepted) or record.share is EVERYTHING)
+        with self.lock:
             for segment in found:
-                segment.ungiven = 0
-
-    def stop_replaying(self) -> None:
-        self._stop_replaying = True
+                segment.unreceived = 0
 
     def _read(self, path: Path) -> Iterator[Record]:
         for record in records_in(path, self._max_bytes):
@@ -352,14 +336,14 @@ class Journal:
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
         """Delete segments whose turns are all delivered (by ``deliver``), and without traces that are still open (``held``)."""
-        with self._lock:
+        with self.lock:
             current = self._current
-            segments = [segment for segment in self._segments if not segment.ungiven]
+            segments = [segment for segment in self._segments if not segment.unreceived]
         done = [segment for segment in segments if not held(segment.traces)]
         if not done or not deliver():
             return
-        with self._lock:  # since the first check, a part of a turn may have started to wait for its other parts
-            done = [segment for segment in done if not segment.ungiven and not held(segment.traces)]
+        with self.lock:  # since the first check, a part of a turn may have started to wait for its other parts
+            done = [segment for segment in done if not segment.unreceived and not held(segment.traces)]
             if current is not None and current in done and self._current is current:
                 self._current = None  # no further writes
             for segment in done:
@@ -369,14 +353,14 @@ class Journal:
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
         """Stop writing, and delete segments without undelivered turns. Traces ``left`` over stay."""
-        with self._lock:
+        with self.lock:
             self._closing = True
             self._more.notify()
         self._thread.join(_COMMIT_WITHIN)
         left = set(left)
         kept: list[_Segment] = []
         for segment in self._segments:
-            if delivered and not segment.ungiven and segment.traces.isdisjoint(left):
+            if delivered and not segment.unreceived and segment.traces.isdisjoint(left):
                 self._delete(segment)
                 continue
             kept.append(segment)
@@ -452,6 +436,15 @@ def share_of(segment: Path) -> Share:
         return Share(int.from_bytes(segment.with_suffix(SHARE).read_bytes(), "little"))
     except FileNotFoundError:
         return EVERYTHING
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -15,7 +15,7 @@ import time
 import urllib.parse
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -24,10 +24,9 @@ from ..core.errors import StoreError
 from ..core.threads import mark_as_ours
 from ..outlets.store.views import Summer
 from ..page.api import Api, FileResponse, Reader, Request
-from ..page.openapi import document
 from ..page.parameters import OF_TURNS, Problem, read
-from ..page.routes import BASE, Route, route_of
-from .guard import Guard, is_cross_site
+from ..page.routes import BASE, Route, document, route_of
+from .auth import Guard, is_cross_site
 from .http_server import Failure, Head, HttpExchange, Response
 from .responses import Refusal
 
@@ -48,7 +47,6 @@ _SUM_EVERY = 5.0
 
 Authorize = Callable[[Head], Reader]
 Legacy = Callable[[Head], "Response | None"]
-Answer = Callable[[Head, Route, Request], Response]
 
 
 class Web:
@@ -114,10 +112,7 @@ class Web:
         route, in_path = route_of(head.method, path)
         given = read(query, route.query, self._api.now)
         given |= {one.name: one.read(urllib.parse.unquote(in_path[one.name]), self._api.now) for one in route.in_path}
-        if (
-            route.body is not None
-            and head.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
-        ):
+        if route.body is not None and head.content_type != "application/json":
             raise Problem(415, "the body must be application/json")
         threads = self._exporting if path == "/export" else self._threads
         return _ApiExchange(threads, self._answer, head, route, Request(given, reader))
@@ -140,15 +135,10 @@ class Web:
         """Return server-sent events with matching turns, as they arrive and get scores."""
         if self._live >= _MAX_LIVE:
             raise Problem(503, f"too many pages show live turns, the limit is {_MAX_LIVE}; close one")
-        given = read(query, OF_TURNS, api.now)
-        request = Request({**given, "limit": 100}, reader)
-        api.check(request)
-        return Response(
-            200,
-            content_type="text/event-stream",
-            headers=[*_SAFE, ("cache-control", "no-store")],
-            stream=self._events(api, request),
-        )
+        request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
+        api.filter(request)  # raises a Problem if the reader can't use it
+        headers = [*_SAFE, ("cache-control", "no-store")]
+        return Response(200, content_type="text/event-stream", headers=headers, stream=self._events(api, request))
 
     async def _events(self, api: Api, request: Request) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
@@ -205,25 +195,24 @@ class SumsThread:
             self._over.wait(wait)
 
 
+@dataclass
 class _ApiExchange(HttpExchange):
+    threads: Executor
+    respond: Callable[[Head, Route, Request], Response]
+    head: Head
+    route: Route
+    request: Request
     max_body = 64 * 1024
     body_timeout = 10.0
 
-    def __init__(self, threads: Executor, answer: Answer, head: Head, route: Route, request: Request) -> None:
-        self._threads = threads
-        self._answer = answer
-        self._head = head
-        self._route = route
-        self._request = request
-
     async def answer(self, body: bytes) -> Response:
-        request = self._request
-        if self._route.body is not None:
+        request = self.request
+        if self.route.body is not None:
             try:
                 request = replace(request, body=jsonio.loads(body))
             except (ValueError, RecursionError):
                 return _problem(400, "the body isn't valid JSON")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, self._head, self._route, request)
+        return await asyncio.get_running_loop().run_in_executor(self.threads, self.respond, self.head, self.route, request)
 
     def refuse(self, why: Failure) -> Response:
         return _problem(413, "the body is too large") if why == "too_large" else _problem(400, "the body is incomplete")

@@ -18,9 +18,8 @@ import av
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import decoding
-from otel_agenteval.media.access import MediaContent
+from otel_agenteval.media.access import MediaContent, type_of
 from otel_agenteval.media.decoding import samples_of, sound_without_metadata
-from otel_agenteval.media.types import type_of
 from tests.media.test_decoding import here  # noqa: F401 - a fixture
 from tests.support.judges import ScriptedModels
 from tests.support.media import image, scenery, sound, tone, uri, video

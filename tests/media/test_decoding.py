@@ -22,11 +22,10 @@ from otel_agenteval.core.errors import MetricError
 from otel_agenteval.media import decoder, decoding
 from otel_agenteval.media import sound as sound_here
 from otel_agenteval.media import video as video_here
-from otel_agenteval.media.access import MediaContent
+from otel_agenteval.media.access import MediaContent, type_of
 from otel_agenteval.media.decoding import Video, sound_of, video_of
-from otel_agenteval.media.reading import Limits
 from otel_agenteval.media.rules import Rules, opening
-from otel_agenteval.media.types import type_of
+from otel_agenteval.media.sound import Limits
 from tests.support.media import blurred, moving, scenery, sound, speech, together, tone, video
 
 GOOD = moving(2)
@@ -39,7 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def run(command: Any, **options: Any) -> Any:
         order, _, data = options["input"].partition(b"\n")
-        return SimpleNamespace(stdout=json.dumps(decoder._answer(json.loads(order), data)).encode(), returncode=0)
+        return SimpleNamespace(stdout=json.dumps(decoder._decoded(json.loads(order), data)).encode(), returncode=0)
 
     monkeypatch.setattr(decoder, "limit", lambda order: None)
     monkeypatch.setattr(decoding, "subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))

@@ -12,10 +12,9 @@ import pytest
 from PIL import Image
 
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.media.access import MediaContent, content_of
+from otel_agenteval.media.access import MediaContent, content_of, type_of
 from otel_agenteval.media.images import Measures, for_judge, likeness, measured
 from otel_agenteval.media.rules import Rules, opening
-from otel_agenteval.media.types import type_of
 from tests.support.media import Picture, blurred, image, scenery, uri, with_place
 
 PICTURE = scenery(640, 480)

@@ -16,11 +16,10 @@ import pytest
 from PIL import Image, ImageCms
 
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.media.access import MediaContent
+from otel_agenteval.media.access import MediaContent, type_of
 from otel_agenteval.media.images import for_judge
 from otel_agenteval.media.metadata import without_metadata
 from otel_agenteval.media.rules import Rules, opening
-from otel_agenteval.media.types import type_of
 from tests.support.media import image, scenery, with_place
 
 PICTURE = scenery(96, 64)

@@ -20,8 +20,7 @@ from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from otel_agenteval.outlets.store.views import Views
 from otel_agenteval.outlets.store.writer import Rows
 from otel_agenteval.page.api import Options, Reader
-from otel_agenteval.page.openapi import document
-from otel_agenteval.page.routes import BASE, ROUTES
+from otel_agenteval.page.routes import BASE, ROUTES, document
 from otel_agenteval.report.calibration import read_labels
 from otel_agenteval.report.releases import compare_groups
 from otel_agenteval.server.web import POLICY

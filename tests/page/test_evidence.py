@@ -14,8 +14,7 @@ from otel_agenteval.core import jsonio
 from otel_agenteval.core.finding import Finding, detail_of, value_at
 from otel_agenteval.evaluation.redaction import Redactor, redacted_turn
 from otel_agenteval.page.api import Options, Reader
-from otel_agenteval.page.openapi import document
-from otel_agenteval.page.routes import BASE
+from otel_agenteval.page.routes import BASE, document
 from tests.support.page import ServedPage
 from tests.support.stored_turns import filled, score_row, turn_row
 

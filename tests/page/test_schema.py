@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from otel_agenteval.page.api import Options
-from otel_agenteval.page.openapi import document
+from otel_agenteval.page.routes import document
 from tests.support.page import ServedPage
 from tests.support.stored_turns import filled, some_turns
 

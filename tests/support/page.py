@@ -12,8 +12,7 @@ import httpx
 from typing_extensions import Self
 
 from otel_agenteval.page.api import Api, Options, Reader
-from otel_agenteval.server.auth import is_token
-from otel_agenteval.server.guard import Guard
+from otel_agenteval.server.auth import Guard, is_token
 from otel_agenteval.server.http_server import Head, HttpServer
 from otel_agenteval.server.responses import Refusal
 from otel_agenteval.server.web import Web, credentials_in

@@ -27,9 +27,8 @@ import numpy as np
 from ...core.clock import SYSTEM_CLOCK
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.extras import require
-from ...media.access import content_of
+from ...media.access import ImageReference, content_of
 from ...media.images import decoded
-from ...media.types import ImageReference
 from .base import Account, AccountLedger, EmbedderModel
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in
 from .providers import openai, parsing

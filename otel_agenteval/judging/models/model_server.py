@@ -20,7 +20,7 @@ from ...core import jsonio
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import JudgeError, NotAnswered
 from ...core.pacing import CircuitBreaker, TokenBucket, backoff
-from ...media.types import ImageReference
+from ...media.access import ImageReference
 from .base import Account, AccountLedger, Prices, cost_of
 from .providers.base import HttpRequest, TokenUsage
 from .providers.bedrock import Sign

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.turn import Turn
-from ...media.types import ImageReference
+from ...media.access import ImageReference
 from ..lib import applies
 from ..lib.media import Frames, evenly_spaced, image_for_model, newest_video, opened_video
 from ..lib.vectors import cosine, share

@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from ...core.turn import Turn
-from ...media.access import MediaContent, as_data, content_of, may_open
+from ...media.access import ImageReference, MediaContent, as_data, content_of, may_open
 from ...media.decoding import Sampling, Video, sound_without_metadata, video_of
 from ...media.images import for_judge
 from ...media.rules import current_rules, scheme_of
-from ...media.types import ImageReference
 
 Modality = Literal["image", "audio", "video"]
 
