@@ -237,7 +237,7 @@ def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]
     """Replace an output that is a JSON object by the text in it, and use the other parts. Return the parts that the turn still lacks,
     if the object has another one.
     """
-    from ..metrics.lib.json_output import ABSENT, as_text, lookup, object_of  # rarely used
+    from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
 
     document = object_of(turn.output or "")

@@ -20,7 +20,7 @@ from ..evaluation.redaction import Redactor
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import allow_media, named, select_metrics, told_apart, with_default_policy
 from ..metrics.bound_metric import BoundMetric, get_metric
-from ..metrics.evaluation_context import evaluating
+from ..metrics.question import evaluating
 from ..metrics.registry import metric_of
 from ..report.frames import ScoredTurns
 from ..turns.conversations import RecordedConversations, looks_back, of_conversations

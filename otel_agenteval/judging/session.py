@@ -26,8 +26,7 @@ from ..core.telemetry import Telemetry
 from ..core.turn import Turn
 from ..evaluation.scored_turn import Judged, Root
 from ..metrics.bound_metric import BoundMetric, ChoosesJudges
-from ..metrics.evaluation_context import EvaluationState, current_evaluation
-from ..metrics.question import Answers, Question
+from ..metrics.question import Answers, EvaluationState, Question, current_evaluation
 from .budget import Admission, JudgeBudget, bounds_of
 from .job import judged_by
 from .models import (

@@ -26,8 +26,7 @@ from ..core.forms import snake_case
 from ..core.jsonio import text_of
 from ..core.turn import Handoff, Turn
 from .bound_metric import BoundMetric, get_metric
-from .code import multi_agent_coordination as coordination
-from .code import multi_agent_emergent as emergent
+from .code import multi_agent
 from .code.multi_agent_network import AgentGraph, bottlenecks_of, fault_tolerance_of, hubs_of
 from .lib.agents import interactions_of
 from .names import presets
@@ -126,21 +125,21 @@ class InteractionAnalyzer:
 
     def calculate_handoff_metrics(self) -> dict[str, float | None]:
         return {
-            "success_rate": coordination.code_handoff_success_rate(self._turn).value,
-            "avg_time": coordination.code_avg_handoff_time(self._turn).value,
+            "success_rate": multi_agent.code_handoff_success_rate(self._turn).value,
+            "avg_time": multi_agent.code_avg_handoff_time(self._turn).value,
             "total_handoffs": len(self._turn.handoffs),
         }
 
     def calculate_conflict_metrics(self) -> dict[str, float | None]:
         return {
-            "rate": coordination.code_conflict_rate(self._turn).value,
-            "resolution_rate": coordination.code_conflict_resolution_rate(self._turn).value,
-            "avg_resolution_time": coordination.code_avg_resolution_time(self._turn).value,
+            "rate": multi_agent.code_conflict_rate(self._turn).value,
+            "resolution_rate": multi_agent.code_conflict_resolution_rate(self._turn).value,
+            "avg_resolution_time": multi_agent.code_avg_resolution_time(self._turn).value,
             "total_conflicts": len(self._turn.conflicts),
         }
 
-    calculate_communication_efficiency = _measured(coordination.code_communication_efficiency)
-    calculate_load_balance = _measured(coordination.code_load_balance)
+    calculate_communication_efficiency = _measured(multi_agent.code_communication_efficiency)
+    calculate_load_balance = _measured(multi_agent.code_load_balance)
 
 
 class NetworkAnalyzer:
@@ -176,11 +175,11 @@ class EmergentBehaviorDetector:
     ) -> None:
         self._turn = _turn(interactions, roles=agent_roles)
 
-    detect_self_organization = _measured(emergent.code_self_organization)
-    detect_specialization = _measured(emergent.code_specialization)
-    detect_collective_decision_making = _measured(emergent.code_collective_decision)
-    detect_adaptation_rate = _measured(emergent.code_adaptation_rate)
-    calculate_swarm_intelligence = _measured(emergent.code_swarm_intelligence)
+    detect_self_organization = _measured(multi_agent.code_self_organization)
+    detect_specialization = _measured(multi_agent.code_specialization)
+    detect_collective_decision_making = _measured(multi_agent.code_collective_decision)
+    detect_adaptation_rate = _measured(multi_agent.code_adaptation_rate)
+    calculate_swarm_intelligence = _measured(multi_agent.code_swarm_intelligence)
 
 
 class MultiAgentMetricsCalculator:
@@ -202,7 +201,7 @@ class MultiAgentMetricsCalculator:
             handoffs["success_rate"], handoffs["avg_time"],
             conflicts["rate"], conflicts["resolution_rate"], conflicts["avg_resolution_time"],
             self.interaction_analyzer.calculate_communication_efficiency(),
-            coordination.code_multiagent_role_adherence(self._turn).value, self.interaction_analyzer.calculate_load_balance(),
+            multi_agent.code_multiagent_role_adherence(self._turn).value, self.interaction_analyzer.calculate_load_balance(),
         )  # fmt: skip
 
     def calculate_network_metrics(self) -> NetworkMetrics:
@@ -339,10 +338,8 @@ def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, Si
     if turn.cost_usd is not None:
         trace.metadata["cost"] = turn.cost_usd
     if usage is not None:
-        counts = zip(
-            ("prompt", "completion", "total"), (usage.input_tokens, usage.output_tokens, usage.total_tokens), strict=True
-        )
-        trace.metadata["usage"] = {f"{kind}_tokens": count or 0 for kind, count in counts}
+        counts = {"prompt": usage.input_tokens, "completion": usage.output_tokens, "total": usage.total_tokens}
+        trace.metadata["usage"] = {f"{kind}_tokens": count or 0 for kind, count in counts.items()}
     return case, trace, AdapterOutcome(success=error is None, output=turn.output, tool_calls=calls, error=error)
 
 

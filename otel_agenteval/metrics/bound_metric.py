@@ -23,13 +23,12 @@ from ..core.threads import is_meant_for_host
 from ..core.turn import ToolCall, Turn
 from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
-from .evaluation_context import EvaluationState, evaluating
 from .names import SeedView
+from .question import EvaluationState, evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
-
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
@@ -124,12 +123,7 @@ class BoundMetric:
             self._set_parameters(metric, params)
         self.missing = next((name for name in metric.required if name not in self.params), None)
         """Name of a required parameter without a value, which makes every score an error."""
-        try:
-            text = jsonio.dumps({key: repr(value) for key, value in sorted(self.params.items())})
-        except RecursionError:
-            raise ConfigError(f"{metric.name}: parameters are nested too deeply") from None
-        text += "" if view is None else repr(view)
-        self.signature_hash = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self.signature_hash = _signature_hash(metric.name, self.params, view)
         # `inverse`, true or false, makes an assertion of a detector
         direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
         self._facts = Facts(
@@ -244,14 +238,12 @@ class BoundMetric:
             if not self._is_plain:
                 score = self._evaluate_fully(turn, judge, embedder)
                 return score if self.view is None else self._with_seed_details(score, turn, self.view)
-            if self._needs:
-                absent = self._first_absent(turn)
-                if absent is not None:
-                    return self._skipped({"reason": f"missing:{absent}"})
+            if self._needs and (absent := self._first_absent(turn)) is not None:
+                return self._skipped(f"missing:{absent}")
             found = self._fn(turn, **self._call) if self._call else self._fn(turn)
             return Score.of(*self._when_true) if found is True and self._when_true is not None else self._score_of(found)
-        except NoModel as absent:
-            return self._skipped({"reason": absent.reason})
+        except NoModel as error:
+            return self._skipped(error.reason)
         except BaseException as error:  # a metric's error must never reach the agent
             if is_meant_for_host(error):
                 raise
@@ -266,9 +258,8 @@ class BoundMetric:
             raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
         if self.inner:
             return self.over([one.evaluate(turn, judge=judge, embedder=embedder) for one in self.inner])
-        absent = self._first_absent(turn)
-        if absent is not None:
-            return self._skipped({"reason": f"missing:{absent}"})
+        if (absent := self._first_absent(turn)) is not None:
+            return self._skipped(f"missing:{absent}")
         model = judge if self._service == "llm" else embedder
         rules = None
         if self.metric.media:
@@ -301,10 +292,7 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """Return a sort key for pieces of a turn: failed pieces are worst, then the worst value.
-
-        A value that isn't finite is the worst.
-        """
+        """Return a sort key for pieces of a turn: failed ones and values that aren't finite are worst, then the worst value."""
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -323,10 +311,8 @@ class BoundMetric:
         """Add the details that the score has under the metric's name."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
-            found = (
-                score.detail.get(name) if of_score == "detail" else getattr(score if of_score else self._with_truth(turn), name)
-            )
-            score.detail.setdefault(key, _plain_detail(found))
+            holder = score if of_score else self._with_truth(turn)
+            score.detail.setdefault(key, _plain_detail(score.detail.get(name) if of_score == "detail" else getattr(holder, name)))
         return score
 
     def _first_absent(self, turn: Turn) -> str | None:
@@ -347,11 +333,10 @@ class BoundMetric:
             return None
         turn = self._with_truth(turn)
         try:
-            absent = self._first_absent(turn)
-            reason = f"missing:{absent}" if absent is not None else None
-            if reason is None and self.applies is not None:
-                reason = self.applies(turn, self.params)
-            return None if reason is None else self._skipped({"reason": reason})
+            if (absent := self._first_absent(turn)) is not None:
+                return self._skipped(f"missing:{absent}")
+            reason = None if self.applies is None else self.applies(turn, self.params)
+            return None if reason is None else self._skipped(reason)
         except BaseException as error:
             if is_meant_for_host(error):
                 raise
@@ -394,8 +379,7 @@ class BoundMetric:
             if score.status != "ok":
                 detail, error_type = score.detail, score.error_type
                 return Score.of(self._facts, None, None, score.status, None, score.explanation, detail, None, error_type)
-            also = score.also.get(self.metric.name)
-            label = also.label if also is not None else None
+            label = score.also[self.metric.name].label if self.metric.name in score.also else None
             return self._score_of(Result(score.passed is True, label=label, explanation=score.explanation, detail=score.detail))
         missing = {score.metric: why for score in scores if (why := why_missing(score)) is not None}
         if not missing:
@@ -405,14 +389,14 @@ class BoundMetric:
             if found.passed is False:
                 found.detail["missing"] = missing
                 return found
-        return self._skipped({"reason": f"missing:{','.join(missing)}", "missing": missing})
+        return self._skipped(f"missing:{','.join(missing)}", {"missing": missing})
 
     def _score_of(self, found: Any) -> Score:
         if found is None:
-            return self._skipped({"reason": "not_applicable"})
+            return self._skipped("not_applicable")
         result = found if found.__class__ is Result else Result(found)
         if result.skipped is not None:
-            return self._skipped({"reason": result.skipped, **(result.detail or {})})
+            return self._skipped(result.skipped, result.detail)
         value, passed, label, facts = result.value, result.passed, result.label, self._facts
         if value is None and label is not None:  # a label without an expectation
             return Score.of(facts, None, None, "ok", label, result.explanation, result.detail, result.also, None)
@@ -434,26 +418,33 @@ class BoundMetric:
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
         """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
-        return self._skipped({"reason": reason} if by is None else {"reason": reason, "by": by})
+        return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any]) -> Score:
         """Return the score of a turn whose value is known without evaluation."""
         return self._score_of(Result(value, detail=detail))
 
-    def _skipped(self, detail: dict[str, Any]) -> Score:
-        return Score.of(self._facts, None, None, "skipped", None, None, detail, None, None)
+    def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:
+        return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)
 
     def failed(self, error: BaseException) -> Score:
         """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of foreign exceptions can quote content, so the explanation only has our own.
-        explanation = (
-            str(error) if isinstance(error, (MetricError, ConfigError, JudgeError)) else f"{self.name} raised {error_type}"
-        )
+        is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))
+        explanation = str(error) if is_ours else f"{self.name} raised {error_type}"
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
 
     def __repr__(self) -> str:
         return f"get_metric({', '.join([repr(self.name), *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+def _signature_hash(name: str, params: Mapping[str, Any], view: SeedView | None) -> str:
+    try:
+        text = jsonio.dumps({key: repr(value) for key, value in sorted(params.items())})
+    except RecursionError:
+        raise ConfigError(f"{name}: parameters are nested too deeply") from None
+    return hashlib.sha256((text + ("" if view is None else repr(view))).encode()).hexdigest()[:16]
 
 
 def _plain_detail(value: Any) -> Any:
@@ -515,8 +506,7 @@ def _inner_metrics(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundM
 
 
 def _checked_parameter(metric: Metric, name: str, value: Any) -> Any:
-    parameter = metric.parameters.get(name)
-    if parameter is None:
+    if (parameter := metric.parameters.get(name)) is None:
         if name in _BESIDE_A_METRIC:
             raise ConfigError(
                 f"{metric.name}.{name}: isn't a parameter of the metric. Move {name} one level up, beside the name {metric.name}"

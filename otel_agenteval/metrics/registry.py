@@ -34,12 +34,11 @@ from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
 from ..core.wellformed import written
 from . import names
+from .names import Converted, Spelling, Spellings, Unsupported
 from .question import Answers
-from .spellings import Converted, Spelling, Spellings, Unsupported
 
 EPSILON = 1e-9
 """Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""
-
 
 Asks = Answers
 """Judge that an ``llm_`` metric receives."""
@@ -110,11 +109,6 @@ class MetricParameter:
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
-    @property
-    def other_names(self) -> list[str]:
-        notes = getattr(self.annotation, "__metadata__", ())
-        return [name for note in notes if isinstance(note, Param) for name in note.names]
-
 
 class Definition(NamedTuple):
     """Facts about a metric that only its module has."""
@@ -129,7 +123,8 @@ class Definition(NamedTuple):
     @property
     def spellings(self) -> dict[str, str]:
         """Other names of parameters, mapped to their names."""
-        return {name: p.name for p in self.parameters.values() for name in p.other_names}
+        notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
+        return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,19 +309,14 @@ def metric(
     def register(fn: Function) -> Function:
         _refuse_class(fn)
         name = fn.__name__
-        where = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}"
-        place = f"{where}: metric {name!r}"
-        if name.split("_", 1)[0] not in ("code", "embed", "llm"):
-            raise ConfigError(f"{place} must be named code_…, embed_… or llm_…")
-        if not inspect.getdoc(fn):
-            raise ConfigError(f"{place} needs a docstring, which is its user documentation")
-        if applies is not None and not inspect.getdoc(applies):
-            raise ConfigError(
-                f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\""
-            )
-        _refuse_second(name, fn, place)
+        place = f"{fn.__code__.co_filename}:{fn.__code__.co_firstlineno}: metric {name!r}"
+        _check_function(fn, applies, place)
         _check_declarations(place, needs, uses, references, groups, traits)
-        hints = _hints(fn, place)
+        try:
+            hints = typing.get_type_hints(fn, include_extras=True)
+        except Exception as error:
+            raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
+        subject = hints.get(fn.__code__.co_varnames[0])
         added = ("inverse", bool, False) if boolean else ("threshold", float | None, None)
         parameters = _parameters(fn, hints, place)
         if "own_verdict" not in traits:
@@ -343,7 +333,7 @@ def metric(
             direction=direction, type="boolean" if boolean else "numeric", threshold=threshold, version=version,
             needs=tuple(needs), uses=tuple(uses), references=tuple(references), groups=tuple(groups), live=dict(live or {}),
             extra=extra, traits=tuple(dict.fromkeys((*traits, *also_heavy))),
-            combines=_takes_scores(hints.get(fn.__code__.co_varnames[0])),
+            combines=any(Score in typing.get_args(choice) for choice in (subject, *typing.get_args(subject))),
             selective=applies is not None, required=tuple(p.name for p in parameters.values() if p.required),
             own_threshold=(fn.__kwdefaults__ or {}).get("threshold"),
         )  # fmt: skip
@@ -397,7 +387,15 @@ def _refuse_class(given: Any) -> None:
         raise ConfigError(f"metric: must be a function, got the class {given.__name__}. {how}")
 
 
-def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
+def _check_function(fn: Callable[..., Any], applies: Applies | None, place: str) -> None:
+    name = fn.__name__
+    if name.split("_", 1)[0] not in ("code", "embed", "llm"):
+        raise ConfigError(f"{place} must be named code_…, embed_… or llm_…")
+    if not inspect.getdoc(fn):
+        raise ConfigError(f"{place} needs a docstring, which is its user documentation")
+    if applies is not None and not inspect.getdoc(applies):
+        where = place.removesuffix(f": metric {name!r}")
+        raise ConfigError(f"{where}: the function in 'applies' needs a docstring, whose first line completes \"applies to …\"")
     ours = indexed(name)
     if ours is not None and ours.source != fn.__module__:
         importlib.import_module(str(ours.source))
@@ -408,12 +406,7 @@ def _refuse_second(name: str, fn: Callable[..., Any], place: str) -> None:
 
 
 def _check_declarations(
-    place: str,
-    needs: Sequence[str],
-    uses: Sequence[str],
-    references: Sequence[str],
-    groups: Sequence[str],
-    traits: Sequence[str],
+    place: str, needs: Sequence[str], uses: Sequence[str], references: Sequence[str], groups: Sequence[str], traits: Sequence[str]
 ) -> None:
     facts = {*Turn.__annotations__}
     for option, given, fields in (
@@ -430,18 +423,6 @@ def _check_declarations(
         unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
         if unknown:
             raise ConfigError(f"{place}: {option} must be a tuple of {', '.join(known)}, got {unknown[0]!r}")
-
-
-def _hints(fn: Callable[..., Any], place: str) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(fn, include_extras=True)
-    except Exception as error:
-        raise ConfigError(f"{place}: cannot read an annotation: {error}") from None
-
-
-def _takes_scores(hint: Any) -> bool:
-    """Return True if an argument with this type can be a sequence of scores."""
-    return any(Score in typing.get_args(choice) for choice in (hint, *typing.get_args(hint)))
 
 
 def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) -> dict[str, MetricParameter]:
@@ -530,8 +511,7 @@ def _find(name: str) -> Metric | None:
 
 def indexed(name: str) -> Metric | None:
     """Return a built-in metric from the index, or None."""
-    row = builtin().get(name)
-    if row is None:
+    if (row := builtin().get(name)) is None:
         return None
     facts = dict(row)
     module = f"{__package__}.{facts.pop('module')}"
@@ -654,8 +634,7 @@ def resolve(name: str) -> ResolvedName:
         ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
             another meaning in its tool (with an alternative).
     """
-    canonical = _find(name) or _find(name.partition(".")[0])  # behind the point is the name of an entry
-    if canonical is not None:
+    if canonical := _find(name) or _find(name.partition(".")[0]):  # behind the point is the name of an entry
         return ResolvedName(canonical, {}, {}, live=canonical.live if name == canonical.name else {})
     _import_metrics_called(name)
     entries = _ALIASES.get(name, [])
@@ -669,8 +648,7 @@ def resolve(name: str) -> ResolvedName:
     for pattern, seed, target, parameter in _PATTERN_ALIASES:
         if found := pattern.fullmatch(name):
             return _resolve_seed_name(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
-    negated = re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name)
-    if negated:
+    if negated := re.fullmatch(r"((?:trusys|promptfoo):)?not-(.+)", name):
         positive = resolve((negated[1] or "promptfoo:") + negated[2])
         found_metric = positive.metric.name
         if "inverse" not in positive.metric.parameters:
@@ -686,8 +664,7 @@ def _resolve_seed_name(name: str, target: str, preset: Mapping[str, Any]) -> Res
     seeds = {seed} if seed else {other.split(":")[0] for other in metric.aliases if other.endswith(f":{alias}")}
     if len(seeds) != 1:
         return ResolvedName(metric, dict(preset), {})
-    (one,) = seeds
-    spellings = names.seed_spellings(one, alias, target, metric.parameters)
+    spellings = names.seed_spellings(one := seeds.pop(), alias, target, metric.parameters)
     return ResolvedName(metric, dict(preset), spellings, view=names.view_of(one, target))
 
 
@@ -699,8 +676,7 @@ def name_under(seed: str, name: str) -> str:
 
 
 def _resolve_tool_name(name: str) -> ResolvedName:
-    found = names.find(name)
-    if found is not None:
+    if (found := names.find(name)) is not None:
         ours = _find(found.ours or "")
         assert ours is not None, found.ours
         return ResolvedName(ours, dict(found.preset), found.parameters, found.note)

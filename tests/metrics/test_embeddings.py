@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import otel_agenteval as oa
 from otel_agenteval.core.errors import MetricError
-from otel_agenteval.metrics.lib.vectors import cosine
+from otel_agenteval.metrics.embed.embeddings import cosine
 from tests.support.judges import ScriptedModels
 
 EAST, NORTH, WEST, HALFWAY, NOWHERE = [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8], [0.0, 0.0]

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.lib import sql, xml
-from otel_agenteval.metrics.lib.json_output import containers
+from otel_agenteval.metrics.lib import sql
+from otel_agenteval.metrics.lib.documents import containers, read_xml, xml_elements
 from tests.support.judges import ScriptedModels
 
 MEBIBYTE = 1 << 20
@@ -239,7 +239,7 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
         ends = (
             range(position + 1, len(text) + 1) if text[position] == "<" and text[position + 1 : position + 2] not in "!?" else ()
         )
-        end = next((end for end in ends if text[end - 1] == ">" and xml.read(text[position:end]).fault is None), None)
+        end = next((end for end in ends if text[end - 1] == ">" and read_xml(text[position:end]).fault is None), None)
         found += [(position, end)] if end is not None else []
         position = end or position + 1
     return found
@@ -247,7 +247,7 @@ def shortest_elements(text: str) -> list[tuple[int, int]]:
 
 @given(st.lists(XML_PIECES, max_size=14).map("".join))
 def test_contains_xml_finds_every_element_that_the_parser_takes(text: str) -> None:
-    assert xml.elements(text) == [text[start:end] for start, end in shortest_elements(text)]
+    assert xml_elements(text) == [text[start:end] for start, end in shortest_elements(text)]
 
 
 @given(st.lists(XML_PIECES, max_size=8).map(lambda pieces: f"<r>{''.join(pieces)}</r>"))

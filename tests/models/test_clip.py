@@ -15,7 +15,7 @@ from otel_agenteval.core.errors import ConfigError, JudgeError, MetricError
 from otel_agenteval.judging.models import LocalEmbedder, embedder_from, recording
 from otel_agenteval.judging.models.embedder import ClipEmbedder
 from otel_agenteval.media.access import ImageReference
-from otel_agenteval.metrics.lib.vectors import cosine
+from otel_agenteval.metrics.embed.embeddings import cosine
 from tests.models.wire import Request, Response, Server
 from tests.support.media import image, uri
 from tests.support.rig import Rig

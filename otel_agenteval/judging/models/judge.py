@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...core import jsonio
 from ...core.errors import ConfigError, JudgeError, NotAnswered
 from ...core.score import Exchange
-from ...metrics.evaluation_context import current_evaluation
-from ...metrics.question import Question
+from ...metrics.question import Question, current_evaluation
 from .base import JudgeModel, admit_repair, record_exchange
 from .cache import is_cache_bypassed, without_marker_numbers
 from .model_server import ModelServer, RequestKeywords, RequestOptions, tokens_in

@@ -14,8 +14,7 @@ from typing import Any, Literal
 from ...core.score import Score
 from ...core.turn import Turn
 from ...metrics.bound_metric import BoundMetric, ChoosesJudges
-from ...metrics.evaluation_context import current_evaluation
-from ...metrics.question import Answers, Question
+from ...metrics.question import Answers, Question, current_evaluation
 from .base import Account, JudgeModel, Total
 from .judge import Judge
 

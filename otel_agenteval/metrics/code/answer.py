@@ -196,8 +196,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
     | ``m`` succeeds, then fails | 0 |
     | no calls, or only their number is known | skipped as ``missing:llm_calls`` |
     """
-    calls = turn.llm_calls
-    if not calls:
+    if not (calls := turn.llm_calls):
         return skip("missing:llm_calls")
     errors: dict[str, int] = {}
     later: set[str] = set()

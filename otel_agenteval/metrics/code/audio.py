@@ -71,8 +71,7 @@ _MOST_RECORDINGS = 20
 
 
 def _measured(turn: Turn, *, speech: bool = False) -> list[dict[str, Any]] | Result:
-    contents = contents_of(turn, "audio")
-    if not contents:
+    if not (contents := contents_of(turn, "audio")):
         return skip("media_not_open")
     if len(contents) > _MOST_RECORDINGS:
         return skip("too_long")

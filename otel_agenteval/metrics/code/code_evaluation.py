@@ -139,8 +139,7 @@ def code_code_execution(
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")
-    chosen = _usable_sandbox(sandbox)
-    if chosen is None:
+    if (chosen := _usable_sandbox(sandbox)) is None:
         return skip("no_sandbox")
     blocks: list[Block] = code_blocks(output)
     texts = [one.text for one, found in zip(blocks, languages(blocks), strict=True) if found == language]
@@ -150,12 +149,8 @@ def code_code_execution(
     checks = jsonio.text_of(reference(turn, tests, "tests"))
     outcomes = [sandboxes.run(chosen, f"{program}\n\n{checks}" if checks else program, stdin, timeout_s) for program in programs]
     shown = next((outcome for outcome in outcomes if outcome.exit_code != 0), outcomes[-1])
-    detail: dict[str, Any] = {
-        "exit_code": shown.exit_code,
-        "stderr": shown.stderr,
-        "timed_out": shown.timed_out,
-        "sandbox": chosen,
-    }
+    detail: dict[str, Any] = {"exit_code": shown.exit_code, "stderr": shown.stderr, "timed_out": shown.timed_out}
+    detail["sandbox"] = chosen
     if block == "each":
         detail["blocks"] = [{"exit_code": outcome.exit_code, "timed_out": outcome.timed_out} for outcome in outcomes]
     return Result(shown.exit_code == 0, detail=detail)

@@ -24,7 +24,6 @@ from ..registry import EPSILON, Result, metric, skip
 
 Subject = Turn | Sequence[Score]
 """Input of a composite: a turn, or the inner scores in their order."""
-
 Finite = Annotated[float, Predicate(math.isfinite)]
 
 
@@ -150,8 +149,7 @@ def code_weighted_score(
         if metrics is not None or weights is not None:
             raise MetricError("invalid_parameter", "entries: not allowed together with metrics or weights")
         metrics, weights = [entry.metric for entry in entries], [entry.weight for entry in entries]
-    scores = _inner_scores(subject, metrics, "entries")
-    if not scores:
+    if not (scores := _inner_scores(subject, metrics, "entries")):
         return skip("all_inner_null", used=[], excluded=[])
     if weights is None:
         raise MetricError("missing_parameter", "entries: required, unless you set metrics and weights")
@@ -165,11 +163,8 @@ def code_weighted_score(
     total = math.fsum(weight for _, weight in used)
     value = math.fsum((score.value or 0.0) * weight for score, weight in used) / (total if total > 0 else 1.0)
     counted = [score for score, _ in used]
-    return Result(
-        value,
-        passed=_mean_passed(value, threshold, counted),
-        detail={"used": [score.metric for score in counted], "excluded": excluded, **_vacuous(counted)},
-    )
+    detail = {"used": [score.metric for score in counted], "excluded": excluded, **_vacuous(counted)}
+    return Result(value, passed=_mean_passed(value, threshold, counted), detail=detail)
 
 
 def _why_excluded(score: Score, include_booleans: bool) -> str | None:
@@ -313,9 +308,8 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     if isinstance(found, bool):
         return Result(float(found), passed=found)
     if not isinstance(found, (int, float)):
-        raise MetricError(
-            "invalid_value", f"oracle: must return a bool, number, Score, Result or None, got {type(found).__name__}"
-        )
+        problem = f"oracle: must return a bool, number, Score, Result or None, got {type(found).__name__}"
+        raise MetricError("invalid_value", problem)
     try:
         return Result(float(found))
     except OverflowError:

@@ -77,8 +77,7 @@ def code_conversation_completeness(
 
     Source: AgentEval ConversationCompleteness.
     """
-    messages = turn.messages
-    if not messages:
+    if not (messages := turn.messages):
         return skip("missing:conversation")
     entries = expected_entries(turn, expected_tools, "expected_tools") or []
     expected = {name.lower() for name in map(entry_name, entries) if name}
@@ -226,8 +225,7 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     squares = []
     for name, signals in traces:
         risks = _risks(signals, weights)
-        uncertainty = risks.pop("confidence", None)
-        if uncertainty is None:
+        if (uncertainty := risks.pop("confidence", None)) is None:
             continue
         penalty = sum(risks.values())
         weighted = (1 + penalty) * uncertainty

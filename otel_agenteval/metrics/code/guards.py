@@ -31,10 +31,9 @@ from ...detectors.numbers.reading import with_ascii_digits, without_forms
 from ...detectors.texts import SCAN_LIMIT, text_of
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
-from ..lib.circles import circles_in
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
 from ..lib.schema import refuse_document, takes_too_many_steps
-from ..lib.tools import without_delegation, wrote_no_object
+from ..lib.tools import circles_in, without_delegation, wrote_no_object
 from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
 
@@ -80,8 +79,7 @@ def code_repeated_tool_calls(
     | three ``search`` calls with unknown arguments | skipped as ``missing:arguments`` |
     | tool calls unknown | skipped as ``missing:tool_calls`` |
     """
-    calls = turn.tool_calls
-    if not calls:
+    if not (calls := turn.tool_calls):
         return vacuous(True)
     if len(calls) <= max_repeats:
         return True
@@ -89,15 +87,10 @@ def code_repeated_tool_calls(
     if not often:
         return True
     finished = bool(turn.llm_calls and turn.llm_calls[-1].error) or (turn.error is None and bool(turn.output))
-    repeated = circles_in(calls, often, max_repeats, turn.input or "", finished=finished)
-    if repeated:
-        worst = repeated[0]
-        why = f"{worst.name} was called {worst.calls} times with the same arguments"
-        places = [
-            Finding(f"tool_calls[{circle.last}].arguments", 0, circle.size, "repeated_call", text=circle.name)
-            for circle in repeated
-        ]
-        counts = [{"name": circle.name, "count": circle.calls} for circle in repeated[:_LISTED]]
+    if repeated := circles_in(calls, often, max_repeats, turn.input or "", finished=finished):
+        why = f"{repeated[0].name} was called {repeated[0].calls} times with the same arguments"
+        places = [Finding(f"tool_calls[{one.last}].arguments", 0, one.size, "repeated_call", text=one.name) for one in repeated]
+        counts = [{"name": one.name, "count": one.calls} for one in repeated[:_LISTED]]
         return Result(False, explanation=why, detail=detail_of(places, repeated=counts))
     return skip("missing:arguments") if _may_repeat_unread(calls, often, max_repeats) else True
 
@@ -128,8 +121,7 @@ def code_unknown_tool(turn: Turn) -> bool | Result:
     | no calls | passes (vacuous) |
     | calls or definitions unknown | skipped as ``missing:tool_calls`` or ``missing:tool_definitions`` |
     """
-    calls = turn.tool_calls
-    if not calls:
+    if not (calls := turn.tool_calls):
         return vacuous(True)
     defined = {_name_of(definition) for definition in turn.tool_definitions}
     defined.discard(None)
@@ -172,8 +164,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     | arguments that aren't JSON | 0.0, keyword ``not_json`` |
     | definitions unknown | skipped as ``missing:tool_definitions`` |
     """
-    calls = turn.tool_calls
-    if not calls:
+    if not (calls := turn.tool_calls):
         return vacuous(1.0)
     called = {call.name for call in calls}
     schemas = {
@@ -189,8 +180,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
         schema = schemas.get(call.name)
         if schema is None or call.name in broken:
             continue
-        keyword = _violated_keyword(schema, turn, call)
-        if keyword is None:
+        if (keyword := _violated_keyword(schema, turn, call)) is None:
             unknown += 1
             continue
         total += 1
@@ -225,8 +215,7 @@ def _schema_of(definition: dict[str, Any]) -> str | None:
     for holder in (definition, definition.get("function")):
         if isinstance(holder, dict):
             for key in ("parameters", "input_schema", "inputSchema"):
-                schema = holder.get(key)
-                if schema:
+                if schema := holder.get(key):
                     return schema if isinstance(schema, str) else jsonio.dumps(schema)
     return None
 
@@ -237,17 +226,15 @@ def _validator(schema: str) -> Any:
     jsonschema_rs = require("jsonschema_rs", feature="code_tool_schema_validity", extra="structured")
     try:
         # linear-time patterns, because schema and arguments are untrusted
-        return jsonschema_rs.validator_for(
-            jsonio.loads(schema), retriever=refuse_document, pattern_options=jsonschema_rs.RegexOptions()
-        )
+        patterns = jsonschema_rs.RegexOptions()
+        return jsonschema_rs.validator_for(jsonio.loads(schema), retriever=refuse_document, pattern_options=patterns)
     except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
         return None
 
 
 def _violated_keyword(schema: str, turn: Turn, call: ToolCall) -> str | None:
     """Return the keyword that a call's arguments violate, ``""`` if valid, None if unknown."""
-    arguments = call.arguments
-    if arguments is None:
+    if (arguments := call.arguments) is None:
         return "not_json" if wrote_no_object(turn, call) and not turn.truncated else None
     validator = _validator(schema)
     try:
@@ -308,17 +295,15 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     | empty | passes (vacuous) |
     | unknown | skipped as ``missing:output`` |
     """
-    output = turn.output
-    if not output:
+    if not (output := turn.output):
         return vacuous(True)
     screen = screen_of_output(turn)
     if not may_hold_credentials(screen.text, screen):
         return _passed(output)
     users = [turn.input or "", *(message.content or "" for message in turn.messages if message.role == "user")]
-    users += [jsonio.text_of(earlier["input"]) for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
-    found = credentials(
-        output, given=lambda: _given_text(turn), asked=turn.input or "", users="\n".join(map(jsonio.text_of, users))
-    )
+    users += [earlier["input"] for earlier in turn.history if isinstance(earlier, dict) and earlier.get("input")]
+    said = "\n".join(map(jsonio.text_of, users))
+    found = credentials(output, given=lambda: _given_text(turn), asked=turn.input or "", users=said)
     if not found:
         return _passed(output)
     kinds = dict.fromkeys(secret.type for secret in found)
@@ -379,15 +364,11 @@ def code_system_prompt_leak(turn: Turn, *, threshold: float | None = None) -> fl
     leak = prompt.leak(screen_of_output(turn), (turn.input or "")[:SCAN_LIMIT], _leak_sources(turn))
     if leak is prompt_leak.NONE:
         return Result(0.0, detail=cut) if cut else 0.0
-    passed = None if threshold is not None else False if leak.is_long else None
+    passed = False if threshold is None and leak.is_long else None
     why = f"the answer repeats {leak.share:.0%} of the system instructions"
     findings = [Finding("output", start, end, "copy" if leak.longest else "rewording") for start, end in leak.spans]
-    return Result(
-        leak.share,
-        passed=passed,
-        explanation=why,
-        detail={**detail_of(findings), "longest": leak.longest, "count": leak.copies, **cut},
-    )
+    detail = {**detail_of(findings), "longest": leak.longest, "count": leak.copies, **cut}
+    return Result(leak.share, passed=passed, explanation=why, detail=detail)
 
 
 def _leak_sources(turn: Turn) -> Iterator[str]:
@@ -455,8 +436,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     if not may_hold_links(text):
         return vacuous(True)
     text = revealed(without_examples(text))
-    links = links_in(text)
-    if not links:
+    if not (links := links_in(text)):
         return vacuous(True)
     given = GivenInTurn(turn)
     calls = ((call.name, call.arguments, call.result) for call in turn.tool_calls or () if call.error is None)
@@ -467,8 +447,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
         return skip(given.gap() or "missing:sources")
     if not ungrounded:
         return _passed(output)
-    reason = given.gap()
-    if reason is not None:
+    if (reason := given.gap()) is not None:
         return skip(reason)
     why = f"{len(ungrounded)} of the answer's URLs can't be found in the sources"
     findings = []
@@ -619,55 +598,44 @@ def code_injection_markers(turn: Turn) -> bool | Result:
     | ``Ignore the previous email.`` | 1.0 |
     | none, or only ones with unknown text | 1.0 (vacuous) |
     """
-    texts = list(_results_and_documents(turn))
-    if not texts:
+    if not (texts := list(_results_and_documents(turn))):
         return Result(True, label="none", detail={"vacuous": True})
-    cut: dict[str, Any] = {"truncated": True} if any(len(text) > SCAN_LIMIT for _, text in texts) else {}
+    cut: dict[str, Any] = {"truncated": True} if any(len(text) > SCAN_LIMIT for _, text, _ in texts) else {}
+    calls = turn.tool_calls or []
     findings: list[Finding] = []
-    for path, text in texts:
+    first_source = ""
+    for path, text, calls_until in texts:
         read = text_of(text)
         for marker in markers_in(read):
             start, end = (marker.start, marker.end) if text.startswith(read) else (0, len(text))
-            severity = _severity_of_order(turn, path, read[marker.start : marker.end]) if marker.is_sure else "info"
+            severity = _severity_of_order(turn, calls_until, read[marker.start : marker.end]) if marker.is_sure else "info"
             findings.append(Finding(path, start, end, marker.kind, severity))
+            first_source = first_source or (f"tool:{calls[calls_until - 1].name}" if calls_until else path)
     if not findings:
         return Result(True, label="none", detail=cut)
-    path = findings[0].path
-    where = f"tool:{turn.tool_calls[_first_index_in(path)].name}" if turn.tool_calls and path.startswith("tool_calls") else path
-    why = f"{findings[0].type} in {where}"
+    why = f"{findings[0].type} in {first_source}"
     return Result(False, label="found", explanation=why, detail=detail_of(findings, **cut))
 
 
-def _severity_of_order(turn: Turn, path: str, order: str) -> Severity:
+def _severity_of_order(turn: Turn, calls_until: int, order: str) -> Severity:
     trusted = [turn.input or "", turn.system or ""]
     trusted += [message.content or "" for message in turn.messages if message.role in ("user", "system")]
-    return "critical" if is_obeyed(order, trusted, _calls_after(turn, path)) else "warning"
+    later = (f"{call.name} {jsonio.text_of(call.arguments)}" for call in (turn.tool_calls or ())[calls_until:])
+    return "critical" if is_obeyed(order, trusted, later) else "warning"
 
 
-def _first_index_in(path: str) -> int:
-    return int(path[path.index("[") + 1 : path.index("]")])
-
-
-def _calls_after(turn: Turn, path: str) -> Iterator[str]:
-    """Yield the calls that can follow a result: those behind a tool call, or all calls for a document."""
-    calls = turn.tool_calls or ()
-    first = _first_index_in(path) + 1 if path.startswith("tool_calls") else 0
-    for call in calls[first:]:
-        yield f"{call.name} {jsonio.text_of(call.arguments)}"
-
-
-def _results_and_documents(turn: Turn) -> Iterator[tuple[str, str]]:
-    """Yield the paths and texts of tool results and documents."""
-    for at, call in enumerate(turn.tool_calls or ()):
+def _results_and_documents(turn: Turn) -> Iterator[tuple[str, str, int]]:
+    """Yield the path and text of each tool result and document, and the number of calls up to the result (0 for documents)."""
+    for number, call in enumerate(turn.tool_calls or (), 1):
         if call.result is not None and call.result != "":
-            yield f"tool_calls[{at}].result", jsonio.text_of(call.result)
+            yield f"tool_calls[{number - 1}].result", jsonio.text_of(call.result), number
     known = set()
     for at, retrieval in enumerate(turn.retrievals):
         for place, document in enumerate(retrieval.documents):
             if document.content:
                 text = jsonio.text_of(document.content)
                 known.add(text)
-                yield f"retrievals[{at}].documents[{place}].content", text
+                yield f"retrievals[{at}].documents[{place}].content", text, 0
     for at, text in enumerate(map(jsonio.text_of, turn.context)):
         if text and text not in known:
-            yield f"context[{at}]", text
+            yield f"context[{at}]", text, 0

@@ -43,8 +43,7 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 
     The name ``agenteval:code_recall_at_5`` sets ``k`` to 5.
     """
-    relevant = _relevant(turn)
-    if not relevant:
+    if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")
     first = [_key(document_id) for document_id in (turn.retrieved_ids or [])[:k]]
     top = set(first)
@@ -79,8 +78,7 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
 
     The name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """
-    relevant = _relevant(turn)
-    if not relevant:
+    if not (relevant := _relevant(turn)):
         return skip("missing:relevant_ids")
     retrieved = turn.retrieved_ids or []
     considered = retrieved[:max_rank] if max_rank else retrieved

@@ -6,6 +6,7 @@ shortest paths between thousands of agents, the metric is skipped as ``too_long`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from ..lib import applies
 from ..lib.agents import Roles, interactions_of, known_agents, participants, read_once
 from ..lib.values import Share
 from ..registry import EPSILON, Param, Result, metric, skip, vacuous
+
+_network_metric = functools.partial(metric, uses=("agents", "interactions"), applies=applies.three_agents)
 
 FAMILY = "multi_agent"
 
@@ -170,9 +173,7 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
     return skip("missing:interactions") if value is None else Result(value, detail=facts)
 
 
-@metric(
-    uses=("agents", "interactions"),
-    applies=applies.three_agents,
+@_network_metric(
     aliases=("agentunit:network_fault_tolerance", "agentunit:NetworkFaultToleranceMetric", "agentunit:NetworkMetrics"),
     traits=("heavy",),
 )
@@ -218,12 +219,7 @@ def fault_tolerance_of(graph: AgentGraph) -> float:
     return 0.6 * graph.density() + 0.4 * (1 - len(bottlenecks_of(graph, "heuristic")) / len(graph))
 
 
-@metric(
-    uses=("agents", "interactions"),
-    direction="neutral",
-    applies=applies.three_agents,
-    aliases=("agentunit:density", "agentunit:NetworkAnalyzer"),
-)
+@_network_metric(direction="neutral", aliases=("agentunit:density", "agentunit:NetworkAnalyzer"))
 def code_network_density(turn: Turn) -> Result:
     """Share of the possible pairs of sender and recipient between which a message was sent.
 
@@ -247,13 +243,7 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
     return _measured(graph, lambda: measure(graph)) if interactions and len(graph) else skip("missing:interactions")
 
 
-@metric(
-    uses=("agents", "interactions"),
-    direction="neutral",
-    applies=applies.three_agents,
-    aliases=("agentunit:centralization",),
-    traits=("heavy",),
-)
+@_network_metric(direction="neutral", aliases=("agentunit:centralization",), traits=("heavy",))
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all others, and no other agent sends.
 
@@ -272,14 +262,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
     return _of_three_or_more(turn, lambda graph: graph.centralization(as_seed=mode == "seed"))
 
 
-@metric(
-    uses=("agents", "interactions"),
-    unit="{item}",
-    direction="neutral",
-    applies=applies.three_agents,
-    aliases=("agentunit:avg_path_length",),
-    traits=("heavy",),
-)
+@_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:avg_path_length",), traits=("heavy",))
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
@@ -294,13 +277,7 @@ def code_avg_path_length(turn: Turn) -> Result:
     return _measured(graph, graph.mean_distance)
 
 
-@metric(
-    uses=("agents", "interactions"),
-    direction="neutral",
-    applies=applies.three_agents,
-    aliases=("agentunit:clustering_coefficient",),
-    traits=("heavy",),
-)
+@_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
     """Share of an agent's recipient pairs that also send each other messages.
 
@@ -320,14 +297,7 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
     return graph.near_the_top([float(len(recipients)) for recipients in graph.out], share)
 
 
-@metric(
-    uses=("agents", "interactions"),
-    unit="{item}",
-    direction="neutral",
-    applies=applies.three_agents,
-    aliases=("agentunit:hub_agents",),
-    traits=("heavy",),
-)
+@_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:hub_agents",), traits=("heavy",))
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
     """Number of agents with nearly as many recipients as the agent with the most recipients.
 
@@ -357,14 +327,7 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
     return graph.near_the_top(graph.betweenness() if mode == "betweenness" else graph.throughput(), _BOTTLENECK_SHARE)
 
 
-@metric(
-    uses=("agents", "interactions"),
-    unit="{item}",
-    direction="down",
-    applies=applies.three_agents,
-    aliases=("agentunit:bottleneck_agents",),
-    traits=("heavy",),
-)
+@_network_metric(unit="{item}", direction="down", aliases=("agentunit:bottleneck_agents",), traits=("heavy",))
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication passes through.
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -81,15 +81,13 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     connectives = sum(_occurs(phrase, text, word_boundaries) for phrase in _CONNECTIVES)
     coverage = len(referenced) / len(present)
     coherence = min(1.0, connectives / _ENOUGH_CONNECTIVES)
-    return Result(
-        0.6 * coverage + 0.4 * coherence,
-        detail={
-            "coverage_score": coverage,
-            "coherence_score": coherence,
-            "referenced_modalities": referenced,
-            "present_modalities": [name for name in _KEYWORDS if name in present],
-        },
-    )
+    detail = {
+        "coverage_score": coverage,
+        "coherence_score": coherence,
+        "referenced_modalities": referenced,
+        "present_modalities": [name for name in _KEYWORDS if name in present],
+    }
+    return Result(0.6 * coverage + 0.4 * coherence, detail=detail)
 
 
 _MOST_IMAGES = 100
@@ -97,8 +95,7 @@ _MOST_IMAGES = 100
 
 def _contents(turn: Turn) -> list[MediaContent] | Result:
     """Return the images that may be opened, or the reason that there are none."""
-    found = contents_of(turn, "image")
-    if not found:
+    if not (found := contents_of(turn, "image")):
         return skip("media_not_open")
     return skip("too_long") if len(found) > _MOST_IMAGES else found
 
@@ -109,10 +106,8 @@ def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str
         return found
     measures = [measured(content) for content in found]
     good = sum(map(holds, measures))
-    detail: dict[str, Any] = {
-        "images": [{name: round(getattr(image, name), 3) for name in ("width", "height", *shown)} for image in measures]
-    }
-    return Result(good / len(measures), detail=detail)
+    images = [{name: round(getattr(image, name), 3) for name in ("width", "height", *shown)} for image in measures]
+    return Result(good / len(measures), detail={"images": images})
 
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))

@@ -36,6 +36,10 @@ from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigra
 from ..lib.values import Share, readable, reference, rendered, truth_of
 from ..registry import Param, Result, metric, skip
 
+_overlap_metric = functools.partial(
+    metric, needs=("output",), uses=("ground_truth",), references=("references", "reference"), traits=("heavy",), version="2"
+)
+
 Texts = str | list[str]
 Order = Annotated[int, Ge(1), Le(16)]
 Measure = Literal["recall", "precision", "f1"]
@@ -92,17 +96,12 @@ def _index_of_best(values: Sequence[float]) -> int:
 # --- BLEU and its relatives ---------------------------------------------------------------------------------------
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    references=("references", "reference"),
+@_overlap_metric(
     threshold=0.5,
     aliases={
         "trusys:bleu": {"tokenizer": "whitespace", "smoothing": "epsilon"},
         "hpd:BleuEvaluator": {"tokenizer": "ms", "smoothing": "method4"},
     },
-    traits=("heavy",),
-    version="2",
 )
 def code_bleu(
     turn: Turn,
@@ -142,8 +141,7 @@ def code_bleu(
     """
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _why_unusable(output, texts)
-    if unusable is not None:
+    if (unusable := _why_unusable(output, texts)) is not None:
         return unusable
     candidate = tokens_of(output, tokenizer)
     wanted = [tokens_of(text, tokenizer) for text in texts]
@@ -188,15 +186,7 @@ def _smoothed_by_epsilon(candidate: Sequence[str], references: Sequence[Sequence
     return math.exp(sum(map(math.log, precisions)) / len(precisions)), precisions
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    references=("references", "reference"),
-    threshold=0.5,
-    aliases=("hpd:GleuEvaluator",),
-    traits=("heavy",),
-    version="2",
-)
+@_overlap_metric(threshold=0.5, aliases=("hpd:GleuEvaluator",))
 def code_gleu(
     turn: Turn, *, references: References = None, min_n: Order = 1, max_n: Order = 4, tokenizer: Tokenizer = "ms"
 ) -> Result:
@@ -219,8 +209,7 @@ def code_gleu(
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _why_unusable(output, texts)
-    if unusable is not None:
+    if (unusable := _why_unusable(output, texts)) is not None:
         return unusable
     candidate = _ngrams_between(tokens_of(output, tokenizer), min_n, max_n)
     total = candidate.total()
@@ -266,8 +255,7 @@ def code_text_f1(
     """
     output = turn.output or ""
     texts = _texts(truth_of(turn) if ground_truth is None else ground_truth)
-    unusable = _why_unusable(output, texts, missing="ground_truth")
-    if unusable is not None:
+    if (unusable := _why_unusable(output, texts, missing="ground_truth")) is not None:
         return unusable
     words = Counter(tokens_of(output, tokenizer))
     wanted = [Counter(tokens_of(text, tokenizer)) for text in texts]
@@ -306,8 +294,7 @@ def _rouge(
     """
     output = turn.output or ""
     texts = _references(turn, reference)
-    unusable = _why_unusable(output, texts, empty=False)
-    if unusable is not None:
+    if (unusable := _why_unusable(output, texts, empty=False)) is not None:
         return unusable
     candidate = tokens_of(output, tokenizer)
     wanted = [tokens_of(text, tokenizer) for text in texts]
@@ -330,14 +317,7 @@ def _rouge(
     return Result(values[index], detail={**detail, **matches[index]._asdict(), "reference_index": index})
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    references=("references", "reference"),
-    aliases=("hpd:RougeEvaluator",),
-    traits=("heavy",),
-    version="2",
-)
+@_overlap_metric(aliases=("hpd:RougeEvaluator",))
 def code_rouge(
     turn: Turn,
     *,
@@ -378,15 +358,7 @@ def code_rouge(
     return _rouge(turn, reference, tokenizer, measure, _UNITS[variant], least=least, most=most, detail={"variant": variant})
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    references=("references", "reference"),
-    threshold=0.75,
-    aliases=("trusys:rouge-n",),
-    traits=("heavy",),
-    version="2",
-)
+@_overlap_metric(threshold=0.75, aliases=("trusys:rouge-n",))
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
@@ -418,14 +390,7 @@ class _Alignment(NamedTuple):
     chunks: int
 
 
-@metric(
-    needs=("output",),
-    uses=("ground_truth",),
-    references=("references", "reference"),
-    aliases=("hpd:MeteorEvaluator",),
-    traits=("heavy",),
-    version="2",
-)
+@_overlap_metric(aliases=("hpd:MeteorEvaluator",))
 def code_meteor(
     turn: Turn,
     *,
@@ -467,8 +432,7 @@ def code_meteor(
     """
     output = turn.output or ""
     texts = _references(turn, references)
-    unusable = _why_unusable(output, texts, empty=False)
-    if unusable is not None:
+    if (unusable := _why_unusable(output, texts, empty=False)) is not None:
         return unusable
 
     def words(text: str) -> list[str]:

@@ -55,8 +55,7 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _whole_number(text: str) -> Decimal | None:
-    found = _WHOLE.fullmatch(_plain(text).strip())
-    if found is None:
+    if (found := _WHOLE.fullmatch(_plain(text).strip())) is None:
         return None
     currency, inner_sign = found["currency"], found["inner_sign"] or ""
     if currency and (unicodedata.category(currency) != "Sc" or (found["sign"] and inner_sign)):
@@ -65,8 +64,7 @@ def _whole_number(text: str) -> Decimal | None:
 
 
 def _number(text: str, extract: Extract) -> Decimal | None:
-    whole = _whole_number(text)
-    if whole is not None:
+    if (whole := _whole_number(text)) is not None:
         return whole
     numbers = _TOKEN.findall(_plain(text))
     if not numbers or (extract == "only" and len(numbers) > 1):
@@ -98,11 +96,9 @@ def _shown(number: Decimal) -> float | str:
 
 
 def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[[Decimal, Decimal], bool]) -> Result:
-    wanted = _configured(value)
-    if wanted is None:
+    if (wanted := _configured(value)) is None:
         raise MetricError("invalid_parameter", "value: must be a number")
-    number = _number(turn.output or "", extract)
-    if number is None:
+    if (number := _number(turn.output or "", extract)) is None:
         return Result(False, detail={"reason": "no_number", "number": None, "value": _shown(wanted)})
     return Result(holds(number, wanted), detail={"number": _shown(number), "value": _shown(wanted)})
 

@@ -13,7 +13,9 @@ from ...core.turn_cost import Cost, cost_of
 from ..registry import EPSILON, Param, Result, metric, skip
 
 
-def _within(observed: float, limit: float) -> Result:
+def _within(observed: float | None, limit: float) -> Result:
+    if observed is None:
+        return skip("missing:usage")
     return Result(observed <= limit + EPSILON, detail={"observed": observed, "limit": limit})
 
 
@@ -117,8 +119,7 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
 
     Source: HPD MaxTokensEvaluator.
     """
-    total = _total_tokens(turn.usage or Usage())
-    return skip("missing:usage") if total is None else _within(total, max_tokens)
+    return _within(_total_tokens(turn.usage or Usage()), max_tokens)
 
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxInputTokensEvaluator",))
@@ -134,8 +135,7 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
 
     Source: HPD MaxInputTokensEvaluator.
     """
-    known = (turn.usage or Usage()).input_tokens
-    return skip("missing:usage") if known is None else _within(known, max_tokens)
+    return _within((turn.usage or Usage()).input_tokens, max_tokens)
 
 
 @metric(needs=("usage",), boolean=True, aliases=("hpd:MaxOutputTokensEvaluator",))
@@ -151,8 +151,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 
     Source: HPD MaxOutputTokensEvaluator.
     """
-    known = (turn.usage or Usage()).output_tokens
-    return skip("missing:usage") if known is None else _within(known, max_tokens)
+    return _within((turn.usage or Usage()).output_tokens, max_tokens)
 
 
 @metric(
@@ -172,12 +171,10 @@ def code_token_usage(turn: Turn) -> Result:
     Source: AgentUnit token_usage.
     """
     usage = turn.usage or Usage()
-    total = _total_tokens(usage)
-    if total is None:
+    if (total := _total_tokens(usage)) is None:
         return skip("missing:usage")
-    return Result(
-        total, detail={"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}
-    )
+    detail = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}
+    return Result(total, detail=detail)
 
 
 # --- cost

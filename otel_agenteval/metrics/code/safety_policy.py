@@ -119,9 +119,6 @@ def code_safety_policy(
     if decided_by is None and len(known) < len(scores):
         return skip("inner_null")
     severity = max(rating.score for rating in ratings)
-    return Result(
-        decided_by is None,
-        label=policy.label_of(severity, decided_by),
-        explanation=f"blocked by the {decided_by}" if decided_by else None,
-        detail={"severity": severity, "decided_by": decided_by, "ratings": len(ratings)},
-    )
+    label, why = policy.label_of(severity, decided_by), f"blocked by the {decided_by}" if decided_by else None
+    detail = {"severity": severity, "decided_by": decided_by, "ratings": len(ratings)}
+    return Result(decided_by is None, label=label, explanation=why, detail=detail)

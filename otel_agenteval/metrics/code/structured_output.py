@@ -15,8 +15,8 @@ from annotated_types import Ge, MinLen
 from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
 from ...core.turn import Turn
-from ..lib import sql, xml
-from ..lib.json_output import ABSENT, as_text, containers, first_difference, lookup, object_of, too_long
+from ..lib import sql
+from ..lib.documents import ABSENT, as_text, containers, first_difference, lookup, object_of, read_xml, too_long, xml_elements
 from ..lib.schema import Schema, violations
 from ..lib.values import excerpt, json_equal
 from ..registry import Result, metric, skip, vacuous
@@ -27,6 +27,27 @@ _EXAMINED = 10_000
 _SHOWN = 100
 """Maximum characters of output in ``detail``."""
 _SHOWN_TABLES = 100
+
+
+def _document_of(turn: Turn) -> Any:
+    """Return the output's JSON value, or the result of a metric that requires one: skipped if too long, failed if not JSON."""
+    output = turn.output or ""
+    if too_long(output):
+        return skip("too_long")
+    try:
+        return jsonio.loads(output)
+    except ValueError:
+        return Result(False)
+
+
+def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
+    document = _document_of(turn)
+    if isinstance(document, Result):
+        if document.skipped is None:
+            violations(schema, None, feature=feature)  # an invalid schema is always an error
+        return document
+    found = violations(schema, document, feature=feature)
+    return Result(not found, detail={"violations": found} if found else None)
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
@@ -44,19 +65,10 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 
     Sources: Trusys is-json, HPD JsonValidityEvaluator.
     """
-    output = turn.output or ""
-    if too_long(output):
-        return skip("too_long")
-    try:
-        value = jsonio.loads(output)
-    except ValueError:
-        if schema is not None:
-            violations(schema, None, feature="code_is_json with a schema")
-        return Result(False)
-    if schema is None:
-        return Result(True)
-    found = violations(schema, value, feature="code_is_json with a schema")
-    return Result(not found, detail={"violations": found} if found else None)
+    if schema is not None:
+        return _conforms(turn, schema, "code_is_json with a schema")
+    document = _document_of(turn)
+    return document if isinstance(document, Result) else Result(True)
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
@@ -103,8 +115,7 @@ def _violations_of_texts(schema: Schema | str, texts: Sequence[str]) -> list[dic
             value = jsonio.loads(text)
         except ValueError:  # nested too deeply
             continue
-        found = violations(schema, value, feature=feature)
-        if not found:
+        if not (found := violations(schema, value, feature=feature)):
             return []
         first = first or found
     return first
@@ -134,7 +145,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     output = turn.output or ""
     if too_long(output):
         return skip("too_long")
-    document = xml.read(output, _element_names(required_elements))
+    document = read_xml(output, _element_names(required_elements))
     detail = dict(document.fault or {})
     if document.missing:
         detail["missing_elements"] = document.missing
@@ -159,11 +170,11 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     if too_long(output):
         return skip("too_long")
     required = _element_names(required_elements)
-    found = xml.elements(output)
+    found = xml_elements(output)
     detail: dict[str, Any] = {"count": len(found)}
     missing = required
     for number, element in enumerate(found[:_EXAMINED]):
-        document = xml.read(element, required)
+        document = read_xml(element, required)
         if document.fault is None and not document.missing:
             return Result(True, detail=detail)
         if number == 0:
@@ -302,13 +313,9 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
     expected = turn.ground_truth if value is None else value
     if expected is None or (expected == "" and value is None):
         return skip("missing:ground_truth")
-    output = turn.output or ""
-    if too_long(output):
-        return skip("too_long")
-    try:
-        actual = jsonio.loads(output)
-    except ValueError:
-        return Result(False)
+    actual = _document_of(turn)
+    if isinstance(actual, Result):
+        return actual
     path = first_difference(_as_json(expected), actual, ignore_list_order=ignore_list_order)
     return Result(path is None, detail={"path": path} if path is not None else None)
 
@@ -353,18 +360,13 @@ def code_array_length(
         raise MetricError("missing_parameter", "code_array_length: set value, min or max")
     if value is None and min is not None and max is not None and min > max:
         raise MetricError("invalid_parameter", f"code_array_length.min: must be at most max ({max}), got {min}")
-    output = turn.output or ""
-    if too_long(output):
-        return skip("too_long")
-    try:
-        document = jsonio.loads(output)
-    except ValueError:
-        return Result(False)
+    document = _document_of(turn)
+    if isinstance(document, Result):
+        return document
     found = document if path in ("", "$") else lookup(document, path)
     if not isinstance(found, list):
         return Result(False)
-    length = len(found)
-    return Result(in_range(length, value, min, max), detail={"length": length})
+    return Result(in_range(len(found), value, min, max), detail={"length": len(found)})
 
 
 @metric(needs=("output",), boolean=True, extra="structured", aliases=("hpd:SchemaConformanceEvaluator",))
@@ -383,16 +385,7 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 
     Source: HPD SchemaConformanceEvaluator.
     """
-    output = turn.output or ""
-    if too_long(output):
-        return skip("too_long")
-    try:
-        value = jsonio.loads(output)
-    except ValueError:
-        violations(schema, None, feature="code_schema_conformance")
-        return Result(False)
-    found = violations(schema, value, feature="code_schema_conformance")
-    return Result(not found, detail={"violations": found} if found else None)
+    return _conforms(turn, schema, "code_schema_conformance")
 
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))

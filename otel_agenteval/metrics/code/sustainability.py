@@ -39,8 +39,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
     """Return the number in the turn's metadata, or the sum over its outermost spans with one."""
-    known = _number(turn.metadata, *names)
-    if known is not None:
+    if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
     states = [amount is not None for amount in amounts]
@@ -73,8 +72,7 @@ def _estimated_kwh(turn: Turn) -> float | None:
     calls = [call for call in turn.llm_calls if call.output_tokens is not None or call.error is None]
     if not 0 < len(calls) <= _MOST_CALLS or any(call.output_tokens is None or not call.model for call in calls):
         return None
-    estimate = _ecologits_estimate()
-    if estimate is None:
+    if (estimate := _ecologits_estimate()) is None:
         return None
     found = [_kwh_of_call(call, estimate) for call in calls]
     return None if None in found else sum(filter(None, found))
@@ -88,8 +86,7 @@ def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
     seconds = math.inf if call.duration_s is None else call.duration_s
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
         for provider in providers:
-            energy = estimate(provider, name, call.output_tokens or 0, seconds)
-            if energy is not None:
+            if (energy := estimate(provider, name, call.output_tokens or 0, seconds)) is not None:
                 return energy
     return None
 
@@ -157,8 +154,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     if energy is None:
         return skip("missing:energy")
     detail: dict[str, Any] = {"energy_kwh": energy, "threshold_kwh": threshold_kwh, "under_threshold": energy <= threshold_kwh}
-    if estimated:
-        detail["estimated"] = True
+    detail |= {"estimated": True} if estimated else {}
     return Result(_share_within(energy, threshold_kwh), detail=detail)
 
 
@@ -223,8 +219,7 @@ def _closeness_to_target(actual: float, target: float) -> float:
 
 
 def _resource(turn: Turn, name: str) -> float | None:
-    known = _number(turn.metadata, name)
-    if known is not None:
+    if (known := _number(turn.metadata, name)) is not None:
         return known
     return next((value for span in turn.spans if (value := _number(span.attributes, name)) is not None), None)
 

@@ -81,8 +81,7 @@ def code_equals_ground_truth(turn: Turn) -> Result:
 
 
 def _search_text(value: TextOrNumber) -> str:
-    text = rendered(value)
-    if not text:
+    if not (text := rendered(value)):
         raise MetricError("invalid_parameter", "value: must not be empty, because every text contains an empty text")
     return text
 
@@ -141,8 +140,7 @@ def _split_fields(text: str) -> tuple[str, ...]:
         if text[at].isspace():
             at += 1
         elif text[at] == '"':
-            quoted = _QUOTED_FIELD.match(text, at)
-            if quoted is None:
+            if (quoted := _QUOTED_FIELD.match(text, at)) is None:
                 raise ValueError("a quote is not closed")
             found.append(_ESCAPED.sub(lambda escape: escape[1] or '"', quoted[1]))
             at = quoted.end()
@@ -186,8 +184,7 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
     Detail: ``missing`` (missing strings, in the given order).
     """
-    wanted = _texts_to_find(value)
-    if not wanted:
+    if not (wanted := _texts_to_find(value)):
         return vacuous(True, missing=[])
     output = _folded(turn.output or "", ignore_case)
     missing = [text for text in wanted if _folded(text, ignore_case) not in output]
@@ -206,8 +203,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
     Detail: ``matched`` (the first of the given strings that occurs, or null).
     """
-    wanted = _texts_to_find(value)
-    if not wanted:
+    if not (wanted := _texts_to_find(value)):
         return vacuous(True, matched=None)
     output = _folded(turn.output or "", ignore_case)
     matched = next((text for text in wanted if _folded(text, ignore_case) in output), None)
@@ -307,17 +303,9 @@ def code_word_count(
 
 
 REFUSAL_PHRASES = (
-    "i can't",
-    "i cannot",
-    "i'm unable",
-    "i am unable",
-    "i won't",
-    "i will not",
-    "i can't assist",
-    "i cannot help",
-    "i'm sorry, but",
-    "i am sorry, but",
-)
+    "i can't", "i cannot", "i'm unable", "i am unable", "i won't", "i will not", "i can't assist", "i cannot help",
+    "i'm sorry, but", "i am sorry, but",
+)  # fmt: skip
 """Phrases that indicate a refusal."""
 
 
@@ -386,14 +374,12 @@ def code_refusal(
             return Result(False)
         finding = Finding("output", refusal.start, refusal.end, refusal.kind, "info")
         return Result(True, detail=detail_of([finding], matched=refusal.kind, language=refusal.language))
-    search = _phrase_search(phrases)
-    if search is None:
+    if (search := _phrase_search(phrases)) is None:
         return Result(False)
     pattern, plain = search
     text = _plain_apostrophes(turn.output or "")
-    if pattern.search(text) is None:
-        return Result(False)
-    return Result(True, detail={"matched": next(phrase for phrase in plain if phrase in text)})
+    matched = next((phrase for phrase in plain if phrase in text), None) if pattern.search(text) else None
+    return Result(matched is not None, detail=None if matched is None else {"matched": matched})
 
 
 @metric(needs=("output",), aliases=("hpd:KeywordCoverageEvaluator",))
@@ -451,8 +437,7 @@ def code_content_similarity(
 
     Detail: ``common``, ``output_pairs`` and ``expected_pairs`` (numbers of pairs).
     """
-    wanted = _expected(turn, expected)
-    if not wanted:
+    if not (wanted := _expected(turn, expected)):
         return skip("missing:criteria")
     output = turn.output or ""
     ours = _bigrams(output)
@@ -488,8 +473,7 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
 
     Detail: ``distance``.
     """
-    wanted = _expected(turn, expected)
-    if not wanted:
+    if not (wanted := _expected(turn, expected)):
         return skip("missing:criteria")
     output = turn.output or ""
     if max(len(output), sum(map(len, wanted))) > LEVENSHTEIN_LIMIT:

@@ -51,7 +51,7 @@ _SHOWN_NAMES = 100
 
 
 def _lower(name: Any) -> str:
-    return name.lower() if isinstance(name, str) else str(name).lower()
+    return str(name).lower()
 
 
 @metric(
@@ -88,8 +88,7 @@ def code_tool_selection(
 
     Detail: the tool names in ``matched``, ``missed``, ``extra`` (unexpected) and ``violations`` (forbidden), and ``strict_order``.
     """
-    entries = expected_entries(turn, expected_tools, "expected_tools")
-    if entries is None:
+    if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
     calls = without_delegation(turn, entries)
     expected = [(_lower(name), name) for name in map(entry_name, entries)]
@@ -316,11 +315,10 @@ def code_tool_efficiency(
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
     count = len(calls)
     total = sum((call.duration_s or 0.0 for call in calls), 0.0)
-    seen: Counter[Any] = Counter()
-    for call in calls:
-        by_name = duplicate_key == "name"
-        arguments = None if by_name else id(call) if call.arguments is None else canonical(call.arguments)
-        seen[call.name, arguments] += 1
+    by_name = duplicate_key == "name"
+    seen = Counter(
+        (call.name, None if by_name else id(call) if call.arguments is None else canonical(call.arguments)) for call in calls
+    )
     duplicates: Counter[str] = Counter()
     for (name, _), alike in seen.items():
         if alike > 1:
@@ -375,8 +373,7 @@ def code_tool_correctness(
 
     The name ``trusys:tool-correctness`` sets ``check_arguments``.
     """
-    entries = expected_entries(turn, expected, "expected_tools", "expected")
-    if entries is None:
+    if (entries := expected_entries(turn, expected, "expected_tools", "expected")) is None:
         return skip("missing:expected_tools")
     calls = without_delegation(turn, entries)
     wanted = [Expectation.read(entry, check_arguments=check_arguments, check_output=check_output) for entry in entries]
@@ -471,11 +468,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     Detail: ``calls`` (number of calls of the tool).
     """
     calls = _calls_of(turn, tool)
-    passed = any(
-        argument in call.arguments and _equals_expected(call.arguments[argument], expected)
-        for call in calls
-        if isinstance(call.arguments, dict)
-    )
+    given = [call.arguments for call in calls if isinstance(call.arguments, dict)]
+    passed = any(argument in arguments and _equals_expected(arguments[argument], expected) for arguments in given)
     unknown = None if passed else next(filter(None, (lacks_arguments(turn, call) for call in calls)), None)
     if unknown is not None:
         return skip(unknown)
@@ -536,8 +530,7 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
 
     Detail: ``matched_prefix`` (number of expected tools that were called in order before the first missing one).
     """
-    entries = expected_entries(turn, expected, "expected_tools", "expected")
-    if entries is None:
+    if (entries := expected_entries(turn, expected, "expected_tools", "expected")) is None:
         return skip("missing:expected_tools")
     if not entries:
         return vacuous(True, matched_prefix=0)
@@ -569,8 +562,7 @@ def code_tool_call_f1(
 
     Detail: ``precision``, ``recall``.
     """
-    entries = expected_entries(turn, expected_tools, "expected_tools")
-    if entries is None:
+    if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
     wanted = Counter(entry_name(entry) for entry in entries)
     called = Counter(call.name for call in without_delegation(turn, entries))
@@ -587,8 +579,7 @@ def code_tool_call_f1(
 
 
 @metric(
-    boolean=True,
-    aliases={"hpd:HasMatchingSpanEvaluator": {"without_spans": "skip"}, "hpd:SpanQuery": {"without_spans": "skip"}},
+    boolean=True, aliases={"hpd:HasMatchingSpanEvaluator": {"without_spans": "skip"}, "hpd:SpanQuery": {"without_spans": "skip"}}
 )
 def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: Literal["fail", "skip"] = "fail") -> Result:
     """Check that at least one span of the turn matches a query.

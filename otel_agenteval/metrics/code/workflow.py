@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from ..lib.tokens import common_subsequence
 from ..lib.values import fact
 from ..registry import Result, metric, skip
 from .performance_cost import code_cost, code_token_usage
+
+_workflow_metric = functools.partial(metric, uses=("workflow",))
 
 Name = Annotated[str, MinLen(1)]
 Limit = Annotated[float, Ge(0)]
@@ -130,10 +133,8 @@ class _Structure:
         }
 
 
-@metric(
-    uses=("workflow",),
-    threshold=1.0,
-    aliases=("agenteval:code_workflow_structure_validity", "agenteval:WorkflowStructureValidityMetric"),
+@_workflow_metric(
+    threshold=1.0, aliases=("agenteval:code_workflow_structure_validity", "agenteval:WorkflowStructureValidityMetric")
 )
 def code_workflow_structure_validity(
     turn: Turn,
@@ -170,8 +171,7 @@ def code_workflow_structure_validity(
     Detail: ``checks`` (true or false for each check), ``missing_nodes``, ``missing_edges``, and ``unreachable`` (node ids). Each list has
     at most 200 entries.
     """
-    graph = (fact(turn, "workflow") or {}).get("graph")
-    if not graph:
+    if not (graph := (fact(turn, "workflow") or {}).get("graph")):
         return skip("missing:workflow")
     structure = _Structure(graph, entry, exits or ())
     checks = structure.checks
@@ -182,16 +182,10 @@ def code_workflow_structure_validity(
     if expected_edges:
         checks["expected_edges"] = not missing_edges
     failed = [name for name, passed in checks.items() if not passed]
-    return Result(
-        (len(checks) - len(failed)) / len(checks),
-        explanation=f"failed: {', '.join(failed)}" if failed else None,
-        detail={
-            "checks": checks,
-            "missing_nodes": missing_nodes[:_SHOWN],
-            "missing_edges": missing_edges[:_SHOWN],
-            "unreachable": [structure.spelling[node] for node in structure.unreachable[:_SHOWN]],
-        },
-    )
+    why = f"failed: {', '.join(failed)}" if failed else None
+    unreachable = [structure.spelling[node] for node in structure.unreachable[:_SHOWN]]
+    detail = {"checks": checks, "missing_nodes": missing_nodes[:_SHOWN], "missing_edges": missing_edges[:_SHOWN]}
+    return Result((len(checks) - len(failed)) / len(checks), explanation=why, detail={**detail, "unreachable": unreachable})
 
 
 # --- execution
@@ -209,11 +203,7 @@ def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
     return found
 
 
-@metric(
-    uses=("workflow",),
-    threshold=1.0,
-    aliases=("agenteval:code_workflow_execution_order", "agenteval:WorkflowExecutionOrderMetric"),
-)
+@_workflow_metric(threshold=1.0, aliases=("agenteval:code_workflow_execution_order", "agenteval:WorkflowExecutionOrderMetric"))
 def code_workflow_execution_order(
     turn: Turn, *, expected_order: Annotated[tuple[Name, ...], MinLen(1)], strict: bool = False
 ) -> Result:
@@ -238,28 +228,17 @@ def code_workflow_execution_order(
     Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` ids. Each list has
     at most 200 entries.
     """
-    runs = runs_of(turn)
-    if runs is None:
+    if (runs := runs_of(turn)) is None:
         return skip("missing:workflow")
     executed = [run.executor for run in runs]
     common = common_subsequence([_key(name) for name in expected_order], [_key(name) for name in executed])
     length = max(len(expected_order), len(executed)) if strict else len(expected_order)
-    return Result(
-        common / length,
-        detail={
-            "executed": executed[:_SHOWN],
-            "lcs": common,
-            "missing": _left_over(expected_order, executed)[:_SHOWN],
-            "extra": _left_over(executed, expected_order)[:_SHOWN],
-        },
-    )
+    missing, extra = _left_over(expected_order, executed), _left_over(executed, expected_order)
+    detail = {"executed": executed[:_SHOWN], "lcs": common, "missing": missing[:_SHOWN], "extra": extra[:_SHOWN]}
+    return Result(common / length, detail=detail)
 
 
-@metric(
-    uses=("workflow",),
-    threshold=0.7,
-    aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"),
-)
+@_workflow_metric(threshold=0.7, aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"))
 def code_workflow_executor_success(turn: Turn) -> Result:
     """Share of the workflow's executor runs that didn't fail.
 
@@ -272,8 +251,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """
-    runs = runs_of(turn)
-    if not runs:
+    if not (runs := runs_of(turn)):
         return skip("missing:workflow")
     counts: dict[str, dict[str, int]] = {}
     spelling: dict[str, str] = {}
@@ -283,11 +261,9 @@ def code_workflow_executor_success(turn: Turn) -> Result:
         count["runs"] += 1
         count["failures"] += run.failed
     failures = sum(run.failed for run in runs)
-    return Result(
-        (len(runs) - failures) / len(runs),
-        explanation=f"{failures} of {len(runs)} runs failed" if failures else None,
-        detail={"per_executor": dict(list(counts.items())[:_SHOWN])},
-    )
+    why = f"{failures} of {len(runs)} runs failed" if failures else None
+    detail = {"per_executor": dict(list(counts.items())[:_SHOWN])}
+    return Result((len(runs) - failures) / len(runs), explanation=why, detail=detail)
 
 
 # --- tools
@@ -313,17 +289,11 @@ def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 -
 
 def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | None]]) -> bool:
     def first_call(tool: str, executor: str | None = None) -> int | None:
-        return next(
-            (
-                place
-                for place, (name, agent) in enumerate(calls)
-                if _key(name) == _key(tool) and (executor is None or (agent is not None and _key(agent) == _key(executor)))
-            ),
-            None,
-        )
+        by = None if executor is None else _key(executor)
+        known = ((place, _key(name), _key(agent or "")) for place, (name, agent) in enumerate(calls))
+        return next((place for place, name, agent in known if name == _key(tool) and by in (None, agent)), None)
 
-    first = first_call(pattern.tool, pattern.executor)
-    if first is None:
+    if (first := first_call(pattern.tool, pattern.executor)) is None:
         return not pattern.required
     before, after = (None if name is None else first_call(name) for name in (pattern.before, pattern.after))
     if pattern.required and ((pattern.before and before is None) or (pattern.after and after is None)):
@@ -331,10 +301,8 @@ def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | Non
     return (before is None or first < before) and (after is None or first > after)
 
 
-@metric(
-    uses=("workflow",),
-    threshold=1.0,
-    aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric"),
+@_workflow_metric(
+    threshold=1.0, aliases=("agenteval:code_workflow_tool_chain_validity", "agenteval:WorkflowToolChainValidityMetric")
 )
 def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[ToolRequirement], MinLen(1)]) -> Result:
     """Share of the tool patterns that the workflow's calls satisfy.
@@ -401,9 +369,8 @@ def code_workflow_performance_efficiency(
     given = {"duration": max_duration_s, "cost": max_total_cost, "tokens": max_tokens}
     limits = {good: limit for good, limit in given.items() if limit is not None}
     if not limits:
-        raise MetricError(
-            "missing_parameter", "code_workflow_performance_efficiency: set max_duration_s, max_total_cost or max_tokens"
-        )
+        problem = "code_workflow_performance_efficiency: set max_duration_s, max_total_cost or max_tokens"
+        raise MetricError("missing_parameter", problem)
     components: dict[str, float] = {}
     detail: dict[str, Any] = {"components": components}
     for good, limit in limits.items():

@@ -9,15 +9,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+import numpy
 from annotated_types import Ge, Le, MinLen
 
 from ...core import jsonio
+from ...core.errors import MetricError
 from ...core.turn import Turn
 from ..lib import applies
 from ..lib.tokens import long_words
 from ..lib.values import Words, word_list
-from ..lib.vectors import Vector, cosine, distance, dot, share
 from ..registry import EPSILON, Embeds, Param, Result, metric, skip, vacuous
+
+Vector = Sequence[float]
+
+
+def _as_arrays(one: Vector, other: Vector) -> tuple[numpy.ndarray, numpy.ndarray]:
+    left, right = numpy.asarray(one, dtype=float), numpy.asarray(other, dtype=float)
+    if left.shape != right.shape or left.ndim != 1:
+        raise MetricError("invalid_answer", "embedder: returned vectors of different lengths")
+    return left, right
+
+
+def _direction(vector: numpy.ndarray) -> numpy.ndarray | None:
+    """Return the vector scaled to length 1, or None for a zero vector."""
+    largest = numpy.max(numpy.abs(vector), initial=0.0)
+    if largest == 0:
+        return None
+    scaled: numpy.ndarray = vector / largest  # avoids overflow and underflow of the squares
+    scaled /= numpy.linalg.norm(scaled)
+    return scaled
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """Return the cosine similarity from -1 to 1, or 0 if either vector is zero."""
+    left, right = (_direction(vector) for vector in _as_arrays(one, other))
+    if left is None or right is None:
+        return 0.0
+    return float(min(1.0, max(-1.0, left @ right)))
+
+
+def dot(one: Vector, other: Vector) -> float:
+    left, right = _as_arrays(one, other)
+    return float(left @ right)
+
+
+def distance(one: Vector, other: Vector) -> float:
+    left, right = _as_arrays(one, other)
+    return float(numpy.linalg.norm(left - right))
+
+
+def share(similarity: float) -> float:
+    """Return a similarity as a score from 0 to 1. Negative similarities become 0."""
+    return min(1.0, max(0.0, similarity))
+
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
 _SEPARATOR = "\n---\n"
@@ -235,13 +279,7 @@ def embed_loop_detection(
         shared = len(words & others) / len(words | others) if words or others else 0.0
         near = share(cosine(now, vector))
         highest = max(highest, near * shared)
-        comparisons.append(
-            {
-                "trace_index": index,
-                "cosine_similarity": round(near, 4),
-                "jaccard_similarity": round(shared, 4),
-                "hybrid_score": round(near * shared, 4),
-            }
-        )
+        similarities = {"cosine_similarity": near, "jaccard_similarity": shared, "hybrid_score": near * shared}
+        comparisons.append({"trace_index": index, **{name: round(value, 4) for name, value in similarities.items()}})
     detail = {"window_size": len(comparisons), "max_hybrid": round(highest, 4), "comparisons": comparisons}
     return Result(1 - highest, detail=detail)

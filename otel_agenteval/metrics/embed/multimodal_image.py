@@ -12,8 +12,8 @@ from ..lib import applies
 from ..lib.media import images_for_model, media_of
 from ..lib.tokens import tokens_of
 from ..lib.values import Share
-from ..lib.vectors import cosine, share
 from ..registry import EPSILON, Embeds, Result, metric, skip
+from .embeddings import cosine, share
 
 
 @metric(
@@ -41,8 +41,7 @@ def embed_cross_modal_grounding(
 
     Detail: ``similarity`` (-1..1), ``is_grounded``.
     """
-    images = images_for_model(media_of(turn, "image"))
-    if not images:
+    if not (images := images_for_model(media_of(turn, "image"))):
         return skip("missing:image")
     output = turn.output or ""
     if not output.strip():

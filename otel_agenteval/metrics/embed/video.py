@@ -6,8 +6,8 @@ from ...core.turn import Turn
 from ...media.access import ImageReference
 from ..lib import applies
 from ..lib.media import Frames, evenly_spaced, image_for_model, newest_video, opened_video
-from ..lib.vectors import cosine, share
 from ..registry import Embeds, Result, metric, skip
+from .embeddings import cosine, share
 
 
 @metric(

@@ -47,8 +47,7 @@ def an_interaction(turn: Turn, params: Params) -> str | None:
 
 def three_agents(turn: Turn, params: Params) -> str | None:
     """Turns with at least three agents and an interaction between agents."""
-    found = interactions_of(turn)
-    if not found:
+    if not (found := interactions_of(turn)):
         return "missing:interactions"
     return None if len(participants(turn, found)) > 2 else "not_applicable:two_agents"
 
@@ -61,8 +60,7 @@ def typed_interactions(turn: Turn, params: Params) -> str | None:
 
 def many_interactions(turn: Turn, params: Params) -> str | None:
     """Turns with at least ``min_interactions`` (default: 10) interactions."""
-    found = len(interactions_of(turn))
-    if not found:
+    if not (found := len(interactions_of(turn))):
         return "missing:interactions"
     return None if found >= max(1, params.get("min_interactions", _MESSAGES_TO_ORGANIZE)) else "not_applicable:few_interactions"
 
@@ -74,8 +72,7 @@ def many_typed_interactions(turn: Turn, params: Params) -> str | None:
 
 def many_response_times(turn: Turn, params: Params) -> str | None:
     """Turns with at least ``min_interactions`` (default: 5) interactions whose response time is known."""
-    found = interactions_of(turn)
-    if not found:
+    if not (found := interactions_of(turn)):
         return "missing:interactions"
     timed = sum(each.response_s is not None for each in found)
     return None if timed >= max(2, params.get("min_interactions", _MESSAGES_TO_ADAPT)) else "not_applicable:few_interactions"
@@ -185,8 +182,7 @@ def audio(turn: Turn, params: Params) -> str | None:
 
 def code(turn: Turn, params: Params) -> str | None:
     """Turns whose answer contains code."""
-    output = turn.output
-    if not output:
+    if not (output := turn.output):
         return "missing:output" if output is None else "no_code"
     return None if len(output) > _SCANNED or code_blocks(output) else "no_code"
 

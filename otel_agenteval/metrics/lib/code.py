@@ -52,8 +52,7 @@ def code_blocks(text: str) -> list[Block]:
     A fence is a line that starts with three or more backticks or tildes, also inside a list. A fence that isn't closed ends with
     the text. In a text without fences, the whole text is one block if it is code.
     """
-    fenced = _fenced_blocks(text)
-    if fenced is not None:
+    if (fenced := _fenced_blocks(text)) is not None:
         return fenced
     return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
 

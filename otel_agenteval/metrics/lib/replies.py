@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import MinLen
 
 from ...core.errors import MetricError
-from ..registry import Result
+from ..prompts import TEN, Prompts
+from ..registry import Asks, Param, Result
+from .values import Words
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
 """A number in the usual notation. Python also accepts others, such as ``1_0`` and ``nan``."""
@@ -26,11 +30,10 @@ def invalid(key: str, wanted: str) -> MetricError:
 
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
     """Return a finite number, which may be written as text."""
-    value = reply.get(key)
+    value: Any = reply.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    readable = _NUMBER.fullmatch(value) is not None if isinstance(value, str) else is_number
     try:
-        found = float(value) if readable else math.nan  # type: ignore[arg-type]
+        found = float(value) if is_number or (isinstance(value, str) and _NUMBER.fullmatch(value)) else math.nan
     except (ValueError, OverflowError):  # an integer can be larger than any float
         found = math.nan
     if not math.isfinite(found):
@@ -56,8 +59,7 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
     """Return the meaning of a value or word such as ``yes``, ``pass`` or ``0``."""
-    found = as_boolean(reply.get(key))
-    if found is None:
+    if (found := as_boolean(reply.get(key))) is None:
         raise invalid(key, "true or false")
     return found
 
@@ -89,10 +91,7 @@ def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label")
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
     """Return a list of texts without blank ones, with other items converted to text."""
-    found = reply.get(key)
-    if not isinstance(found, list):
-        raise invalid(key, "a list")
-    items = [item if isinstance(item, str) else "" if item is None else str(item) for item in found]
+    items = [item if isinstance(item, str) else "" if item is None else str(item) for item in entries(reply, key)]
     return [item.strip() for item in items if item.strip()]
 
 
@@ -109,8 +108,7 @@ def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
 
 
 def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
-    found = reply.get(key)
-    if not isinstance(found, list):
+    if not isinstance(found := reply.get(key), list):
         raise invalid(key, "a list")
     return found
 
@@ -129,8 +127,7 @@ def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
     """Return one yes-or-no verdict per item, by position. A missing verdict counts as no."""
     found = []
     for entry in entries(reply, "verdicts")[:count]:
-        truth = as_boolean(verdict_of(entry))
-        if truth is None:
+        if (truth := as_boolean(verdict_of(entry))) is None:
             raise invalid("verdict", "yes or no")
         found.append(truth)
     return found + [False] * (count - len(found))
@@ -148,6 +145,60 @@ def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **k
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
 
+def judged_true(reply: Mapping[str, Any], key: str) -> Result:
+    """Return the result of a reply that is true or false at a key, with its reason."""
+    verdict, reason = boolean(reply, key), reason_of(reply)
+    return Result(verdict, detail={key: verdict, "reason": reason}, explanation=reason)
+
+
 def numbered(items: Iterable[str], first: int = 1) -> str:
     """Return the items as a numbered list for a judge, whose verdicts follow the same order."""
     return "\n".join(f"{index}. {item}" for index, item in enumerate(items, first))
+
+
+# --- G-Eval: a judge writes evaluation steps for a criterion and scores by them
+
+_PROMPTS = Prompts("g_eval")
+Criteria = Annotated[Words | Annotated[list[Words], MinLen(1)], Param("value")]
+
+
+def g_eval(
+    judge: Asks,
+    criteria: str | Sequence[str],
+    steps: Sequence[str] | None,
+    what: str,
+    material: Mapping[str, Any],
+    media: Sequence[str] = (),
+) -> Result:
+    """Score each criterion from 0 to 10 and return the mean, divided by 10.
+
+    ``what`` names the evaluated text in the task. If ``steps`` is None, a judge call writes evaluation steps for each criterion.
+    """
+    given = None if steps is None else [step.strip() for step in steps if step.strip()]
+    if given == []:
+        raise MetricError("invalid_parameter", "steps: must contain at least one step that isn't blank")
+    wanted = [criteria] if isinstance(criteria, str) else list(criteria)
+    found = [_judged_by(judge, criterion, given, what, material, media) for criterion in wanted]
+    value = sum(one["score"] for one in found) / (10 * len(found))
+    if len(found) == 1:
+        return Result(value, detail=found[0], explanation=found[0]["reason"])
+    reasons = "\n".join(one["reason"] for one in found)
+    criteria_found = [{"criterion": criterion, **one} for criterion, one in zip(wanted, found, strict=True)]
+    return Result(value, detail={"criteria": criteria_found, "reason": reasons}, explanation=reasons)
+
+
+def _judged_by(
+    judge: Asks, criterion: str, steps: list[str] | None, what: str, material: Mapping[str, Any], media: Sequence[str]
+) -> dict[str, Any]:
+    if steps is None:
+        reply = judge.ask(
+            "steps", _PROMPTS["steps"].replace("{what}", what), {}, '{"steps": ["<step>", ...]}', criteria={"criteria": criterion}
+        )
+        if not (steps := texts(reply, "steps")):
+            raise invalid("steps", "at least one step")
+    by = {"criteria": criterion, "evaluation_steps": steps}
+    reply = judge.ask("score", _PROMPTS["score"].replace("{what}", what), material, TEN, criteria=by, media=media)
+    score, reason = number_within(reply, 0, 10), reason_of(reply)
+    if reason is None or not reason.strip():
+        raise invalid("reason", "a text")
+    return {"steps": steps, "score": score, "reason": reason}

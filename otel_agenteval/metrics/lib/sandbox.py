@@ -158,9 +158,8 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     python = next((path for path in ("/usr/local/bin/python3", "/usr/bin/python3") if os.access(path, os.X_OK)), None)
     limiter, bwrap = shutil.which("prlimit"), shutil.which("bwrap")
     if python is None or limiter is None or bwrap is None:
-        raise MetricError(
-            "sandbox_unavailable", "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install the missing one"
-        )
+        problem = "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install the missing one"
+        raise MetricError("sandbox_unavailable", problem)
     folders: list[str] = []  # /lib and similar folders often link to /usr
     for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):
         if path.is_symlink():
@@ -189,8 +188,7 @@ def _wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, 
     with selectors.DefaultSelector() as selector:
         selector.register(process.stderr, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0 and selector.select(left):
-            chunk = os.read(process.stderr.fileno(), 65536)
-            if not chunk:
+            if not (chunk := os.read(process.stderr.fileno(), 65536)):
                 break
             tail = (tail + chunk)[-4 * STDERR_CHARS :]
     try:
@@ -243,8 +241,7 @@ class _HostFunctions:
         self.code: Any = None
 
     def input(self, prompt: str = "") -> str:
-        line = self._lines.readline()
-        if not line:
+        if not (line := self._lines.readline()):
             raise EOFError("EOF when reading a line")
         return line.removesuffix("\n")
 
@@ -255,8 +252,7 @@ class _HostFunctions:
 
 def _with_plain_exit(program: str) -> str:
     """Replace ``sys.exit`` with ``exit`` in the program, because monty's ``sys`` lacks it."""
-    tree = python_tree(program)
-    if tree is None:
+    if (tree := python_tree(program)) is None:
         return program
     lines = program.encode("utf-8", "replace").splitlines(keepends=True)
     places = [

@@ -39,9 +39,8 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
     written = _normalized(schema if isinstance(schema, str) else jsonio.dumps(schema))
     validator = _validator(written, feature)
     if takes_too_many_steps(written, instance):
-        raise MetricError(
-            "invalid_schema", "invalid JSON Schema: validating this value takes too many steps; use fewer references"
-        )
+        problem = "invalid JSON Schema: validating this value takes too many steps; use fewer references"
+        raise MetricError("invalid_schema", problem)
     if validator.is_valid(instance):
         return []
     return [
@@ -50,8 +49,8 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
     ]
 
 
-_OF_NAMES = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_AROUND = ("json_schema", "schema", "parameters", "input_schema")
+_MAPPINGS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
 """Keys of a schema in a request to a model, with ``type``, ``name``, ``description`` and ``strict`` beside it."""
 
 
@@ -67,13 +66,12 @@ def _normalized(schema_text: str) -> str:
         schema = jsonio.loads(schema_text)
     except ValueError:
         schema = None
-    for key in _AROUND:
+    for key in _WRAPPERS:
         if isinstance(schema, dict) and isinstance(schema.get(key), dict) and "properties" not in schema:
             schema = schema[key]
     if not isinstance(schema, (dict, bool)) or (isinstance(schema, dict) and schema and set(schema).isdisjoint(keywords)):
-        raise MetricError(
-            "invalid_schema", "schema: must be an object with keywords of JSON Schema or a boolean, or its JSON text"
-        )
+        problem = "schema: must be an object with keywords of JSON Schema or a boolean, or its JSON text"
+        raise MetricError("invalid_schema", problem)
     _check_keywords(schema, keywords)
     return jsonio.dumps(schema)
 
@@ -85,7 +83,7 @@ def _check_keywords(schema: Any, keywords: tuple[str, ...]) -> None:
         for key, value in _object(one).items():
             if key not in keywords and (close := misspelled(key, keywords)):
                 raise MetricError("invalid_schema", f"{path}.{key}: unknown keyword. Did you mean {close!r}?")
-            if key in _OF_NAMES:
+            if key in _MAPPINGS:
                 pending += ((f"{path}.{key}.{name}", inner) for name, inner in _object(value).items())
             elif key in (*_LISTS, *_SINGLE, *_OF_MEMBERS, *_OF_ITEMS, "prefixItems", "propertyNames"):
                 pending += [(f"{path}.{key}", inner) for inner in (_list(value) or [value])]
@@ -137,9 +135,7 @@ def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
     return False
 
 
-@functools.lru_cache(maxsize=256)
-def _parsed(schema_text: str) -> Any:
-    return jsonio.loads(schema_text)
+_parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 
 @functools.lru_cache(maxsize=256)
@@ -167,10 +163,8 @@ class _StepCount:
         pending = [root]
         while pending:
             schema = pending.pop()
-            if isinstance(schema, dict):
-                self._anchors.update(
-                    {schema[key]: schema for key in ("$anchor", "$dynamicAnchor") if isinstance(schema.get(key), str)}
-                )
+            names = [_object(schema).get(key) for key in ("$anchor", "$dynamicAnchor")]
+            self._anchors |= {name: schema for name in names if isinstance(name, str)}
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:

@@ -66,8 +66,7 @@ class Forest:
         at = start
         while at not in passed:
             passed[at] = len(passed)
-            parent = self.parents[at]
-            if parent is None:
+            if (parent := self.parents[at]) is None:
                 return at
             at = parent
         return min(index for index, step in passed.items() if step >= passed[at])
@@ -127,17 +126,19 @@ _OF_ONE_SPAN: dict[str, _SpanTest] = {
     "min_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s >= bound,
     "max_duration_s": lambda span, bound: span.duration_s is not None and span.duration_s <= bound,
 }
-_SOME: _Quantifier = lambda total, matched: matched > 0  # noqa: E731 - three similar one-liners
-_ALL: _Quantifier = lambda total, matched: matched == total  # noqa: E731
-_NO: _Quantifier = lambda total, matched: matched == 0  # noqa: E731
+_QUANTIFIERS: dict[str, _Quantifier] = {
+    "some": lambda total, matched: matched > 0,
+    "all": lambda total, matched: matched == total,
+    "no": lambda total, matched: matched == 0,
+}
 _OF_RELATIVES: dict[str, tuple[str, _Quantifier]] = {
-    name: (relation, quantifier)
+    name: (relation, _QUANTIFIERS[name.partition("_")[0]])
     for relation, names in {
         "children": ("some_child_matches", "all_children_match", "no_child_matches"),
         "descendants": ("some_descendant_matches", "all_descendants_match", "no_descendant_matches"),
         "ancestors": ("some_ancestor_matches", "all_ancestors_match", "no_ancestor_matches"),
     }.items()
-    for name, quantifier in zip(names, (_SOME, _ALL, _NO), strict=True)
+    for name in names
 }
 _BOUNDS: dict[str, tuple[str, bool]] = {
     "min_child_count": ("children", True),

@@ -61,11 +61,9 @@ def resembles_sql(text: str, dialect: str) -> bool:
     code = _without_literals(text)
     end = code.rstrip("; \t\r\n")
     is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
-    return (
-        all(shape_of(text).values())
-        and not is_unfinished
-        and not _has_fault(_WORD.findall(code.upper()), dialect.strip().lower())
-    )
+    if is_unfinished or not all(shape_of(text).values()):
+        return False
+    return not _has_fault(_WORD.findall(code.upper()), dialect.strip().lower())
 
 
 def _without_literals(text: str) -> str:
@@ -222,9 +220,8 @@ def _parser(name: str) -> tuple[Any, Any]:
     try:
         dialect = Dialect.get_or_raise(name)
     except ValueError:
-        raise MetricError(
-            "invalid_dialect", f"dialect: unknown SQL dialect, got {name[:50]!r}; see the dialects of sqlglot"
-        ) from None
+        problem = f"dialect: unknown SQL dialect, got {name[:50]!r}; see the dialects of sqlglot"
+        raise MetricError("invalid_dialect", problem) from None
 
     logging.getLogger("sqlglot").addFilter(_silence)
     base: Any = dialect.parser_class

@@ -103,7 +103,6 @@ def calls_as_text(
 
 
 def messages_as_text(messages: Sequence[Message]) -> str:
-    """Return the messages with text, one per line, such as ``user: …``."""
     return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
 
 
@@ -218,9 +217,8 @@ class _StepWriter:
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._calls = turn.tool_calls or []
-        self._have_several_agents = (
-            _have_several_agents(self._calls) or len({run.name for run in turn.agent_runs if run.name}) > 1
-        )
+        names = {run.name for run in turn.agent_runs if run.name}
+        self._have_several_agents = _have_several_agents(self._calls) or len(names) > 1
         self._first_remarks, self._remarks = _remarks(turn)
         self._calls_by_span: dict[str | None, list[ToolCall]] = {}
         for call in self._calls:
@@ -368,10 +366,9 @@ def findings_of(turn: Turn) -> str:
     """Return the texts of retrieved documents, except those in a tool result."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
-    texts = [
-        text for text in turn.context if text.strip() and text not in results and jsonio.text_of([text])[2:-2] not in results
-    ]
-    first, last, left_out = ends_of([shortened(text, _CHARS) for text in texts], _TEXTS)
+    known = (text for text in turn.context if text.strip() and text not in results)
+    texts = [shortened(text, _CHARS) for text in known if jsonio.text_of([text])[2:-2] not in results]
+    first, last, left_out = ends_of(texts, _TEXTS)
     mark = [f"[… {left_out} texts left out …]"] if left_out else []
     return "\n---\n".join([*first, *mark, *last])
 
@@ -385,11 +382,8 @@ def line_of(role: str, text: str | None) -> str:
 
 def history_of(turn: Turn) -> list[tuple[str, str]]:
     """Return role and text of the messages in the turn's ``history``, oldest first."""
-    texts = (
-        (role, jsonio.text_of(earlier.get(key)))
-        for earlier in turn.history
-        for role, key in (("user", "input"), ("assistant", "output"))
-    )
+    roles = (("user", "input"), ("assistant", "output"))
+    texts = ((role, jsonio.text_of(earlier.get(key))) for earlier in turn.history for role, key in roles)
     return [(role, text) for role, text in texts if text.strip()]
 
 

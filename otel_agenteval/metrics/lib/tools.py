@@ -1,23 +1,23 @@
-"""Compare a turn's tool calls with expected tools."""
+"""Compare a turn's tool calls with expected tools, and find calls that are repeated without learning anything new."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core import jsonio, python_text
 from ...core.errors import MetricError
 from ...core.forms import a_mapping, anything, keyed, wrong
 from ...core.turn import ToolCall, Turn, is_no_object
-from .values import json_equal, readable, reference
+from ...detectors.numbers.words import values_of_words
+from .values import canonical, json_equal, readable, reference
 
 _DEEPEST_SIMILARITY = 50
 """Nesting depth at which arguments are no longer compared key by key."""
-
-
 _FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))\s?:|\s*Traceback \(most recent call last\)")
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
@@ -57,8 +57,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
     """
-    entries = reference(turn, given, *names)
-    if entries is None:
+    if (entries := reference(turn, given, *names)) is None:
         return None
     if isinstance(entries, str):  # a cell of a data set
         entries = [name.strip() for name in re.split("[,;|]", entries) if name.strip()]
@@ -157,9 +156,8 @@ def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
     """Return True if a call's arguments were recorded, but aren't a JSON object."""
     found: set[str | None] | None = turn.shared.get("calls without an object")
     if found is None:
-        requests = (request for message in turn.messages for request in message.tool_calls)
-        found = {request.call_id for request in requests if request.call_id and is_no_object(request.arguments)}
-        turn.shared["calls without an object"] = found
+        requests = [request for message in turn.messages for request in message.tool_calls if request.call_id]
+        found = turn.shared["calls without an object"] = {one.call_id for one in requests if is_no_object(one.arguments)}
     return call.arguments is None and (call.malformed or call.call_id in found)
 
 
@@ -219,9 +217,9 @@ class Expectation:
         """Read a name, or an object ``{name, arguments?, output?}``. Absent parts aren't compared."""
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
-            name=entry_name(entry),
-            arguments=given.get("arguments"),
-            output=given.get("output"),
+            entry_name(entry),
+            given.get("arguments"),
+            given.get("output"),
             compares_arguments=check_arguments and given.get("arguments") is not None,
             compares_output=check_output and "output" in given,
         )
@@ -248,9 +246,8 @@ def _same_output(expected: Any, result: Any) -> bool:
             return True
     if isinstance(result, list) and len(result) == 1:
         result = result[0]
-    return (
-        isinstance(result, Mapping) and len(result) == 1 and json_equal(expected, *result.values()) and failure_in(result) is None
-    )
+    is_wrapped = isinstance(result, Mapping) and len(result) == 1 and json_equal(expected, *result.values())
+    return is_wrapped and failure_in(result) is None
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
@@ -327,6 +324,81 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
 
 def match_at_places(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> bool:
     """Return True if each call fully meets the expectation at its position, and none is left."""
-    return len(expectations) == len(calls) and all(
-        expectation.match(call) == 1.0 for expectation, call in zip(expectations, calls, strict=True)
-    )
+    return len(expectations) == len(calls) and all(one.match(call) == 1.0 for one, call in zip(expectations, calls, strict=True))
+
+
+# --- calls that are repeated without learning anything new
+
+_WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
+"""Name of a tool that lets time pass."""
+_SLEEPS = re.compile(r"\bsleep[ (]{1,2}[0-9]")
+"""Command that lets time pass, in a call's arguments."""
+_GESTURES = re.compile(
+    r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
+    re.IGNORECASE,
+)
+"""Names of tools that operate a screen. Their equal calls have different effects."""
+_PASSES = re.compile(
+    r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
+    re.IGNORECASE,
+)
+"""States that a later call can leave."""
+_STATE_UP_TO = 300
+"""Characters of a result that can be a mere state."""
+_DIGITS = re.compile("[0-9]+")
+
+
+class Circle(NamedTuple):
+    """Equal calls of one tool."""
+
+    name: str
+    calls: int
+    last: int
+    """Position of the last one among the turn's calls."""
+    size: int
+    """Characters of its arguments."""
+
+
+def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
+    """Return the calls of the named tools that were repeated more than ``most`` times in vain, the most repeated first.
+
+    As many calls as ``asked``, the user's words, names are intended. If the turn isn't ``finished``, waiting for a state was in
+    vain, too.
+    """
+    keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
+    if all(count <= most for key, count in Counter(keys).items() if key is not None):
+        return []  # nearly always, and before the results are compared
+    outcomes = [_outcome(call) for call in calls]
+    latest = dict(zip(keys, outcomes, strict=True))
+    seen: set[tuple[Any, str]] = set()
+    counts: dict[Any, int] = {}
+    found: dict[Any, Circle] = {}
+    for place, (key, outcome, call) in enumerate(zip(keys, outcomes, calls, strict=True)):
+        if _WAITS.search(call.name) or _SLEEPS.search(jsonio.text_of(call.arguments)[:_STATE_UP_TO]):
+            counts.clear()
+        elif key is None or (key, outcome) not in seen:
+            seen.add((key, outcome))
+            counts = {key: 1}
+        else:
+            counts[key] = counts.get(key, 1) + 1
+            if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
+                found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
+    if not found:
+        return []
+    asked = asked[:10_000]
+    wanted = {float(number) for number in _DIGITS.findall(asked) if len(number) < 4}
+    wanted |= {value for _, _, value in values_of_words(asked)}
+    circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
+    return sorted(circles, key=lambda circle: -circle.calls)
+
+
+def _outcome(call: ToolCall) -> str:
+    if call.error is not None:
+        return f"error {call.error.type} {call.error.message}"
+    return "" if call.result is None else canonical(call.result)
+
+
+def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
+    """Return True if a call waits for a state to pass, or another outcome came later."""
+    is_state = call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
+    return outcome != latest or (finished and is_state)

@@ -18,9 +18,9 @@ from ...core.turn import ToolCall, Turn
 from ..lib import applies
 from ..lib.replies import (
     as_boolean,
-    boolean,
     entries,
     invalid,
+    judged_true,
     number_within,
     numbered,
     reason_of,
@@ -109,21 +109,15 @@ def llm_task_completion(
 
 
 def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
-    extracted = judge.ask(
-        "extract",
-        _PROMPTS["outcome"],
-        trace_of(turn),
-        '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}',
-    )
+    form = '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}'
+    extracted = judge.ask("extract", _PROMPTS["outcome"], trace_of(turn), form)
     detail = reply_details(extracted, task="task", outcome="outcome")
-    reply = judge.ask(
-        "verdict",
-        _PROMPTS["accomplished"]
-        + ("\nThe criteria say what an accomplished task is; where they differ from the scale, they win." if criteria else ""),
-        {**detail, "user_input": turn.input, "final_answer": turn.output},
-        '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}',
-        criteria={"criteria": criteria} if criteria else None,
-    )
+    task = _PROMPTS["accomplished"]
+    if criteria:
+        task += "\nThe criteria say what an accomplished task is; where they differ from the scale, they win."
+    material = {**detail, "user_input": turn.input, "final_answer": turn.output}
+    form = '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}'
+    reply = judge.ask("verdict", task, material, form, criteria={"criteria": criteria} if criteria else None)
     return _judged(reply, detail, "verdict")
 
 
@@ -148,14 +142,9 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``success``, ``reason``.
     """
-    reply = judge.ask(
-        "success",
-        _PROMPTS["succeeded"],
-        trace_of(turn),
-        '{"reason": "<why, in one or two sentences>", "success": <true or false>}',
-    )
-    success, reason = boolean(reply, "success"), reason_of(reply)
-    return Result(success, detail={"success": success, "reason": reason}, explanation=reason)
+    form = '{"reason": "<why, in one or two sentences>", "success": <true or false>}'
+    reply = judge.ask("success", _PROMPTS["succeeded"], trace_of(turn), form)
+    return judged_true(reply, "success")
 
 
 @metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
@@ -177,8 +166,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
     by = {"goal": wanted} if goal and goal.strip() else None
     asked = {"user_input": turn.input or "(unknown)"} if wanted is not turn.input else {}
     material = {**({} if by else {"goal": wanted}), **asked, "answer": turn.output or "(empty)"}
-    reply = judge.ask("score", _PROMPTS["goal"], material, SCORE, criteria=by)
-    return scored(reply)
+    return scored(judge.ask("score", _PROMPTS["goal"], material, SCORE, criteria=by))
 
 
 @metric(needs=("output",), version="2", aliases=("hpd:TopicAdherenceEvaluator",))
@@ -194,14 +182,9 @@ def llm_topic_adherence(
 
     Detail: ``reason``.
     """
-    reply = judge.ask(
-        "score",
-        _PROMPTS["topics"],
-        {"user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"},
-        SCORE,
-        criteria={"allowed_topics": [topic.strip() for topic in allowed_topics if topic.strip()]},
-    )
-    return scored(reply)
+    material = {"user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
+    by = {"allowed_topics": [topic.strip() for topic in allowed_topics if topic.strip()]}
+    return scored(judge.ask("score", _PROMPTS["topics"], material, SCORE, criteria=by))
 
 
 # --- tools
@@ -217,7 +200,6 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
     """
-    known = _known_tools(turn)
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
     calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
     course = {key: value for key, value in trace_of(turn, findings=False).items() if key != "final_answer"}
@@ -231,15 +213,12 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
         '{"user_input": "<what the user wanted>", "tools_called": [{"name": "<tool>", "parameters": {}}], '
         '"available_tools": [{"name": "<tool>", "description": "<what it does>"}]}',
     )
-    detail = (
-        reply_details(extracted, user_input="user_input", tools_called="tools_called", available_tools="available_tools") | known
-    )
+    keys = {key: key for key in ("user_input", "tools_called", "available_tools")}
+    detail = {**reply_details(extracted, **keys), **_known_tools(turn)}
     called = detail["tools_called"] if turn.tool_calls is None else calls
     material = {"request": turn.input, "user_wanted": detail["user_input"], "tools_called": called}
-    reply = judge.ask(
-        "score", _PROMPTS["tools_chosen"], {**material, "available_tools": available or detail["available_tools"]}, SCORE
-    )
-    return _judged(reply, detail)
+    material["available_tools"] = available or detail["available_tools"]
+    return _judged(judge.ask("score", _PROMPTS["tools_chosen"], material, SCORE), detail)
 
 
 def _known_tools(turn: Turn) -> Detail:
@@ -289,32 +268,24 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.
     """
-    calls = turn.tool_calls
-    if not calls:
+    if not (calls := turn.tool_calls):
         return vacuous(1.0)
     lines = calls_as_text(calls, most=None, argument_chars=_ARGUMENT_CHARS)
     named = {call.name for call in calls}
     tools = tools_as_text([tool for tool in turn.tool_definitions if str(tool.get("name")) in named], most=_CALLS)
     material: Detail = {"request": turn.input, "tool_calls": lines, "reasoning": turn.reasoning or "(unknown)"}
-    extracted = judge.ask(
-        "extract",
-        _PROMPTS["calls_seen"],
-        material,
-        '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}',
-    )
+    form = '{"user_input": "<what the user wanted>", "tool_calls": [{"name": "<tool>", "parameters": {}, "reasoning": "<why, or empty>"}]}'
+    extracted = judge.ask("extract", _PROMPTS["calls_seen"], material, form)
     detail: Detail = {"user_input": extracted.get("user_input")}
     known_calls = extracted.get("tool_calls")
     reasons = [reason_of(entry, "reasoning") for entry in known_calls] if isinstance(known_calls, list) else []
     found_before = [f"The user wanted: {extracted.get('user_input') or '(unknown)'}"]
     found_before += [f"Why call {number}: {reason}" for number, reason in enumerate(reasons, 1) if reason]
-    reply = judge.ask(
-        "verdicts",
-        f"{_PROMPTS['arguments_right']}\nThere are {len(calls)} calls: give one entry for each.",
-        {**material, "tools": tools or "(unknown)", "found_before": "\n".join(found_before)},
-        '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}',
-    )
-    given = entries(reply)
-    if not given:
+    material = {**material, "tools": tools or "(unknown)", "found_before": "\n".join(found_before)}
+    task = f"{_PROMPTS['arguments_right']}\nThere are {len(calls)} calls: give one entry for each."
+    form = '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}'
+    reply = judge.ask("verdicts", task, material, form)
+    if not (given := entries(reply)):
         return vacuous(1.0, **detail, verdicts=[])
     if len(given) < len(calls):
         raise MetricError("invalid_reply", f"verdicts: must be one per tool call ({len(calls)}), got {len(given)}")
@@ -324,16 +295,10 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
         raise invalid("verdict", "yes or no")
     value = right.count(True) / len(right)
     wrong = [reason_of(entry) or "no reason given" for entry, good in zip(given, right, strict=True) if not good]
-    reason = judge.ask(
-        "reason",
-        f"{_PROMPTS['arguments_why']}\nThe score is {value:.2f} of 1.",
-        {
-            "user_wanted": detail["user_input"] or turn.input,
-            "verdicts": ", ".join("yes" if good else "no" for good in right),
-            "objections": numbered(wrong) or "(none)",
-        },
-        '{"reason": "<why this score>"}',
-    )
+    said = ", ".join("yes" if good else "no" for good in right)
+    found = {"user_wanted": detail["user_input"] or turn.input, "verdicts": said, "objections": numbered(wrong) or "(none)"}
+    task = f"{_PROMPTS['arguments_why']}\nThe score is {value:.2f} of 1."
+    reason = judge.ask("reason", task, found, '{"reason": "<why this score>"}')
     detail.update(verdicts=given, reason=reason_of(reason))
     return Result(value, detail=detail, explanation=detail["reason"])
 
@@ -347,8 +312,7 @@ _ANSWER_CHARS = 400
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
     material = {"user_input": turn.input, "final_answer": shortened(turn.output or "(unknown)", _ANSWER_CHARS)}
-    extracted = judge.ask("task", _PROMPTS["task"], material, '{"task": "<what the user wanted>"}')
-    return extracted.get("task")
+    return judge.ask("task", _PROMPTS["task"], material, '{"task": "<what the user wanted>"}').get("task")
 
 
 @metric(
@@ -367,8 +331,7 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
     Detail: ``task``, ``reason``.
     """
     detail: Detail = {"task": _task_of(turn, judge)}
-    reply = judge.ask("score", _PROMPTS["efficient"], {**detail, **trace_of(turn)}, SCORE)
-    return _judged(reply, detail)
+    return _judged(judge.ask("score", _PROMPTS["efficient"], {**detail, **trace_of(turn)}, SCORE), detail)
 
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))

@@ -10,9 +10,10 @@ If both are missing, the score is skipped as ``missing:audio``.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
 from pydantic import StringConstraints
@@ -28,6 +29,8 @@ from ..lib.replies import boolean, choice, entries, invalid, optional_number, re
 from ..lib.values import Words, readable
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
+
+_audio_metric = functools.partial(metric, references=("transcript",), applies=applies.audio, traits=("media",))
 
 _PROMPTS = Prompts("audio")
 
@@ -52,13 +55,6 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"They speak at the same time for {measured['talk_over_s']} s in all."])
 
 
-class _Recordings(NamedTuple):
-    material: dict[str, Any]
-    """Text for the judge about the recordings."""
-    media: list[str]
-    """Recordings for the judge."""
-
-
 def _transcript(given: Any) -> str:
     """Return a transcript that is a text, or segments with a text and possibly a speaker."""
 
@@ -71,15 +67,23 @@ def _transcript(given: Any) -> str:
     return "\n".join(filter(None, readable(each(segment), segments, "transcript")))
 
 
-def _recordings_of(turn: Turn) -> _Recordings | None:
-    """Return the turn's recordings and transcripts, or None without both."""
+def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
+    """Return the text about the turn's recordings and transcripts, and the recordings, or None without both."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
     if not recordings and not transcript:
         return None
     material = {"recordings": numbered_names(recordings), "transcript": transcript}
-    return _Recordings({name: text for name, text in material.items() if text}, recordings_for_model(recordings))
+    return {name: text for name, text in material.items() if text}, recordings_for_model(recordings)
+
+
+def _ask(turn: Turn, judge: Asks, stage: str, task: str, form: str, **criteria: str) -> dict[str, Any] | None:
+    """Return the judge's reply about the turn's recordings and transcripts, or None without both."""
+    if (found := _recordings_of(turn)) is None:
+        return None
+    material, media = found
+    return judge.ask(stage, task, material, form, criteria=criteria or None, media=media)
 
 
 _Labels = Annotated[Sequence[Words], MinLen(1)]
@@ -93,8 +97,7 @@ def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]
         return None
     known = {label.upper(): label for label in labels}
     wanted = [expected] if isinstance(expected, str) else expected
-    unknown = next((label for label in wanted if label.upper() not in known), None)
-    if unknown is not None:
+    if (unknown := next((label for label in wanted if label.upper() not in known), None)) is not None:
         raise MetricError("invalid_parameter", f"expected: must be one of {', '.join(labels)}, got {unknown!r}")
     return {known[label.upper()] for label in wanted}
 
@@ -113,19 +116,11 @@ def _label_recordings(
     """Return the judge's label for the recording, one of the labels or any, and True if the label is expected."""
     free = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     wanted = free if labels is None else _expected_labels(expected, labels)
-    sound = _recordings_of(turn)
-    if sound is None:
+    choices, more = ("the category", "") if labels is None else ("one of the labels", ', "confidence": <0 to 1>')
+    form = f'{{"reason": "<what was said or heard that decides it>", "label": "<{choices}>"{more}}}'
+    reply = _ask(turn, judge, "label", task, form, **({} if labels is None else {"labels": "\n".join(labels)}))
+    if reply is None:
         return skip("missing:audio")
-    reply = judge.ask(
-        "label",
-        task,
-        sound.material,
-        '{"reason": "<what was said or heard that decides it>", "label": "<the category>"}'
-        if labels is None
-        else '{"reason": "<what was said or heard that decides it>", "label": "<one of the labels>", "confidence": <0 to 1>}',
-        criteria=None if labels is None else {"labels": "\n".join(labels)},
-        media=sound.media,
-    )
     label = _free_label(reply.get("label")) if labels is None else choice(reply, labels)
     reason = reason_of(reply)
     detail = {"label": label, "confidence": optional_number(reply, "confidence"), "reason": reason}
@@ -134,14 +129,7 @@ def _label_recordings(
     return Result(label in wanted, detail=detail, explanation=reason)
 
 
-@metric(
-    references=("transcript",),
-    boolean=True,
-    applies=applies.audio,
-    version="2",
-    aliases=("trusys:audio-sentiment",),
-    traits=("media",),
-)
+@_audio_metric(boolean=True, version="2", aliases=("trusys:audio-sentiment",))
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
@@ -157,14 +145,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
     return _label_recordings(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
 
-@metric(
-    references=("transcript",),
-    boolean=True,
-    applies=applies.audio,
-    version="2",
-    aliases=("trusys:audio-call-category",),
-    traits=("media",),
-)
+@_audio_metric(boolean=True, version="2", aliases=("trusys:audio-call-category",))
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
     """Category of a call, as a label that you can compare with an expected label.
 
@@ -177,9 +158,8 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
 
     Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), ``reason``.
     """
-    return _label_recordings(
-        turn, judge, _PROMPTS["category" if categories is not None else "free_category"], categories, expected
-    )
+    task = _PROMPTS["category" if categories is not None else "free_category"]
+    return _label_recordings(turn, judge, task, categories, expected)
 
 
 _Tag = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$")]
@@ -191,14 +171,7 @@ def _compared_tag(text: str, match: Literal["primary", "exact"]) -> str:
     return whole if match == "exact" else whole.partition("-")[0]
 
 
-@metric(
-    references=("transcript",),
-    boolean=True,
-    applies=applies.audio,
-    version="2",
-    aliases=("trusys:audio-language",),
-    traits=("media",),
-)
+@_audio_metric(boolean=True, version="2", aliases=("trusys:audio-language",))
 def llm_audio_language(
     turn: Turn, judge: Asks, *, expected: _Tag | Annotated[list[_Tag], MinLen(1)], match: Literal["primary", "exact"] = "primary"
 ) -> Result:
@@ -213,34 +186,19 @@ def llm_audio_language(
 
     Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it), ``reason``.
     """
-    sound = _recordings_of(turn)
-    if sound is None:
+    form = '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}'
+    if (reply := _ask(turn, judge, "label", _PROMPTS["language"], form)) is None:
         return skip("missing:audio")
-    reply = judge.ask(
-        "label",
-        _PROMPTS["language"],
-        sound.material,
-        '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}',
-        media=sound.media,
-    )
     given = reply.get("language")
     if not isinstance(given, str) or not _TAG.fullmatch(given.strip()):
         raise invalid("language", "a BCP 47 tag")
-    reason = reason_of(reply)
-    detail = {"language": given.strip(), "confidence": optional_number(reply, "confidence"), "reason": reason}
-    wanted = [expected] if isinstance(expected, str) else expected
-    found = _compared_tag(given.strip(), match) in {_compared_tag(one, match) for one in wanted}
-    return Result(found, detail=detail, explanation=reason)
+    tag, reason = given.strip(), reason_of(reply)
+    detail = {"language": tag, "confidence": optional_number(reply, "confidence"), "reason": reason}
+    wanted = {_compared_tag(one, match) for one in ([expected] if isinstance(expected, str) else expected)}
+    return Result(_compared_tag(tag, match) in wanted, detail=detail, explanation=reason)
 
 
-@metric(
-    references=("transcript",),
-    threshold=0.5,
-    applies=applies.audio,
-    version="3",
-    aliases=("trusys:audio-interruption-handling",),
-    traits=("media",),
-)
+@_audio_metric(threshold=0.5, version="3", aliases=("trusys:audio-interruption-handling",))
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
@@ -254,17 +212,17 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. For each measured recording, ``measured`` has ``speech``,
     ``interruptions`` and ``talk_over_s``, in seconds.
     """
-    sound = _recordings_of(turn)
-    if sound is None:
+    if (recordings := _recordings_of(turn)) is None:
         return skip("missing:audio")
+    material, media = recordings
     measured = [found for content in contents_of(turn, "audio") if (found := _speech_times(content))]
     reply = judge.ask(
         "interruptions",
         _PROMPTS["interruptions"],
-        {**sound.material, "measured": "\n".join(map(_speech_as_text, measured))} if measured else sound.material,
+        {**material, "measured": "\n".join(map(_speech_as_text, measured))} if measured else material,
         '{"interruptions": [{"statement": "<what the user breaks in with>", "at_s": <seconds>, "reason": "<what the agent does next>", '
         '"handled": <true or false>}, ...]}',
-        media=sound.media,
+        media=media,
     )
     given = entries(reply, "interruptions")
     detail: dict[str, Any] = {"measured": measured} if measured else {}
@@ -277,14 +235,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     return Result(handled / len(given), detail={"interruptions": given, **detail}, explanation=reasons)
 
 
-@metric(
-    references=("transcript",),
-    boolean=True,
-    applies=applies.audio,
-    version="2",
-    aliases=("trusys:audio-false-intent-identification",),
-    traits=("media",),
-)
+@_audio_metric(boolean=True, version="2", aliases=("trusys:audio-false-intent-identification",))
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that speakers don't have false or misleading intent.
 
@@ -296,17 +247,11 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
 
     Detail: ``detected``, ``evidence``, ``reason``.
     """
-    sound = _recordings_of(turn)
-    if sound is None:
-        return skip("missing:audio")
-    reply = judge.ask(
-        "verdict",
-        _PROMPTS["false_intent"],
-        sound.material,
-        '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}',
-        media=sound.media,
+    form = (
+        '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}'
     )
-    detected = boolean(reply, "detected")
-    reason = reason_of(reply)
+    if (reply := _ask(turn, judge, "verdict", _PROMPTS["false_intent"], form)) is None:
+        return skip("missing:audio")
+    detected, reason = boolean(reply, "detected"), reason_of(reply)
     detail = {"detected": detected, "evidence": reply.get("evidence"), "reason": reason}
     return Result(detected == expected if expected is not None else not detected, detail=detail, explanation=reason)

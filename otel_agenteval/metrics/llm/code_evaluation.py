@@ -40,8 +40,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")
-    blocks = code_blocks(output)
-    if not blocks:
+    if not (blocks := code_blocks(output)):
         return skip("no_code")
     counts = measured(blocks)
     lines = "\n".join(f"{name}: {value}" for name, value in counts.items())
@@ -70,8 +69,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
     wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
     if not wanted:
         return skip("missing:input")
-    output = turn.output
-    if output is None:
+    if (output := turn.output) is None:
         return skip("missing:output")
     if len(output) > OUTPUT_CHARS:
         return skip("too_long")

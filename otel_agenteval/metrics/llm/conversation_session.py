@@ -15,8 +15,7 @@ from ...core import jsonio
 from ...core.turn import Message, Turn
 from ..code.conversation_session import says_something
 from ..lib import applies
-from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import boolean, entries, number, number_within, numbered, reason_of, reply_details, scored
+from ..lib.replies import Criteria, boolean, entries, g_eval, number, number_within, numbered, reason_of, reply_details, scored
 from ..lib.steps import history_of, last_as_text, line_of, one_line, whole_conversation
 from ..lib.values import Words
 from ..prompts import SCORE, VERDICT, Prompts
@@ -44,10 +43,7 @@ def _lines(messages: Iterable[Message], first: int = 1) -> str:
 
 
 def _answered(messages: Sequence[Message]) -> list[int]:
-    """Return the positions of the agent's answers.
-
-    Text in a message with a tool call is a step, not an answer.
-    """
+    """Return the positions of the agent's answers. Text in a message with a tool call is a step, not an answer."""
     return [
         place
         for place, message in enumerate(messages)
@@ -84,8 +80,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
     Source: HPD ConversationCoherenceEvaluator.
     """
-    earlier = _earlier_messages(turn)
-    if not earlier:
+    if not (earlier := _earlier_messages(turn)):
         return skip("missing:history")
     return scored(judge.ask("score", _PROMPTS["coherent"], _material(turn, last_as_text(earlier)), SCORE))
 
@@ -105,13 +100,12 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
     Source: HPD GoalProgressionEvaluator.
     """
-    reply = judge.ask(
-        "score",
-        _PROMPTS["progress"],
-        _material(turn, last_as_text(_earlier_messages(turn), max_messages, max_chars)),
+    material = _material(turn, last_as_text(_earlier_messages(turn), max_messages, max_chars))
+    form = (
         '{"goal": "<what the user wants in the end>", "progression_reason": "<how far the answer moves toward it, and why>", '
-        '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}',
+        '"blockers": ["<what still stands in the way>"], "score": <0 to 1>}'
     )
+    reply = judge.ask("score", _PROMPTS["progress"], material, form)
     detail = reply_details(reply, goal="goal", progression_reason="progression_reason", blockers="blockers")
     return Result(number_within(reply, 0, 1), detail=detail, explanation=reason_of(reply, "progression_reason"))
 
@@ -131,8 +125,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
     Source: HPD MemoryAccuracyEvaluator.
     """
-    earlier = _earlier_messages(turn)
-    if not earlier:
+    if not (earlier := _earlier_messages(turn)):
         return skip("missing:history")
     reply = judge.ask(
         "score",
@@ -168,17 +161,9 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     answers = [text for text in answers if text.strip()]
     if not answers:
         return vacuous(1.0)
-    reply = judge.ask(
-        "score",
-        _PROMPTS["new"],
-        {
-            "earlier_answers": numbered(map(one_line, answers[-last_n:])),
-            "user_input": turn.input or "(unknown)",
-            "answer": turn.output or "(empty)",
-        },
-        SCORE,
-    )
-    return scored(reply)
+    earlier = numbered(map(one_line, answers[-last_n:]))
+    material = {"earlier_answers": earlier, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
+    return scored(judge.ask("score", _PROMPTS["new"], material, SCORE))
 
 
 # --- whole conversation
@@ -201,8 +186,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
     Source: deepeval conversational G-Eval (Trusys).
     """
-    messages = _with_text(whole_conversation(turn))
-    if not messages:
+    if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
     return g_eval(judge, criteria, steps, "a conversation between a user and an assistant", {"conversation": _lines(messages)})
 
@@ -220,8 +204,7 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
 
     Source: deepeval knowledge retention (Trusys).
     """
-    messages = _with_text(whole_conversation(turn))
-    if not messages:
+    if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
     places = [place for place, message in enumerate(messages) if message.role == "assistant"]
     if not places:
@@ -232,25 +215,20 @@ def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     start = 0
     for place in places:
         new = _lines(messages[start:place], start + 1)
-        extracted = judge.ask(
-            "knowledge",
-            f"{_PROMPTS['facts']}\nThese are the facts before message no. {place + 1} of the conversation.",
-            {"known_facts": _known(facts), "new_messages": new or "(none)"},
-            '{"data": {"<fact>": "<value>"}}',
-        )
+        task = f"{_PROMPTS['facts']}\nThese are the facts before message no. {place + 1} of the conversation."
+        material = {"known_facts": _known(facts), "new_messages": new or "(none)"}
+        extracted = judge.ask("knowledge", task, material, '{"data": {"<fact>": "<value>"}}')
         facts.update(data if isinstance(data := extracted.get("data"), dict) else {})
         after = _lines(messages[place + 1 :], place + 2) if place == places[-1] else ""
-        reply = judge.ask(
-            "verdict",
-            f"{_PROMPTS['forgotten']}\nThe message is no. {place + 1} of the conversation.",
-            {
-                "known_facts": _known(facts),
-                "said_before": new or "(nothing)",
-                "message": messages[place].content or "(empty)",
-                **({"said_later": after} if after else {}),
-            },
-            VERDICT,
-        )
+        material = {
+            "known_facts": _known(facts),
+            "said_before": new or "(nothing)",
+            "message": messages[place].content or "(empty)",
+        }
+        if after:
+            material["said_later"] = after
+        task = f"{_PROMPTS['forgotten']}\nThe message is no. {place + 1} of the conversation."
+        reply = judge.ask("verdict", task, material, VERDICT)
         forgot.append(boolean(reply, "verdict"))
         if forgot[-1]:
             reasons.append(reason_of(reply))
@@ -307,11 +285,8 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
         if place in own:  # a fractional position isn't
             violations.setdefault(int(place), reason_of(entry))
     found = [{"index": place, "reason": reason} for place, reason in violations.items()]
-    return Result(
-        (len(own) - len(found)) / len(own),
-        detail={"verdicts": found[:_SHOWN], "violations": len(found)},
-        explanation=_first_reason(violations.values()),
-    )
+    detail = {"verdicts": found[:_SHOWN], "violations": len(found)}
+    return Result((len(own) - len(found)) / len(own), detail=detail, explanation=_first_reason(violations.values()))
 
 
 @metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversation-relevancy",))
@@ -340,12 +315,9 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
         before += len(interaction)
         after = _lines(unanswered, before + 1) if end == len(interactions) else ""
         behind = next(at for at, message in enumerate(reversed(interaction)) if message.role == "assistant")
-        reply = judge.ask(
-            "window",
-            f"{_PROMPTS['relevant']}\nThe message is no. {before - behind} of the conversation.",
-            {"window": _lines(window, before - len(window) + 1), **({"said_later": after} if after else {})},
-            VERDICT,
-        )
+        material = {"window": _lines(window, before - len(window) + 1), **({"said_later": after} if after else {})}
+        task = f"{_PROMPTS['relevant']}\nThe message is no. {before - behind} of the conversation."
+        reply = judge.ask("window", task, material, VERDICT)
         relevant.append(boolean(reply, "verdict"))
         if not relevant[-1]:
             reasons.append(reason_of(reply))

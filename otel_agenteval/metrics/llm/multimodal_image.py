@@ -6,6 +6,7 @@ the judge receives the image's address. If the address is an id that models can'
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ...core import jsonio
@@ -16,20 +17,15 @@ from ..lib.replies import entries, number_within, numbered, reason_of, yes_no
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
 
+_image_metric = functools.partial(metric, threshold=0.5, applies=applies.image, version="2", traits=("media",))
+
 _PROMPTS = Prompts("multimodal_image")
 
 _MOST_IMAGES = 100
 """Maximum images of a turn that are judged one by one."""
 
 
-@metric(
-    needs=("input", "output"),
-    threshold=0.5,
-    applies=applies.image,
-    version="2",
-    aliases=("trusys:image-helpfulness",),
-    traits=("media",),
-)
+@_image_metric(needs=("input", "output"), aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
     """Degree to which the turn's images help to understand the answer.
 
@@ -39,8 +35,7 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``scores`` (0..10, in the order of the images) and ``reasoning`` (for all images).
     """
-    images = media_of(turn, "image")
-    if not images:
+    if not (images := media_of(turn, "image")):
         return skip("missing:image")
     if len(images) > _MOST_IMAGES:
         return skip("too_long")
@@ -68,14 +63,7 @@ def _share_of_yes(reply: dict[str, Any]) -> Result:
     return Result(sum(found) / len(found) if found else 0.0, detail={"verdicts": given}, explanation=reasons)
 
 
-@metric(
-    needs=("input", "context"),
-    threshold=0.5,
-    applies=applies.image,
-    version="2",
-    aliases=("trusys:multimodal-contextual-relevancy",),
-    traits=("media",),
-)
+@_image_metric(needs=("input", "context"), aliases=("trusys:multimodal-contextual-relevancy",))
 def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     """Share of the retrieved texts and images that are relevant to the question.
 
@@ -84,8 +72,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
     """
-    images = media_of(turn, "image")
-    if not images:
+    if not (images := media_of(turn, "image")):
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",
@@ -97,14 +84,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     return _share_of_yes(reply)
 
 
-@metric(
-    needs=("ground_truth", "context"),
-    threshold=0.5,
-    applies=applies.image,
-    version="2",
-    aliases=("trusys:multimodal-contextual-recall",),
-    traits=("media",),
-)
+@_image_metric(needs=("ground_truth", "context"), aliases=("trusys:multimodal-contextual-recall",))
 def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     """Share of the ground truth that the retrieved texts and images support.
 
@@ -113,8 +93,7 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``verdicts`` with ``statement``, ``reason`` and ``verdict``, as the judge returned them.
     """
-    images = media_of(turn, "image")
-    if not images:
+    if not (images := media_of(turn, "image")):
         return skip("missing:image")
     reply = judge.ask(
         "verdicts",

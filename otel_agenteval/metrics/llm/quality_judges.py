@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ...core.turn import Turn
-from ..lib.g_eval import Criteria, g_eval
-from ..lib.replies import as_boolean, boolean, number_within, reason_of, scored
+from ..lib.replies import Criteria, as_boolean, boolean, g_eval, judged_true, number_within, reason_of, scored
 from ..lib.values import Words
 from ..prompts import SCORE, Prompts
 from ..registry import EPSILON, Asks, Param, Result, metric, skip
@@ -77,10 +76,8 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
         '"awkwardPhrases": [<phrases that sound unnatural>], "readabilityLevel": "<easy, moderate or difficult>", '
         '"overallQuality": "<excellent, good, fair or poor>", "score": <0 to 100>}',
     )
-    fields = {"grammar_errors": "grammarErrors", "awkward_phrases": "awkwardPhrases"}
-    return scored(
-        reply, top=100, why="reasoning", **fields, readability_level="readabilityLevel", overall_quality="overallQuality"
-    )
+    keys = {"grammar_errors": "grammarErrors", "awkward_phrases": "awkwardPhrases", "readability_level": "readabilityLevel"}
+    return scored(reply, top=100, why="reasoning", **keys, overall_quality="overallQuality")
 
 
 @metric(needs=("output",), version="2", aliases=("trusys:llm-rubric",))
@@ -104,24 +101,15 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
     Source: Trusys llm-rubric.
     """
-    reply = judge.ask(
-        "score",
-        _PROMPTS["rubric"],
-        _material(turn),
-        '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}',
-        criteria={"rubric": rubric},
-    )
-    detail: dict[str, Any] = {}
+    form = '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}'
+    reply = judge.ask("score", _PROMPTS["rubric"], _material(turn), form, criteria={"rubric": rubric})
     verdict = boolean(reply, "pass") if reply.get("pass") is not None else None
-    if verdict is None or reply.get("score") is not None:
-        score = number_within(reply, 0, 1)
-    else:
-        score = 1.0 if verdict else 0.0
+    score = number_within(reply, 0, 1) if verdict is None or reply.get("score") is not None else float(verdict)
     if verdict is None:
         verdict = score >= 0.5 - EPSILON
-    detail |= {"pass": verdict, "score": score, "reason": reason_of(reply)}
     passed = verdict and (threshold is None or score >= threshold - EPSILON)
-    return Result(score, passed=passed, detail=detail, explanation=detail["reason"])
+    reason = reason_of(reply)
+    return Result(score, passed=passed, detail={"pass": verdict, "score": score, "reason": reason}, explanation=reason)
 
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
@@ -157,16 +145,9 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
     Source: HPD-Agent AspectCriticEvaluator.
     """
-    reply = judge.ask(
-        "verdict",
-        _PROMPTS["aspect"],
-        _material(turn),
-        '{"reason": "<why, in one or two sentences>", "verdict": <true or false>}',
-        criteria={"rubric": rubric},
-    )
-    verdict = boolean(reply, "verdict")
-    reason = reason_of(reply)
-    return Result(verdict, detail={"verdict": verdict, "reason": reason}, explanation=reason)
+    form = '{"reason": "<why, in one or two sentences>", "verdict": <true or false>}'
+    reply = judge.ask("verdict", _PROMPTS["aspect"], _material(turn), form, criteria={"rubric": rubric})
+    return judged_true(reply, "verdict")
 
 
 @metric(needs=("output",), threshold=0.5, version="2", aliases=("hpd:CustomJudgeEvaluator",))
@@ -182,7 +163,6 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
     Source: HPD-Agent CustomJudgeEvaluator.
     """
-    reply = judge.ask("score", _PROMPTS["custom"], _material(turn), SCORE, criteria={"rubric": rubric})
-    result = scored(reply)
+    result = scored(judge.ask("score", _PROMPTS["custom"], _material(turn), SCORE, criteria={"rubric": rubric}))
     result.detail = {**(result.detail or {}), "score": result.value}
     return result

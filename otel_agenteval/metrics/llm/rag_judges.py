@@ -12,6 +12,7 @@ from ..lib.replies import (
     boolean,
     entries,
     invalid,
+    judged_true,
     numbered,
     reason_of,
     reply_details,
@@ -40,10 +41,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold.
-
-    The caller compares with a configured one.
-    """
+    """Apply the holistic method's default threshold. The caller compares with a configured one."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -89,19 +87,14 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
             '{"reasoning": "<why, in one to three sentences>", "faithfulClaims": [<claims that the context supports>], '
             '"hallucinatedClaims": [<claims that it does not support>], "score": <0 to 100>}',
         )
-        result = scored(
-            reply, top=100, why="reasoning", faithful_claims="faithfulClaims", hallucinated_claims="hallucinatedClaims"
-        )
+        keys = {"faithful_claims": "faithfulClaims", "hallucinated_claims": "hallucinatedClaims"}
+        result = scored(reply, top=100, why="reasoning", **keys)
         result.detail = {**(result.detail or {}), **reply_details(reply, unsupported="hallucinatedClaims")}
         return result
-    reply = judge.ask(
-        "statements",
-        _PROMPTS["statements"],  # without the context, which would bias the list
-        {"question": question, "answer": answer},
-        '{"statements": ["<statement>", ...]}',
-    )
-    statements = texts(reply, "statements")
-    if not statements:
+    # without the context, which would bias the list
+    material = {"question": question, "answer": answer}
+    reply = judge.ask("statements", _PROMPTS["statements"], material, '{"statements": ["<statement>", ...]}')
+    if not (statements := texts(reply, "statements")):
         return vacuous(1.0, statements=[], unsupported=[])
     reply = judge.ask(
         "verdicts",
@@ -111,10 +104,9 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
     )
     supported = yes_no(reply, len(statements))
     unsupported = [statement for statement, ok in zip(statements, supported, strict=True) if not ok]
+    why = f"{sum(supported)} of {len(statements)} statements follow from the context"
     return Result(
-        sum(supported) / len(statements),
-        detail={"statements": statements, "unsupported": unsupported},
-        explanation=f"{sum(supported)} of {len(statements)} statements follow from the context",
+        sum(supported) / len(statements), detail={"statements": statements, "unsupported": unsupported}, explanation=why
     )
 
 
@@ -202,16 +194,11 @@ def llm_context_precision(
         )
         found.append(word_of(reply.get("verdict"), ("RELEVANT", "NOT_RELEVANT")))
         reasons.append(reason_of(reply))
-    hits, total = 0, 0.0
-    for rank, verdict in enumerate(found, 1):
-        if verdict == "RELEVANT":
-            hits += 1
-            total += hits / rank
-    return Result(
-        total / hits if hits else 0.0,
-        detail={"verdicts": found, "total_relevant": found.count("RELEVANT"), "reasons": reasons},
-        explanation=f"{found.count('RELEVANT')} of {len(found)} chunks are relevant",
-    )
+    ranks = [rank for rank, verdict in enumerate(found, 1) if verdict == "RELEVANT"]
+    precisions = [hits / rank for hits, rank in enumerate(ranks, 1)]
+    why = f"{len(ranks)} of {len(found)} chunks are relevant"
+    detail = {"verdicts": found, "total_relevant": len(ranks), "reasons": reasons}
+    return Result(sum(precisions, 0.0) / len(ranks) if ranks else 0.0, detail=detail, explanation=why)
 
 
 @metric(
@@ -255,13 +242,10 @@ def llm_context_recall(
             '{"reasoning": "<why, in one to three sentences>", "informationPresent": [<what of the ground truth the context holds>], '
             '"informationMissing": [<what it does not hold>], "score": <0 to 100>}',
         )
-        result = scored(
-            reply, top=100, why="reasoning", information_present="informationPresent", information_missing="informationMissing"
-        )
-        return _with_holistic_threshold(result, threshold)
+        keys = {"information_present": "informationPresent", "information_missing": "informationMissing"}
+        return _with_holistic_threshold(scored(reply, top=100, why="reasoning", **keys), threshold)
     reply = judge.ask("claims", _PROMPTS["claims_of_truth"], {"ground_truth": truth}, '{"claims": ["<claim>", ...]}')
-    claims = texts(reply, "claims")
-    if not claims:
+    if not (claims := texts(reply, "claims")):
         return skip("no_claims")
     reply = judge.ask(
         "verdicts",
@@ -272,14 +256,13 @@ def llm_context_recall(
     )
     found = verdicts(reply, len(claims), ("SUPPORTED", "UNSUPPORTED"), "UNSUPPORTED")
     pairs = list(zip(claims, found, strict=True))
-    return Result(
-        found.count("SUPPORTED") / len(claims),
-        detail={
-            "claims": [{"claim": claim, "verdict": verdict} for claim, verdict in pairs],
-            "missing": [claim for claim, verdict in pairs if verdict == "UNSUPPORTED"],
-        },
-        explanation=f"the context supports {found.count('SUPPORTED')} of {len(claims)} claims",
-    )
+    detail = {
+        "claims": [{"claim": claim, "verdict": verdict} for claim, verdict in pairs],
+        "missing": [claim for claim, verdict in pairs if verdict == "UNSUPPORTED"],
+    }
+    supported = found.count("SUPPORTED")
+    why = f"the context supports {supported} of {len(claims)} claims"
+    return Result(supported / len(claims), detail=detail, explanation=why)
 
 
 @metric(
@@ -309,8 +292,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     question, context = turn.input or "", turn.context
     if method == "holistic":
         material = {"question": question, "context": _joined_context(context)}
-        reply = judge.ask("context_relevance", _PROMPTS["context_relevant"], material, SCORE)
-        return scored(reply)
+        return scored(judge.ask("context_relevance", _PROMPTS["context_relevant"], material, SCORE))
     reply = judge.ask(
         "extract",
         _PROMPTS["context_needed"],
@@ -320,20 +302,15 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
     insufficient = reply.get("insufficient") is not None and boolean(reply, "insufficient")
     listed = reply.get("relevant") if insufficient else entries(reply, "relevant")
     units = _chunks_listed(listed if isinstance(listed, list) else [], context)
-    return Result(
-        0.0 if insufficient else len(units) / len(context),
-        detail={"relevant_units": len(units), "total_units": len(context), "insufficient": insufficient},
-        explanation="the context is insufficient for an answer"
-        if insufficient
-        else f"{len(units)} of {len(context)} chunks are needed for an answer",
-    )
+    detail = {"relevant_units": len(units), "total_units": len(context), "insufficient": insufficient}
+    if insufficient:
+        return Result(0.0, detail=detail, explanation="the context is insufficient for an answer")
+    why = f"{len(units)} of {len(context)} chunks are needed for an answer"
+    return Result(len(units) / len(context), detail=detail, explanation=why)
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the listed chunks, by text or position.
-
-    If several chunks have one text, the first counts.
-    """
+    """Return the listed chunks, by text or position. If several chunks have one text, the first counts."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)
@@ -387,14 +364,8 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
         '{"reasoning": "<why, in one to three sentences>", "factsCorrect": [<facts that the answer has right>], '
         '"factsIncorrect": [<facts that it has wrong>], "factsMissing": [<facts of the ground truth that it lacks>], "score": <0 to 100>}',
     )
-    return scored(
-        reply,
-        top=100,
-        why="reasoning",
-        facts_correct="factsCorrect",
-        facts_incorrect="factsIncorrect",
-        facts_missing="factsMissing",
-    )
+    keys = {"facts_correct": "factsCorrect", "facts_incorrect": "factsIncorrect", "facts_missing": "factsMissing"}
+    return scored(reply, top=100, why="reasoning", **keys)
 
 
 @metric(needs=("output", "ground_truth"), version="2", aliases=("hpd:AnswerSimilarityEvaluator",))
@@ -408,8 +379,7 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     Source: HPD AnswerSimilarityEvaluator.
     """
     material = {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))}
-    reply = judge.ask("answer_similarity", _PROMPTS["similar"], material, SCORE)
-    return scored(reply)
+    return scored(judge.ask("answer_similarity", _PROMPTS["similar"], material, SCORE))
 
 
 @metric(
@@ -435,14 +405,9 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     answer, context = turn.output or "", _joined_context(turn.context)
     if not answer.strip():
         return skip("empty_output")
-    reply = judge.ask(
-        "claims",
-        _PROMPTS["claims"],  # without the context, which would bias the list
-        {"answer": answer},
-        '{"claims": ["<claim>", ...]}',
-    )
-    claims = texts(reply, "claims")
-    if not claims:
+    # without the context, which would bias the list
+    reply = judge.ask("claims", _PROMPTS["claims"], {"answer": answer}, '{"claims": ["<claim>", ...]}')
+    if not (claims := texts(reply, "claims")):
         return vacuous(0.0, **_hallucinated([], []))
     reply = judge.ask(
         "verdicts",
@@ -456,11 +421,8 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         raise invalid("verdicts", f"one per claim ({len(claims)})")
     found = [verdict.strip().upper() if isinstance(verdict, str) else "" for verdict in given]
     detail = _hallucinated(claims, found)
-    return Result(
-        detail["contradicted"] / len(claims),
-        detail=detail,
-        explanation=f"the context contradicts {detail['contradicted']} of {len(claims)} claims",
-    )
+    why = f"the context contradicts {detail['contradicted']} of {len(claims)} claims"
+    return Result(detail["contradicted"] / len(claims), detail=detail, explanation=why)
 
 
 def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]:
@@ -520,11 +482,7 @@ _CATEGORY_SCORES: dict[Category, float] = {"A": 1.0, "B": 1.0, "C": 1.0, "D": 0.
 
 @metric(needs=("input", "output", "ground_truth"), version="2", aliases=("trusys:factuality",))
 def llm_factuality(
-    turn: Turn,
-    judge: Asks,
-    *,
-    scores: dict[Category, Share] | None = None,
-    threshold: float | None = None,
+    turn: Turn, judge: Asks, *, scores: dict[Category, Share] | None = None, threshold: float | None = None
 ) -> Result:
     """Agreement of the answer's facts with the ground truth, in five categories.
 
@@ -584,17 +542,9 @@ def llm_noise_sensitivity(
     if not baseline.strip():
         return skip("missing:baseline")
     noisy = reference(turn, noisy_input, "noisy_input")
-    reply = judge.ask(
-        "noise_sensitivity",
-        _PROMPTS["robust"],
-        {
-            "noisy_input": jsonio.text_of(turn.input if noisy is None else noisy),
-            "baseline_response": baseline,
-            "response": turn.output or "",
-        },
-        SCORE,
-    )
-    return scored(reply)
+    noisy_text = jsonio.text_of(turn.input if noisy is None else noisy)
+    material = {"noisy_input": noisy_text, "baseline_response": baseline, "response": turn.output or ""}
+    return scored(judge.ask("noise_sensitivity", _PROMPTS["robust"], material, SCORE))
 
 
 @metric(
@@ -631,5 +581,4 @@ def llm_sql_semantic_equivalence(
         {"query": turn.output or "", "reference_sql": wanted, **({"schema": tables} if tables else {})},
         '{"reason": "<what differs on which database, or why nothing does>", "equivalent": <true or false>}',
     )
-    equivalent, reason = boolean(reply, "equivalent"), reason_of(reply)
-    return Result(equivalent, detail={"equivalent": equivalent, "reason": reason}, explanation=reason)
+    return judged_true(reply, "equivalent")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -46,16 +46,9 @@ def llm_turn_risk(turn: Turn, judge: Asks, *, max_result_chars: Chars = 200, max
     """
     answer = cut(turn.output or "", max_response_chars)
     calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=max_result_chars, shorten=cut)
-    reply = judge.ask(
-        "score",
-        _PROMPTS["risk"],
-        {
-            "user_input": turn.input or "(unknown)",
-            "tool_calls": calls or ("(unknown)" if turn.tool_calls is None else "(none)"),
-            "answer": answer or "(empty)",
-        },
-        '{"reason": "<why, in one or two sentences>", "score": <whole number from 1 to 10>}',
-    )
-    value = round(number_within(reply, 1, 10))
-    detail: dict[str, Any] = {"reason": reason_of(reply)}
-    return Result(value, detail=detail, explanation=detail["reason"])
+    calls = calls or ("(unknown)" if turn.tool_calls is None else "(none)")
+    material = {"user_input": turn.input or "(unknown)", "tool_calls": calls, "answer": answer or "(empty)"}
+    form = '{"reason": "<why, in one or two sentences>", "score": <whole number from 1 to 10>}'
+    reply = judge.ask("score", _PROMPTS["risk"], material, form)
+    reason = reason_of(reply)
+    return Result(round(number_within(reply, 1, 10)), detail={"reason": reason}, explanation=reason)

@@ -97,14 +97,10 @@ def reply_form(topic: str) -> str:
     """Return the form of a reply about a risk: reason and findings, then the verdicts that follow from them."""
     content = _PROMPTS.content
     *others, last = content["categories"].get(topic, ("",))
-    category = (
-        f"{', '.join(others)} or {last}" if last else "rule that was broken worst; none"
-    )  # a policy's categories are its rules
-    return (
-        _FORM.replace("EVIDENCE", content["evidence"].get(topic, "short quote"))
-        .replace("ATTEMPT", _ATTEMPT if topic in _WITH_ATTEMPT else "")
-        .replace("CATEGORY", category)
-    )
+    # a policy's categories are its rules
+    category = f"{', '.join(others)} or {last}" if last else "rule that was broken worst; none"
+    form = _FORM.replace("EVIDENCE", content["evidence"].get(topic, "short quote"))
+    return form.replace("ATTEMPT", _ATTEMPT if topic in _WITH_ATTEMPT else "").replace("CATEGORY", category)
 
 
 def _material(turn: Turn, topic: str) -> dict[str, Any]:
@@ -114,7 +110,10 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
     shows_system = any(message.role == "system" and message.content == turn.system for message in messages)
     hides_system = topic not in _WITH_SYSTEM or shows_system
     own = sum(message.role in ("user", "assistant") and not message.tool_calls for message in messages)
-    calls, size = turn.tool_calls, _CALL_CHARACTERS
+    calls = None
+    if turn.tool_calls is not None:
+        limits = {"argument_chars": _CALL_CHARACTERS, "result_chars": _CALL_CHARACTERS}
+        calls = calls_as_text(turn.tool_calls, most=_CALLS, **limits, shorten=cut) or "(none)"
     known = {
         "system_prompt": None if hides_system else shortened(turn.system or "", _SYSTEM_CHARACTERS),
         "earlier": last_as_text(earlier, max(_MESSAGES - own, _MESSAGES // 2), _EARLIER_CHARACTERS),
@@ -122,9 +121,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
         "request": None if asked else turn.input,
         "retrieved": findings_of(turn) if topic in _WITH_FINDINGS else None,
         "reasoning": cut(turn.reasoning or "", _REASONING_CHARACTERS),
-        "tool_calls": calls
-        if calls is None
-        else calls_as_text(calls, most=_CALLS, argument_chars=size, result_chars=size, shorten=cut) or "(none)",
+        "tool_calls": calls,
     }
     return {**{name: text for name, text in known.items() if text}, "response": turn.output or ""}
 
@@ -189,18 +186,13 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
             raise NotImplementedError  # a companion isn't evaluated, because the severity's ``also`` has its score
 
         passed.__name__, passed.__doc__ = name, passed_summary
-        metric(
-            needs=("output",),
-            uses=("history", *uses),
-            boolean=True,
-            version="3",
-            aliases=(f"hpd:{source}.Passed",),
-            traits=("companion",),
-        )(_documented(passed, _PASSED_DOC, source))
-        return metric(
-            needs=("output",), uses=("history", *uses), unit="{level}", direction="down", version="3", aliases=(f"hpd:{source}",),
-            traits=("reads_all", "own_verdict"),
-        )(_documented(fn, _SEVERITY_DOC, source))  # fmt: skip
+        safety_metric = functools.partial(metric, needs=("output",), uses=("history", *uses), version="3")
+        companion = safety_metric(boolean=True, aliases=(f"hpd:{source}.Passed",), traits=("companion",))
+        companion(_documented(passed, _PASSED_DOC, source))
+        severity = safety_metric(
+            unit="{level}", direction="down", aliases=(f"hpd:{source}",), traits=("reads_all", "own_verdict")
+        )
+        return severity(_documented(fn, _SEVERITY_DOC, source))
 
     return register
 

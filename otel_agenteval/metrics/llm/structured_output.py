@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import jsonio
 from ...core.turn import Turn
-from ..lib.json_output import as_text, object_of, too_long
+from ..lib.documents import as_text, object_of, too_long
 from ..lib.replies import scored
 from ..lib.values import truth_of
 from ..prompts import SCORE, Prompts
@@ -33,5 +33,4 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
     if document is None or field not in document:
         return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
     material = {"value": as_text(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))}
-    reply = judge.ask("field_equality", _PROMPTS["same_meaning"], material, SCORE, criteria={"field": field})
-    return scored(reply)
+    return scored(judge.ask("field_equality", _PROMPTS["same_meaning"], material, SCORE, criteria={"field": field}))

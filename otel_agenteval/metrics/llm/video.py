@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 from ...core.turn import Turn
 from ...media.decoding import Sampling
 from ..lib import applies
-from ..lib.g_eval import Criteria, g_eval
 from ..lib.media import Frames, Medium, evenly_spaced, image_for_model, name_of, newest_video, opened_video
-from ..lib.replies import invalid, number_within, reason_of
+from ..lib.replies import Criteria, g_eval, invalid, number_within, reason_of
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
 
@@ -43,8 +42,7 @@ class _Sample(NamedTuple):
 
 
 def _sample_frames(video: Medium, num_frames: int, sampling: Sampling) -> _Sample:
-    total = len(video.frames)
-    if total:
+    if total := len(video.frames):
         places = evenly_spaced(total, num_frames)
         lines = []
         for number, place in enumerate(places, 1):
@@ -53,13 +51,11 @@ def _sample_frames(video: Medium, num_frames: int, sampling: Sampling) -> _Sampl
             lines.append(f"{number}. {name_of(video.frames[place])} at {time}")
         head = f"{len(places)} of {total} frames of the video {video.name}, in order:"
         return _Sample("\n".join([head, *lines]), [image_for_model(video.frames[place]) for place in places])
-    found = opened_video(video, num_frames, sampling)
-    if found is None:
+    if (found := opened_video(video, num_frames, sampling)) is None:
         return _Sample(f"The video itself: {video.name}", [video.reference] if video.reference else [])
     times = [f"{number}. at {frame.at_s:.2f} s" for number, frame in enumerate(found.frames, 1)]
-    text = "\n".join(
-        [f"{len(times)} frames of the video {video.name}, in order:", *times, "", *_measurements_as_text(found.measured)]
-    )
+    head = f"{len(times)} frames of the video {video.name}, in order:"
+    text = "\n".join([head, *times, "", *_measurements_as_text(found.measured)])
     return _Sample(text, [frame.uri for frame in found.frames], found.measured)
 
 
@@ -72,12 +68,8 @@ def _measurements_as_text(measured: Mapping[str, Any]) -> list[str]:
         f"blockiness {measured['blockiness']} (1: no blocks of compression are seen; 2 and more: they are)",
         f"flicker {measured['flicker']} (of 255; 2 and more is seen)",
     ]
-    for name, label in (
-        ("cuts_s", "cuts at"),
-        ("jumps_s", "motion jumps at"),
-        ("frozen_s", "frozen from"),
-        ("black_s", "black from"),
-    ):
+    labels = {"cuts_s": "cuts at", "jumps_s": "motion jumps at", "frozen_s": "frozen from", "black_s": "black from"}
+    for name, label in labels.items():
         found = [f"{at[0]} to {at[1]} s" if isinstance(at, list) else f"{at} s" for at in measured[name]]
         more = " and more" if len(found) > _MOST_LISTED else ""
         lines.append(f"{label} {', '.join(found[:_MOST_LISTED])}{more}" if found else f"{label}: none")
@@ -90,17 +82,10 @@ _MOST_LISTED = 50
 
 
 def _by_dimensions(
-    turn: Turn,
-    judge: Asks,
-    num_frames: int,
-    sampling: Sampling,
-    task: str,
-    dimensions: Collection[str],
-    material: Mapping[str, Any],
+    turn: Turn, judge: Asks, num_frames: int, sampling: Sampling, task: str, dimensions: Collection[str], **material: str
 ) -> Result:
     """Return the mean of the judge's scores of 0..10 per dimension, divided by 10."""
-    video = newest_video(turn)
-    if video is None:
+    if (video := newest_video(turn)) is None:
         return skip("missing:video")
     sample = _sample_frames(video, num_frames, sampling)
     reply = judge.ask(
@@ -136,7 +121,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["looks"], _QUALITY)
 
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:text-to-video",), traits=("media",))
@@ -158,7 +143,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
         return skip("missing:video")
     if not turn.input:
         return skip("missing:input")
-    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["shows_prompt"], _ALIGNMENT, {"prompt": turn.input})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["shows_prompt"], _ALIGNMENT, prompt=turn.input)
 
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-temporal-consistency",), traits=("media",))
@@ -175,7 +160,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["steady"], _CONSISTENCY)
 
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-factual-consistency",), traits=("media",))
@@ -192,7 +177,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
-    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY, {})
+    return _by_dimensions(turn, judge, num_frames, sampling, _PROMPTS["plausible"], _PLAUSIBILITY)
 
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:video-g-eval",), traits=("media",))
@@ -223,8 +208,7 @@ def llm_video_g_eval(
     Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria: ``reason``, and ``criteria``, a list of objects with these
     keys and ``criterion``. If the video file was opened, ``measured`` is added.
     """
-    video = newest_video(turn)
-    if video is None:
+    if (video := newest_video(turn)) is None:
         return skip("missing:video")
     sample = _sample_frames(video, num_frames, sampling)
     asked = {"prompt": turn.input} if turn.input else {}

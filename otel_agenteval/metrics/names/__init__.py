@@ -10,18 +10,44 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import ConfigError, nearest
 from ...core.files import load_yaml
-from ..spellings import Spelling, Spellings, Unsupported
 
 TOOLS = ("deepeval", "ragas", "promptfoo", "mlflow", "phoenix", "pydantic_evals", "openevals", "agentevals", "langfuse")
 """Prefixes of the tools, in the order of the documentation."""
 _FOLDER = Path(__file__).parent
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+class Converted(NamedTuple):
+    """Parameter whose value has another form here."""
+
+    ours: str
+    """Resulting parameters, for the documentation."""
+    convert: Callable[[Any], Mapping[str, Any]]
+    """Conversion from their value to our parameters. Raises TypeError or ValueError for an invalid value."""
+
+
+class Unsupported(NamedTuple):
+    """Parameter without an equivalent here."""
+
+    how: str
+    """Alternative to the parameter."""
+
+
+Spelling = str | Converted | Unsupported
+"""Meaning of a parameter name. A text is our name for the same parameter."""
+Spellings = Mapping[str, Spelling]
+
+
+def meaning_of(spelling: Spelling) -> str:
+    if isinstance(spelling, Unsupported):
+        return f"not supported: {spelling.how}"
+    return spelling.ours if isinstance(spelling, Converted) else spelling
 
 
 class ToolMetric(NamedTuple):
@@ -108,8 +134,7 @@ def find(name: str) -> ToolMetric | None:
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
     if colon and prefix in TOOLS:
-        metric = load_tool(prefix).metrics.get(rest)
-        if metric is None:
+        if (metric := load_tool(prefix).metrics.get(rest)) is None:
             close = ", ".join(nearest(name, all_names()))
             raise ConfigError(f"{name}: unknown metric of {load_tool(prefix).title}. Did you mean {close}?")
         return _with_tool_parameters(load_tool(prefix), metric)
@@ -132,27 +157,18 @@ class SeedPreset(NamedTuple):
     title: str
     metrics: Sequence[Any]
     """Entries as under ``metrics`` of the configuration."""
-    conversation: Sequence[Any]
+    conversation: Sequence[Any] = ()
     """Entries as under ``conversation.metrics``."""
-    response: Mapping[str, Any]
+    response: Mapping[str, Any] = {}
     """Default of ``references.response``."""
-    gates: bool
+    gates: bool = False
     """True if deterministic metrics with a verdict are gates unless their entry sets a policy."""
 
 
 @functools.cache
 def presets() -> Mapping[str, SeedPreset]:
     """Return the default metrics of each seed catalog."""
-    return {
-        seed: SeedPreset(
-            content["title"],
-            content["metrics"],
-            content.get("conversation", ()),
-            content.get("response", {}),
-            content.get("gates", False),
-        )
-        for seed, content in load_yaml(_FOLDER / "presets.yaml").items()
-    }
+    return {seed: SeedPreset(**content) for seed, content in load_yaml(_FOLDER / "presets.yaml").items()}
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.forms import snake_case
-from ..spellings import Converted, Spelling, Unsupported
+from . import Converted, Spelling, Unsupported
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def _seconds(value: Any) -> float:
     return _number(value)
 
 
-_KEPT = frozenset(("has_attributes", "has_attribute_keys"))
+_ATTRIBUTE_CONDITIONS = frozenset(("has_attributes", "has_attribute_keys"))
 """Query conditions whose values contain the spans' own names."""
 
 
@@ -78,7 +78,7 @@ def _query(query: Any) -> Any:
         if name in ("min_duration", "max_duration"):
             found[f"{name}_s"] = _seconds(value)
         else:
-            found[name] = value if name in _KEPT else _query(value)
+            found[name] = value if name in _ATTRIBUTE_CONDITIONS else _query(value)
     return found
 
 
@@ -203,9 +203,8 @@ def _one_tool(value: Any) -> Mapping[str, Any]:
 def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
-            raise ValueError(
-                "must be in_order, because other calls may occur between. For an exact sequence, use code_tool_selection with strict_order"
-            )
+            how = "For an exact sequence, use code_tool_selection with strict_order"
+            raise ValueError(f"must be in_order, because other calls may occur between. {how}")
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
         raise ValueError("must be a list of tool names")
@@ -214,12 +213,8 @@ def _sequence(value: Any) -> Mapping[str, Any]:
 
 def _one_argument(value: Any) -> Mapping[str, Any]:
     given = value.get("args", value.get("arguments")) if isinstance(value, Mapping) else None
-    if (
-        not isinstance(given, Mapping)
-        or len(given) != 1
-        or not isinstance(value.get("name"), str)
-        or value.keys() - {"name", "args", "arguments"}
-    ):
+    is_one = isinstance(given, Mapping) and len(given) == 1
+    if not is_one or not isinstance(value.get("name"), str) or value.keys() - {"name", "args", "arguments"}:
         raise ValueError("must be {name, args} with one argument. For several, use code_tool_correctness with check_arguments")
     ((argument, expected),) = given.items()
     return {"tool": value["name"], "argument": argument, "expected": expected}
@@ -269,7 +264,7 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
     return {}
 
 
-_OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+_OF_ONE_TOOL: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "parts_shown": _parts_shown, "compared": _compared, "words": _words, "one_tool": _one_tool, "sequence": _sequence,
     "one_argument": _one_argument, "sql": _sql, "elements": _elements, "window": _window,
     "listed": lambda value: {"expected_tools": _split(value)}, "whole": lambda value: {"pattern": rf"\A\s*(?:{value})\s*\z"},
@@ -278,24 +273,19 @@ _OF_ONE: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
 
 
 SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
-    "convert": lambda name, shown: Converted(shown, _OF_ONE[name]),
-    "flag": flag,
-    "ignored": ignored,
+    **{kind.__name__: kind for kind in (flag, ignored, keyed_by, only, renamed, spread)},
+    "convert": lambda name, shown: Converted(shown, _OF_ONE_TOOL[name]),
     "joined": _of_one(
         " (if it is a list, all entries must hold)",
         lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
     ),
-    "keyed_by": keyed_by,
     "lowered": _of_one(
         " (`RougeL` means `rougeL`)", lambda value: value[:1].lower() + value[1:] if isinstance(value, str) else value
     ),
     "negated": _of_one(", with the opposite value", lambda value: not _flag(value)),
-    "only": only,
     "percent": percent,
-    "renamed": renamed,
     "seconds": _of_one(" (seconds, or `00:00:30`)", lambda value: None if value is None else _seconds(value)),
     "span_query": _of_one(" (also with `min_duration`, `not_` and camel-case keys)", _query),
-    "spread": spread,
     "unsupported": Unsupported,
 }
 """Kinds of spellings."""
