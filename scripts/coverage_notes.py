@@ -135,7 +135,7 @@ CONSTANT: Mapping[str, str] = {
     "code_pii_leakage": "1 on all recordings, because answers contain placeholders instead of personal data. For its accuracy, see [detectors](detectors.md).",
     "code_refusal": "0 on all recordings, because no agent refuses. For its accuracy, see [detectors](detectors.md).",
     "code_secret_leak": "1 on all recordings, because no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
-    "code_system_prompt_leak": "0 on all recordings, because no answer repeats its instructions. For its accuracy, see [detectors](detectors.md).",
+    "code_system_prompt_leak": "0 on all recordings, because no answer repeats the agent's system prompt. For its accuracy, see [detectors](detectors.md).",
     "code_sql_shape": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
     "code_ungrounded_urls": "no value on any recording, because no answer contains a URL. For its accuracy, see [detectors](detectors.md).",
 }

@@ -68,12 +68,12 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         ),
         "Each metric's description starts with a table of properties:\n",
         "| property | meaning |\n|---|---|",
-        "| value | Unit of the value, which direction is better, and the default threshold. |",
+        "| value | Unit of the value, the better direction, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
         "| applies to | Turns that the metric can score. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. |",
         "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if a turn has them. |",
         "| groups | [Groups](#groups) that include the metric. |",
-        "| also called | Names in other tools, which you can also use. |\n",
+        "| also called | Names that the metric has in other tools. They work too. |\n",
         (
             "A skipped score has a reason instead of a value. An error has a type instead of a value. "
             "A *vacuous* score has a fixed value because there was nothing to evaluate. Averages exclude vacuous scores. "
@@ -112,7 +112,8 @@ def other_tools_page() -> str:
 
     parts = [unwrapped(_OTHER_TOOLS).rstrip("\n") + "\n", *_presets(linked)]
     for tool in map(names.load_tool, names.TOOLS):
-        parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. Version: {tool.version}.\n")
+        basis = "Source" if "/" in tool.version else "Version"
+        parts.append(f"## {tool.title}\n\nPrefix: `{tool.prefix}:`. {basis}: {tool.version}.\n")
         parts += _spellings_table(tool.parameters, linked)
         accepted = [*_grouped(row for row in tool.metrics.values() if row.ours is not None)]
         if accepted:
@@ -203,9 +204,11 @@ def _section_of(metric: Metric) -> str:
     for p in metric.parameters.values():
         if p.name in metric.spellings:  # another parameter takes this name
             continue
-        default = "required" if p.required else f"`{json.dumps(p.default)}`"
+        default, kind = "required" if p.required else f"`{json.dumps(p.default)}`", type_name(p.annotation)
+        if p.name == "inverse" and metric.direction == "neutral":  # null, false and true mean different things
+            default, kind = "unset", "boolean or unset"
         meaning = options.get(p.name) or _generic(metric, p.name)
-        rows.append(f"| `{p.name}` | {type_name(p.annotation)} | {_cell(default)} | {_cell(_markdown(meaning))} |")
+        rows.append(f"| `{p.name}` | {kind} | {_cell(default)} | {_cell(_markdown(meaning))} |")
     if rows:
         parts.append("\n".join(["| option | type | default | meaning |", "|---|---|---|---|", *rows]))
     return "\n\n".join(filter(None, [*parts, _markdown(ending)])) + "\n"
@@ -296,7 +299,7 @@ Each tool has a table of accepted names with these columns:
 
 | column | meaning |
 |---|---|
-| options | first, values that the name sets, such as `threshold=0.5`. Then the tool's parameters, with our option or what to do instead |
+| options | values that the name sets, such as `threshold=0.5`, followed by the tool's parameters and our equivalents |
 | notes | how the metric differs from the tool's metric |
 
 In the tables of rejected names, *original* means the tool's metric.

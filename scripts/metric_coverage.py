@@ -282,7 +282,7 @@ _LEGEND = (
     "- **passed**: percentage of values that pass.",
     (
         "- **reads**: turn fields, reference data and required parameters. Linked data is rarely in spans. "
-        "*(given)* means that we added reference data for the measurement, and deliberately wrong data to every third turn."
+        "*(given)* means that we added reference data for the measurement, which is deliberately wrong for every third turn."
     ),
 )
 

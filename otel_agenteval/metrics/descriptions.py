@@ -45,7 +45,7 @@ def type_name(annotation: Any, s: str = "") -> str:
         return " ".join(filter(None, (name, " and ".join(f"{word}{bound}" for word, bound in bounds.items()))))
     if origin in _CHOICE:
         *first, last = sorted(dict.fromkeys(_choices(annotation, s)), key=lambda choice: (choice == "null", " of " in choice))
-        comma = "," if any(" of " in choice for choice in first) else ""
+        comma = "," if any(" of " in choice for choice in [*first, *[last] * (len(first) > 1)]) else ""
         return ", ".join(first) + f"{comma} or {last}" if first else last
     if origin in (list, tuple, set, frozenset, Sequence):
         count = f"{len(args)} " if origin is tuple and args[-1] is not ... else ""
@@ -72,7 +72,7 @@ def value_of(metric: Metric) -> str:
     unit = "" if metric.unit == "1" else f"{_UNITS.get(metric.unit, metric.unit)}, "
     better = {"up": "higher is better", "down": "lower is better", "neutral": "neither high nor low is better"}[metric.direction]
     if metric.threshold is None:
-        return f"{unit}{better}"
+        return f"{unit.replace(', ', '. ')}{better.capitalize()}" if metric.direction == "neutral" and unit else f"{unit}{better}"
     return f"{unit}{better}, passes at {metric.threshold:g} or {'below' if metric.direction == 'down' else 'above'}"
 
 

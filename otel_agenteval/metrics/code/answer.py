@@ -1,6 +1,6 @@
 """These metrics check the answer itself, such as its completeness, without a reference.
 
-If a turn contains only the number of LLM calls, metrics that read individual calls are skipped.
+If a turn contains only the number of its LLM calls, metrics that read individual calls are skipped.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _RELEASE = re.compile(r"[-@](?:[0-9]{3}[0-9-]*|latest)")
 
 @metric(needs=("output",), boolean=True, groups=("default", "quality"))
 def code_empty_answer(turn: Turn) -> bool | Result:
-    r"""Check that a turn without an error has an answer that isn't empty.
+    r"""Check that the answer isn't empty, unless the turn has an error.
 
     White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as
-    content. An image or file counts as an answer. If the output is empty because the turn ends with a tool call, for example one that the
-    client executes, the score is skipped.
+    content. An image or file counts as an answer. If the output is empty because the turn ends with a tool call, such as one that
+    the client executes, the score is skipped.
 
     | turn | result |
     |---|---|
@@ -89,12 +89,12 @@ def _readable(text: str) -> bool:
 
 @metric(boolean=True, groups=("default", "quality"))
 def code_truncated_answer(turn: Turn) -> bool | Result:
-    """Check that a token limit didn't cut off the turn's last LLM call.
+    """Check that no token limit cut off the output of the turn's last LLM call.
 
     The metric reads the finish reason of the last LLM call in any provider's spelling, such as ``length``, ``max_tokens``,
     ``model_length`` and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
-    Detail: ``finish_reason``, ``model``.
+    Detail: ``finish_reason`` and ``model``.
 
     | turn | result |
     |---|---|
@@ -119,8 +119,7 @@ def code_content_filtered(turn: Turn) -> bool | Result:
 
     The metric reads the finish reason of every LLM call in any provider's spelling, such as ``content_filter``, ``safety``, ``refusal``
     and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as ``content_policy_violation``,
-    ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. It doesn't detect a refusal in the answer's text. For that, use
-    ``code_refusal``.
+    ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
 
     Detail: ``reason`` (as recorded), and the ``model`` of the call.
 

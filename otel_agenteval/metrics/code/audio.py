@@ -1,4 +1,4 @@
-"""The ``code_`` metrics measure a turn's recordings: sound and transcript quality."""
+"""The ``code_`` metrics measure a turn's recordings: the quality of sound and transcripts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 50_000
     traits=("media",),
 )
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
-    """Accuracy of a transcript: 1 minus its word error rate, at least 0.
+    """Accuracy of a transcript: 1 minus its word error rate, but at least 0.
 
     The transcript is the turn's output. If the output is missing, it is the ``transcript`` of the turn's recordings, or the result of
     ``media.transcriber``. The reference is the turn's ground truth.
@@ -43,7 +43,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     Parameters:
         use_wer: If false, use the character error rate. White space at the start and end is then ignored.
-        normalize: ``lower`` ignores case.
+        normalize: With ``lower``, case is ignored.
 
     Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, can be negative).
     """
@@ -87,9 +87,9 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 def code_audio_silence(turn: Turn) -> Result:
     """Share of a recording that is silent, for example because of a broken microphone.
 
-    The value is the share of 30 ms intervals in which all channels are below -50 dBFS. If there are several recordings, the highest share
-    counts. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it to fetch. It
-    doesn't measure the sound of videos. A broken recording is an error.
+    The value is the share of 30 ms intervals in which all channels are below -50 dBFS. If there are several recordings, the highest
+    share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it
+    to fetch. It doesn't measure the sound of videos. A broken recording is an error.
 
     The score is skipped for these reasons:
 
@@ -107,9 +107,9 @@ def code_audio_silence(turn: Turn) -> Result:
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest share
-    counts. In MP3 files, the metric finds few clipped samples, because compression smooths them. ``code_audio_silence`` describes which
-    recordings are measured, and when the score is skipped.
+    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
+    share is used. In MP3 files, the metric finds few clipped samples, because compression smooths them. For the recordings that are
+    measured, and reasons for skipped scores, see ``code_audio_silence``.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
     """
@@ -121,13 +121,13 @@ def code_audio_clipping(turn: Turn) -> Result:
 def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 
-    The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech. If
-    there are several recordings, the highest value counts. WebRTC's detector finds speech in 30 ms intervals. Pauses under half a second
-    count as speech. The detector mistakes music and tones for speech.
+    The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech.
+    If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses under half
+    a second count as speech. The detector mistakes music and tones for speech.
 
     Each speaker needs a separate channel. If all recordings have one channel, the score is skipped as ``not_applicable:one_channel``. If
-    the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured, and
-    further reasons to skip the score.
+    the recordings don't contain speech, the value is 0 (vacuous). For the recordings that are measured, and other reasons for
+    skipped scores, see ``code_audio_silence``.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).

@@ -1,4 +1,5 @@
-"""The ``code_`` metrics check the language of code in the output, and if the code runs. Metrics skip an output over 1 MiB as ``too_long``.
+"""The ``code_`` metrics check which language the code in the output is in, and whether it runs. Metrics skip an output over 1 MiB
+as ``too_long``.
 
 Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is clearly code:
 
@@ -50,8 +51,6 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
         detector: ``fence`` trusts the word after the fence. ``heuristic`` ignores this word.
 
     Detail: ``languages`` of the blocks in order (null if unknown).
-
-    Source: Trusys code-language.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
@@ -70,8 +69,6 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
         language: Name of the language, as in ``code_code_language``.
 
     Detail: ``languages`` of the blocks in order (null if unknown).
-
-    Source: Trusys contains-code-language.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
@@ -115,7 +112,8 @@ def code_code_execution(
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
-    ``unsupported_program``. Each process of otel-agenteval tests a sandbox once, and doesn't use a sandbox that fails to isolate programs.
+    ``unsupported_program``. Each otel-agenteval process tests a sandbox once. If the sandbox doesn't isolate programs, the process
+    doesn't use it.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
@@ -128,11 +126,9 @@ def code_code_execution(
         tests: Code that runs after the program in the same file and raises an exception to fail, such as ``assert total([1, 2]) == 3``. The
             default is the turn's reference ``tests``.
 
-    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out``, ``sandbox``. With ``each``, these
-    keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the ``exit_code`` and ``timed_out``
-    of each block.
-
-    Source: Trusys code-execution.
+    Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out`` and ``sandbox``. With
+    ``each``, these keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the
+    ``exit_code`` and ``timed_out`` of each block.
     """
     if sandbox is None:
         return skip("no_sandbox")

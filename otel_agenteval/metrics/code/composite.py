@@ -80,7 +80,7 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 
 @metric(aliases=("agentunit:composite", "agentunit:CompositeMetric"))
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
-    """Mean value of several metrics.
+    """Mean of the values of several metrics.
 
     Skipped scores and errors don't have a value, so the mean excludes them. If no value is left, the metric is skipped as
     ``all_inner_null``. All inner metrics should have the same scale and direction. To reverse a metric's direction, use ``code_not``.
@@ -89,7 +89,7 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
         metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: the details of each inner metric, by name. The score is vacuous if all inner values are vacuous.
+    Detail: the detail of each inner metric, by metric name. The score is vacuous if all inner values are vacuous.
 
     Source: AgentUnit composite, which returns 0 if there is no value.
     """
@@ -126,7 +126,7 @@ def code_weighted_score(
     include_booleans: bool = False,
     threshold: Finite | None = None,
 ) -> Result:
-    """Weighted mean of several metrics.
+    """Weighted mean of the values of several metrics.
 
     The value is ``sum(value * weight) / sum(weights)`` over all scores that count. Skipped scores and errors don't count. Booleans count
     only if ``include_booleans`` is true. If the sum of the weights is 0 or negative, the divisor is 1. If no score counts, the metric is
@@ -137,7 +137,7 @@ def code_weighted_score(
         metrics: Metric names, or objects ``{name: {parameters}}``, as an alternative to ``entries``. Requires ``weights``. Not needed if
             you only call ``combine``.
         weights: One number per inner metric, in the same order.
-        include_booleans: Count booleans as 1 and 0.
+        include_booleans: If true, booleans count as 1 and 0.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
     Detail: ``used`` (metric names), and ``excluded`` (``[{name, reason}]``, with ``boolean``, ``error`` or the skip reason). The score is
@@ -181,14 +181,15 @@ def code_threshold_gate(
 ) -> Result:
     """Check that another metric's value meets a threshold.
 
-    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric is skipped or an error, this metric is skipped
-    as ``inner_null``.
+    A value equal to the threshold passes. Booleans count as 1 and 0. If the inner metric is skipped or returns an error, this
+    metric is skipped as ``inner_null``.
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
             pass.
         threshold: Threshold for the inner metric's value.
-        direction: ``up`` requires at least the threshold, and ``down`` at most the threshold. ``auto`` uses the inner metric's direction.
+        direction: With ``up``, the value must be at least the threshold. With ``down``, it must be at most the threshold. ``auto``
+            uses the inner metric's direction.
 
     Detail: ``name`` (such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
@@ -208,8 +209,8 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
     """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
     If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's
-    verdict. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric is an error, this metric is an
-    error too. To reverse a boolean metric, you can also set its option ``inverse``.
+    verdict. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this
+    metric does too. To reverse a boolean metric, you can also set its option ``inverse``.
 
     Parameters:
         metric: Metric name, or ``{name: {parameters}}``. Not needed if you only call ``combine``, which uses the first score that you
@@ -341,14 +342,15 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
 
-    A score that failed or is an error counts as a violation. A skipped score, or a score without a verdict, doesn't count. The metric
+    A failed score or an error counts as a violation. A skipped score, or a score without a verdict, doesn't count. The metric
     passes if there are no violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
             gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (metric names, in order). The score is vacuous if there was no score, or if all scores were skipped.
+    Detail: ``violations`` (metric names, in order). The score is vacuous if there were no inner scores, or if all of them were
+    skipped.
 
     Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """
@@ -365,6 +367,6 @@ def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | No
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Optional, because these metrics aren't evaluated.
 
-    Detail: ``violations``, always empty.
+    Detail: ``violations``, which is always empty.
     """
     return Result(0.0, detail={"violations": []})

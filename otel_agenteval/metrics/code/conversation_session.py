@@ -1,4 +1,4 @@
-"""These metrics evaluate a conversation: its completeness, and the agent's reliability over its session.
+"""These metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
 
 The evaluated turn represents the whole conversation. Its ``messages`` contain the messages of all turns, and its ``session``
 describes each trace.
@@ -55,7 +55,7 @@ def code_conversation_completeness(
     The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
     never passes.
 
-    - ``response_rate``: assistant messages per user message, at most 1. Without user messages, it is 1. Messages that only
+    - ``response_rate``: assistant messages per user message, at most 1. If there are no user messages, it is 1. Messages that only
       contain tool calls or results don't count.
     - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. If no tools are expected, it is 1.
     - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you set no
@@ -74,8 +74,6 @@ def code_conversation_completeness(
         weights: Weights of the four parts, in the order of the formula. They must add up to 1.
 
     Detail: ``response_rate``, ``tool_usage``, ``duration_compliance`` and ``error_free``, each 0..1.
-
-    Source: AgentEval ConversationCompleteness.
     """
     if not (messages := turn.messages):
         return skip("missing:conversation")
@@ -140,11 +138,11 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """Reliability of the agent in a session's worst traces: 1 minus their risk.
+    """Reliability of the agent, based on a session's worst traces: 1 minus the risk of those traces.
 
-    A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean
-    of the k highest risks + 0.1 * highest risk``, with ``k = ceil(0.15 * traces)`` and at least 1. The value is ``1 - raw risk``,
-    limited to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the value is 1 (vacuous).
+    A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean of the
+    k highest risks + 0.1 * highest risk``, where ``k`` is ``ceil(0.15 * traces)``, but at least 1. The value is ``1 - raw risk``, limited
+    to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the value is 1 (vacuous).
 
     The score is skipped as ``missing:signals`` if the only known signal is a ``loop_detection`` of 1 in a single trace, because a
     first output can't repeat an earlier output.
@@ -163,8 +161,6 @@ def code_agent_reliability(
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
     with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` of at most 200 traces) and
     ``aggregation`` (``mean_top_k_risk``, ``max_risk`` and the parameters).
-
-    Source: PandaProbe agent_reliability.
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)
@@ -197,12 +193,11 @@ def code_agent_reliability(
 
 @metric(applies=applies.session_signals, uses=("session",), threshold=0.5, aliases=("pandaprobe:agent_consistency",))
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
-    """Consistency of the agent over a session: 1 minus its root mean square uncertainty.
+    """Consistency of the agent over a session: 1 minus the root mean square of its uncertainty.
 
-    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)``
-    over ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 -
-    sqrt(mean(uncertainty ** 2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count. If no trace
-    counts, the value is 1 (vacuous).
+    A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over
+    ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 - sqrt(mean(uncertainty **
+    2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count. If no trace counts, the value is 1 (vacuous).
 
     A trace with confidence 1 doesn't lower the value, even if its other signals are bad. To count these signals too, use
     ``code_agent_reliability``.
@@ -210,14 +205,11 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     The signals come from the turn's ``session``, as in ``code_agent_reliability``.
 
     Parameters:
-        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence
-            1.
+        signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
     ``signal_weights``, ``per_trace_signals`` (signals, their risks, ``situational_penalty`` and ``weighted_uncertainty`` of at
     most 200 traces) and ``aggregation``.
-
-    Source: PandaProbe agent_consistency.
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)

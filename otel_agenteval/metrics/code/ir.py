@@ -1,5 +1,5 @@
-"""Metrics for retrieval quality, based on document ids. Ids are compared ignoring case. A relevant id that is listed twice counts once.
-Ranks start at 1.
+"""These metrics evaluate retrieval quality, based on document ids. Ids are compared ignoring case. A relevant id that is listed
+twice counts once. Ranks start at 1.
 """
 
 from __future__ import annotations
@@ -68,13 +68,14 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     """Reciprocal rank of the first relevant document: 1 at rank 1, 0.5 at rank 2.
 
-    To get the mean reciprocal rank, average the scores. With the default threshold of 0.33, the metric passes if a relevant document is
-    among the first three. If nothing was retrieved, the value is 0. The score is skipped for the same reasons as in ``code_recall_at_k``.
+    The mean reciprocal rank (MRR) is the average of these scores. With the default threshold of 0.33, the metric passes if a
+    relevant document is among the first three. If nothing was retrieved, the value is 0. The score is skipped for the same reasons
+    as in ``code_recall_at_k``.
 
     Parameters:
         max_rank: Last rank to read. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 if a relevant document wasn't found), ``max_rank``, ``reciprocal_rank``, ``first_relevant_doc``.
+    Detail: ``first_relevant_rank`` (0 if a relevant document wasn't found), ``max_rank``, ``reciprocal_rank`` and ``first_relevant_doc``.
 
     The name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """

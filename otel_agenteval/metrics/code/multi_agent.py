@@ -1,11 +1,11 @@
-"""These metrics evaluate turns with several agents: self-organization, coordination and network.
+"""These metrics evaluate how several agents work together in a turn: self-organization, coordination and communication network.
 
-If the turn lacks ``interactions``, the metrics derive them from its spans: agents that call agents, and hand-offs. If a metric
-doesn't apply to a turn, its score is skipped. You get the vacuous value that is described for such a turn only if you call the
-metric directly or if another metric combines it.
+If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. If a metric
+doesn't apply to a turn, its score is skipped. The vacuous values on this page are used only if you call the metric function
+directly or if another metric combines its value.
 
-The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Spans don't contain conflicts and roles, so the
-turn must provide them.
+The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
+roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def code_coordination_efficiency(
 ) -> Result:
     """Coordination of the agents in one number: hand-offs, conflicts, messages, roles, load.
 
-    The value is a weighted mean of five metrics with their defaults:
+    The value is a weighted mean of five metrics with default options:
 
     - 0.25: ``code_handoff_success_rate``
     - 0.20: ``code_conflict_resolution_rate``
@@ -60,8 +60,8 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    If hand-offs, conflicts or roles are missing, the part for them is 1. Without interactions, the metric is skipped as
-    ``missing:interactions`` or, if no agent is known either, as ``missing:agents``.
+    If hand-offs, conflicts or roles are missing, the corresponding part is 1. If there are no interactions, the score is skipped as
+    ``missing:interactions``, or as ``missing:agents`` if no agent is known either.
 
     Parameters:
         weights: Weights of the five parts (each 0..1), in the listed order. They are divided by their sum, which must not be 0.
@@ -69,8 +69,6 @@ def code_coordination_efficiency(
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
     ``load_balance_score``.
-
-    Source: AgentUnit coordination_efficiency.
     """
     turn = read_once(turn)
     if not turn.interactions:
@@ -91,12 +89,10 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the metric
-    is skipped as ``missing:handoffs``.
+    If there are no hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the
+    score is skipped as ``missing:handoffs``.
 
-    Detail: ``handoffs`` (those with a known result) and ``successful``.
-
-    Source: AgentUnit handoff_success_rate.
+    Detail: ``handoffs`` (number with a known result) and ``successful`` (number that succeeded).
     """
     if not (handoffs := turn.handoffs):
         return vacuous(1.0, handoffs=0, successful=0)
@@ -110,11 +106,9 @@ def code_handoff_success_rate(turn: Turn) -> Result:
 def code_avg_handoff_time(turn: Turn) -> Result:
     """Mean duration of the hand-offs, in seconds.
 
-    Hand-offs with an unknown duration don't count. If no duration is known, the metric is skipped as ``missing:handoffs``.
+    Hand-offs with an unknown duration don't count. If no duration is known, the score is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (number of hand-offs with a known duration).
-
-    Source: AgentUnit avg_handoff_time.
     """
     times = [time for handoff in turn.handoffs if (time := seconds(handoff.duration_s)) is not None]
     return Result(mean(times), detail={"handoffs": len(times)}) if times else skip("missing:handoffs")
@@ -130,12 +124,10 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. If the reference data lacks
-    ``interactions`` too, this 0 is vacuous, because spans don't contain conflicts.
+    The value is ``conflicts / max(1, interactions) * 100``. If there are no conflicts, the value is 0. If you also provided no
+    ``interactions``, this 0 is vacuous.
 
     Detail: ``conflicts`` and ``interactions``.
-
-    Source: AgentUnit conflict_rate.
     """
     conflicts, interactions = len(fact(turn, "conflicts")), len(interactions_of(turn))
     if not conflicts and not turn.interactions:
@@ -148,11 +140,9 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    A conflict counts as resolved only if its ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
+    A conflict counts as resolved only if its ``resolved`` is true. If there are no conflicts, the value is 1 (vacuous).
 
-    Detail: ``conflicts`` and ``resolved``.
-
-    Source: AgentUnit conflict_resolution_rate.
+    Detail: ``conflicts`` and ``resolved`` (numbers of conflicts).
     """
     if not (conflicts := fact(turn, "conflicts")):
         return vacuous(1.0, conflicts=0, resolved=0)
@@ -164,12 +154,10 @@ def code_conflict_resolution_rate(turn: Turn) -> Result:
 def code_avg_resolution_time(turn: Turn) -> Result:
     """Mean time to resolve a conflict, in seconds.
 
-    The mean includes only resolved conflicts whose resolution time is known. If no such conflict is known, the metric is skipped
-    as ``missing:conflicts``.
+    The mean includes only resolved conflicts whose resolution time is known. If there is no such conflict, the score is skipped as
+    ``missing:conflicts``.
 
     Detail: ``resolved`` (number of conflicts in the mean).
-
-    Source: AgentUnit avg_resolution_time.
     """
     resolved = [conflict for conflict in fact(turn, "conflicts") if conflict.get("resolved") is True]
     times = [time for conflict in resolved if (time := seconds(conflict.get("resolution_time_s"))) is not None]
@@ -182,20 +170,18 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of interactions that succeeded, among those with a known result. It is 1 if no result is known.
-    - response: ``min(1, slow_s / mean response time)``, based on response times above 0. It is 1 if there are none.
-    - evenness: mean number of messages per ordered pair of agents, divided by the highest number. It is 1 if there are no pairs
-      or only one pair.
+    - success: share of successful interactions among those with a known result, or 1 if no result is known.
+    - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If there are none, ``response`` is 1.
+    - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
+      pairs, ``evenness`` is 1.
 
-    A message to several agents counts once per pair. The response time of a called agent is its run time. Without interactions,
-    the value is 1 (vacuous).
+    A message to several agents counts once per recipient. The response time of a called agent is its run time. If there are no
+    interactions, the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
 
     Detail: ``success``, ``response`` and ``evenness``.
-
-    Source: AgentUnit communication_efficiency.
     """
     if not (found := interactions_of(turn)):
         return vacuous(1.0)
@@ -213,17 +199,15 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
-    Only interactions whose sender has a role count. A delegation requires ``can_delegate``. A response requires an
-    ``authority_level`` of at least 5. All other types are allowed. Calling an agent is a delegation. If no interaction counts,
-    the value is 1 (vacuous).
+    Only interactions whose sender has a role count. To send a delegation, an agent needs ``can_delegate``. To send a response, it
+    needs an ``authority_level`` of at least 5. All other interaction types are allowed. A call to another agent is a delegation. If
+    no interaction counts, the value is 1 (vacuous).
 
     Parameters:
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
             ``can_delegate`` is false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (those whose sender has a role) and ``adherent`` (those that the role allows).
-
-    Source: AgentUnit role_adherence.
+    Detail: ``interactions`` (number whose sender has a role) and ``adherent`` (number that the role allows).
     """
     table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
     judged: list[bool] = []
@@ -244,15 +228,14 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
 def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     """Even distribution of messages: 1 if all agents send and receive the same total number.
 
-    The value is ``1 - population standard deviation / mean`` of the agents' activity, at least 0. An interaction adds 1 to each
-    recipient's activity, and 1 per recipient to the sender's. Without activity, the value is 1 (vacuous).
+    The value is ``1 - population standard deviation / mean`` of the agents' activity, but at least 0. An agent's activity is the
+    number of messages that it sent or received. A message to several agents counts once per recipient. If there are no messages,
+    the value is 1 (vacuous).
 
     Parameters:
-        include_idle: Include known agents without interactions, with an activity of 0.
+        include_idle: If true, known agents without interactions count with an activity of 0.
 
     Detail: ``agents`` (number of agents compared) and ``messages``.
-
-    Source: AgentUnit load_balance_score.
     """
     found = interactions_of(turn)
     activity: Counter[str] = Counter()
@@ -273,9 +256,9 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """All multi-agent metrics in one score, with the value of ``code_coordination_efficiency``.
+    """All multi-agent metrics in one score, which has the value of ``code_coordination_efficiency``.
 
-    All metrics use their defaults. The score is skipped if ``code_coordination_efficiency`` is skipped.
+    All metrics use their default options. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
@@ -285,8 +268,6 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
     ``role_adherence``, ``load_balance_score``, ``fault_tolerance``, ``density``, ``centralization``, ``avg_path_length``,
     ``clustering_coefficient``, ``hub_agents`` and ``bottleneck_agents`` (names), ``self_organization_score``,
     ``specialization_emergence``, ``collective_decision_score``, ``adaptation_rate``, ``swarm_intelligence_score``.
-
-    Source: AgentUnit MultiAgentMetricsCalculator.
     """
     turn = read_once(turn, roles)
     coordination: Result = code_coordination_efficiency(turn)
@@ -327,20 +308,16 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
         "agentunit:EmergentBehaviorMetrics", "agentunit:EmergentBehaviorDetector",
     ))  # fmt: skip
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
-    """Group behavior: self-organization, specialization, joint decisions and adaptation.
+    """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
 
-    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. The
-    parts are the values of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
-    ``code_adaptation_rate`` with their defaults, including vacuous values. Without interactions, the metric is skipped as
-    ``missing:interactions``.
+    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. These
+    parts are the values, even if vacuous, of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
+    ``code_adaptation_rate`` with default options. If there are no interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four parts (each 0..1), in the order of the formula. They are divided by their sum, which must not
-            be 0.
+        weights: Weights of the four parts (each 0..1), in the order of the formula. They are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
-
-    Source: AgentUnit swarm_intelligence.
     """
     turn = read_once(turn)
     if not turn.interactions:
@@ -370,16 +347,14 @@ def _improvement(early: float, late: float) -> float:
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Change in the division of labor during the turn: above 0.5 if it became clearer.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the Shannon entropy (in bits) of the pairs of
-    agent and interaction type in the first half of the interactions (rounded down). ``late`` is the entropy in the second half.
-    If ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the entropy (in bits) of the (agent, interaction
+    type) pairs in the first half of the interactions (rounded down), and ``late`` in the second half. If ``early`` is 0, the value
+    is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
         min_interactions: Minimum number of interactions.
 
     Detail: ``interactions``, ``early_entropy`` and ``late_entropy``.
-
-    Source: AgentUnit self_organization_score.
     """
     found = interactions_of(turn)
     if not found or len(found) < min_interactions:
@@ -395,12 +370,10 @@ def code_specialization(turn: Turn) -> Result:
     """Specialization of agents: 1 if every agent sends only one type of message.
 
     Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). The value is
-    the mean over the senders. A sender with a single message counts as 1. If an interaction has no ``message_type``, its ``type``
-    counts. If no sender is known, the value is 0 (vacuous).
+    the mean over the senders. For a sender with a single message, it is 1. If an interaction has no ``message_type``, its ``type``
+    is used instead. If no sender is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (number of senders).
-
-    Source: AgentUnit specialization_emergence.
     """
     sent: dict[str, Counter[str]] = {}
     for found in interactions_of(turn):
@@ -418,12 +391,10 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are a collaboration or a negotiation.
 
-    The metric compares the ``type`` of each interaction. Spans only contain calls and hand-offs, so a turn without
-    ``interactions`` is skipped. In a direct call without interactions, the value is 0 (vacuous).
+    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Calls and hand-offs, which the metrics read from
+    spans, are neither. If there are no interactions, the value is 0 (vacuous).
 
-    Detail: ``interactions`` and ``collective`` (collaborations and negotiations).
-
-    Source: AgentUnit collective_decision_score.
+    Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).
     """
     if not (found := interactions_of(turn)):
         return vacuous(0.0, interactions=0, collective=0)
@@ -433,18 +404,16 @@ def code_collective_decision(turn: Turn) -> Result:
 
 @_message_metric(applies=applies.many_response_times, aliases=("agentunit:adaptation_rate",))
 def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), Param("min")] = 5) -> Result:
-    """Change of response times during the turn: above 0.5 if the agents became faster.
+    """Change in response times during the turn: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
-    interactions (rounded down), and ``late`` in the second half. Only interactions with a response time above 0 count. If there
-    are fewer than ``min_interactions`` of them, the value is 0.5 (vacuous). The response time of a called agent is its run time.
+    interactions (rounded down), and ``late`` in the second half. Only interactions with a response time above 0 count. If fewer
+    than ``min_interactions`` count, the value is 0.5 (vacuous). The response time of a called agent is its run time.
 
     Parameters:
-        min_interactions: Minimum number of interactions. Also accepted as ``min``.
+        min_interactions: Minimum number of interactions. You can also call this option ``min``.
 
     Detail: ``interactions``, ``early_s`` and ``late_s``.
-
-    Source: AgentUnit adaptation_rate.
     """
     found = interactions_of(turn)
     times = [each.response_s for each in found if each.response_s is not None]

@@ -1,7 +1,7 @@
-"""The network metrics read a graph of the agents that send each other messages. Its nodes are the agents in the turn's role table
-(``agents``), or, without a table, those that ran, and all other agents that took part in interactions. A message to several
-agents is one edge per recipient. An agent's message to itself isn't an edge. If a computation would take too many steps, such as
-shortest paths between thousands of agents, the metric is skipped as ``too_long``.
+"""The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
+nodes are the agents in the turn's role table (``agents``) or, if there is no table, the agents that ran. Agents that only took part
+in interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a metric, for example
+shortest paths between thousands of agents, the score is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -120,8 +120,7 @@ class AgentGraph:
     def betweenness(self) -> list[float]:
         """Return the betweenness centrality of each agent.
 
-        For each pair of other agents, the agent gets the share of their shortest paths that pass through it. The shares are
-        summed.
+        For each pair of other agents, the agent gets the share of their shortest paths that pass through it. The shares are summed.
         """
         through = [0.0] * len(self)
         steps = 0
@@ -180,19 +179,16 @@ def _measured(graph: AgentGraph, measure: Callable[[], float | None]) -> Result:
 def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Resilience of the agent network: many connections and few bottlenecks.
 
-    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, with the results of ``code_network_density`` and
-    ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all its
-    agents. Without interactions, the score is skipped as ``missing:interactions``. If no agents are known from a role table or
-    the spans, it is skipped as ``missing:agents``.
+    The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and
+    ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all of its
+    agents. If there are no interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the spans
+    contain agents, it is skipped as ``missing:agents``.
 
     Parameters:
-        roles: ``{agent: {…}}``. These agents belong to the network even if they send nothing. The default is the turn's
+        roles: Role table: ``{agent: {…}}``. Its agents belong to the network even if they send nothing. The default is the turn's
             ``agents``.
 
-    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and
-    ``bottleneck_count``.
-
-    Source: AgentUnit network_fault_tolerance.
+    Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and ``bottleneck_count``.
     """
     turn = turn if roles is None else read_once(turn, roles)
     graph, interactions = _graph_of(turn)
@@ -221,14 +217,12 @@ def fault_tolerance_of(graph: AgentGraph) -> float:
 
 @_network_metric(direction="neutral", aliases=("agentunit:density", "agentunit:NetworkAnalyzer"))
 def code_network_density(turn: Turn) -> Result:
-    """Share of the possible pairs of sender and recipient between which a message was sent.
+    """Share of the possible sender-recipient pairs with at least one message.
 
-    The value is ``edges / (agents * (agents - 1))``. Several messages from one agent to another are one edge. For a single agent,
-    the value is 1 (vacuous). Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``.
+    The value is ``edges / (agents * (agents - 1))``. Several messages from one agent to another count as one edge. With a single
+    agent, the value is 1 (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.
-
-    Source: AgentUnit density.
     """
     graph, interactions = _graph_of(turn)
     if len(graph) == 1:
@@ -245,19 +239,17 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 
 @_network_metric(direction="neutral", aliases=("agentunit:centralization",), traits=("heavy",))
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
-    """Similarity of the network to a star: 1 if one agent sends to all others, and no other agent sends.
+    """Similarity of the network to a star: 1 if one agent sends to all others, and no others send.
 
-    The value is Freeman's out-degree centralization. Each agent's number of recipients is subtracted from the highest number. The
-    sum of the differences is divided by its possible maximum, ``(agents - 1) ** 2``. With one or two agents, the value is 0
-    (vacuous). Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``.
+    The value is Freeman's out-degree centralization: the sum of ``highest number of recipients - the agent's number of recipients``
+    over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous).
+    With more agents but no known interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is for undirected graphs: a
             star of four agents has the value 1.5.
 
     Detail: ``agents`` and ``edges``.
-
-    Source: AgentUnit centralization.
     """
     return _of_three_or_more(turn, lambda graph: graph.centralization(as_seed=mode == "seed"))
 
@@ -266,8 +258,8 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. The score
-    is skipped as ``missing:interactions`` if there is no path, and as ``too_long`` if the graph is too large.
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. If there is
+    no path, the score is skipped as ``missing:interactions``. If the graph is too large, it is skipped as ``too_long``.
 
     Detail: ``agents`` and ``edges``.
 
@@ -281,14 +273,11 @@ def code_avg_path_length(turn: Turn) -> Result:
 def code_clustering_coefficient(turn: Turn) -> Result:
     """Share of an agent's recipient pairs that also send each other messages.
 
-    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. It is 0 for an agent
-    with at most one recipient. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous).
-    Otherwise, if no interactions are known, the score is skipped as ``missing:interactions``. If the graph is too large, it is
-    skipped as ``too_long``.
+    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most one
+    recipient, it is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). With more agents but no
+    known interactions, the score is skipped as ``missing:interactions``. If the graph is too large, it is skipped as ``too_long``.
 
     Detail: ``agents`` and ``edges``.
-
-    Source: AgentUnit clustering_coefficient.
     """
     return _of_three_or_more(turn, AgentGraph.clustering)
 
@@ -301,16 +290,14 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
     """Number of agents with nearly as many recipients as the agent with the most recipients.
 
-    An agent counts if it has at least ``share_of_highest`` of the highest number of recipients. Without edges, the value is 0
-    (vacuous). If no agents are known, the score is skipped as ``missing:interactions``.
+    An agent counts if its number of recipients is at least ``share_of_highest`` times the highest number. If no messages were sent,
+    the value is 0 (vacuous). If no agents are known, the score is skipped as ``missing:interactions``.
 
     Parameters:
         share_of_highest: Share of the highest number of recipients. You can also call this option ``threshold``, as in AgentUnit.
             The metric has no passing threshold.
 
     Detail: ``hub_agents`` (names, in the order of the role table, followed by other agents).
-
-    Source: AgentUnit hub_agents.
     """
     graph, _ = _graph_of(turn)
     if not len(graph):
@@ -331,18 +318,16 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication passes through.
 
-    For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if its
-    product is at least half of the highest product and above 0. With one or two agents, or without edges, the value is 0
-    (vacuous). The score is skipped as ``missing:interactions`` if no agent is known, and as ``too_long`` if the graph is too
-    large for ``betweenness``.
+    For each agent, the metric multiplies the number of agents that send to it by the number of agents that it sends to. An agent
+    counts if this product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent,
+    the value is 0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``. If the graph is too large for
+    ``betweenness``, it is skipped as ``too_long``.
 
     Parameters:
-        mode: ``betweenness`` compares the number of shortest paths through an agent instead of the product. If all agents send to
-            all others, the product counts every agent, and ``betweenness`` counts none.
+        mode: ``betweenness`` compares the number of shortest paths through each agent instead of the product. For example, if all
+            agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).
-
-    Source: AgentUnit bottleneck_agents.
     """
     graph, _ = _graph_of(turn)
     if not len(graph):

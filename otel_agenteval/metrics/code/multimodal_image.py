@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the user's modalities that the answer refers to, combined with its use of connectives.
+    """Weighted mean: share of the input's modalities that the answer refers to, and use of connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
     attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
@@ -64,9 +64,9 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     combined with. If the answer is empty, the value is 0.
 
     Parameters:
-        word_boundaries: Count only whole words. If false, "see" also matches "seems".
+        word_boundaries: If true, only whole words count. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score`` and ``coherence_score`` (the two parts, 0..1), ``referenced_modalities``, ``present_modalities``.
+    Detail: ``coverage_score`` and ``coherence_score`` (the two parts, 0..1), ``referenced_modalities`` and ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -143,11 +143,11 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     - At most ``max_lost`` of its pixels are too dark to show detail.
     - At most ``max_lost`` of its pixels are too bright to show detail.
 
-    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. ``code_image_sharpness`` describes which images are
-    measured, and when the score is skipped.
+    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. For the images that are measured, and reasons
+    for skipped scores, see ``code_image_sharpness``.
 
     Parameters:
-        max_lost: Maximum share of too dark pixels, and maximum share of too bright pixels, 0..1.
+        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright, 0..1.
         brightness: Lowest and highest mean brightness of a well exposed image, each 0..1.
 
     Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
@@ -165,7 +165,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     """Share of the turn's images that aren't blank.
 
     An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. Failed uploads and screenshots
-    are often blank. ``code_image_sharpness`` describes which images are measured, and when the score is skipped.
+    are often blank. For the images that are measured, and reasons for skipped scores, see ``code_image_sharpness``.
 
     Parameters:
         min_contrast: Lowest contrast (0..0.5) of an image that isn't blank.
@@ -183,8 +183,8 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     equal. A scaled, converted or recompressed image is still a duplicate. All blank images are duplicates of each other. An image that
     occurs again with the same reference counts once.
 
-    ``code_image_sharpness`` describes which images are measured, and when the score is skipped. If there is only one image, the score is
-    skipped as ``not_applicable:one_image``.
+    For the images that are measured, and reasons for skipped scores, see ``code_image_sharpness``. If there is only one image, the
+    score is skipped as ``not_applicable:one_image``.
 
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.
@@ -217,13 +217,13 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the words in the turn's images that also occur in the answer, or the reverse.
+    """Share of the words in the turn's images that also occur in the answer, or vice versa.
 
     A local OCR model reads the images. It recognizes Latin letters, digits and Chinese, but hardly any other script. Words are compared
     ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use ``share_of: image``.
     To check an image that was generated with a given text, use ``share_of: text``.
 
-    ``code_image_sharpness`` describes which images are read, and when the score is skipped. The score is also skipped as
+    For the images that are read, and reasons for skipped scores, see ``code_image_sharpness``. The score is also skipped as
     ``missing:output`` or ``missing:ground_truth`` if that text is missing, and as ``no_writing`` if there are no words to search for.
 
     Parameters:

@@ -1,4 +1,6 @@
-"""Negated checks of the output text. They are skipped or return errors for the same reasons as ``code_contains`` and ``code_equals``."""
+"""These metrics are negated checks of the output text. They are skipped or return errors for the same reasons as ``code_contains``
+and ``code_equals``.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,6 @@ def code_not_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any
         value: Value to compare with, as in ``code_equals``.
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
-
-    The name ``trusys:not-equals`` runs ``code_equals`` with ``inverse``, which returns the same values.
     """
     return _negated(code_equals(turn, value=value))
 
@@ -39,7 +39,5 @@ def code_not_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUT
         value: String to search for, as in ``code_contains``. For several strings, use ``code_contains_any`` with ``inverse``.
 
     Detail: ``value`` (as text).
-
-    The name ``trusys:not-contains`` runs ``code_contains`` with ``inverse``, which returns the same values.
     """
     return _negated(code_contains(turn, value=value))

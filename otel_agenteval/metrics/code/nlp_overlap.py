@@ -1,12 +1,13 @@
-"""Word overlap of the output with reference texts.
+"""These metrics measure the word overlap of the output with reference texts.
 
-Only compare values that have the same tokenizer and smoothing method. If there are several references, the highest value is used
-(``code_bleu`` compares with all references together). In ``detail``, ``reference_index`` is the position of the best reference, from 0.
+Compare only values with the same tokenizer and smoothing method. If there are several references, the highest value is used, except
+in ``code_bleu``, which compares the output with all references together. In ``detail``, ``reference_index`` is the position of the
+best reference, from 0.
 
 All tokenizers of these metrics treat scripts and encodings in the same way:
 
-- Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. Words with and without optional vowel signs (Arabic,
-  Hebrew) differ.
+- Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. In Arabic and Hebrew, a word with optional
+  vowel signs differs from the same word without them.
 - Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese, each written
   syllable counts as a word.
 - Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an emoji with
@@ -15,7 +16,7 @@ All tokenizers of these metrics treat scripts and encodings in the same way:
 If a text is compared with itself, the value is 1, with three exceptions:
 
 - ``code_meteor`` penalizes short texts.
-- ``code_bleu`` with the smoothing ``method4`` is below 1 for texts of two words up to ``max_n - 1`` words, as in NLTK.
+- ``code_bleu`` with ``method4`` smoothing is below 1 for texts of 2 to ``max_n - 1`` words, as in NLTK.
 - ``code_rouge_n`` and ``code_gleu`` are 0 for texts that are shorter than their n-grams.
 """
 
@@ -113,9 +114,9 @@ def code_bleu(
 ) -> Result:
     """BLEU of the output: precision of its word n-grams, with a brevity penalty.
 
-    The value is a mean precision multiplied by a penalty for short outputs. The mean is the geometric mean of the clipped precisions for
-    n-grams of 1 to ``max_n`` words. The penalty is 1 if the output is longer than the reference of the closest length, and otherwise
-    ``exp(1 - reference / output)``. If two references are equally close, the shorter one is used.
+    The value is the precision multiplied by a brevity penalty. The precision is the geometric mean of the clipped precisions for
+    n-grams of 1 to ``max_n`` words. The penalty compares the output with the reference whose length is closest (the shorter one if
+    two are equally close). It is 1 if the output is longer, and otherwise ``exp(1 - reference length / output length)``.
 
     The score is skipped with one of these reasons:
 
@@ -128,16 +129,15 @@ def code_bleu(
         references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
             truth. Aliases: ``value``, ``expected_output``, ``expcted_output``.
         max_n: Maximum number of words in an n-gram.
-        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except after a number (``72.``
-            doesn't equal ``72``, so use ``word`` for short answers). ``word`` converts to lower case and returns runs of letters and
-            digits, or the symbols if there are no such runs. ``whitespace`` converts to lower case and splits at white space.
-        smoothing: Treatment of n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(words) / (5 · 2)`` matches for the
-            first such length, ``ln(words) / (5 · 4)`` for the second, and so on. If the texts have no word in common, the value is 0.
+        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except after a number:
+            ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower case and
+            returns runs of letters and digits, or the symbols if there are none. ``whitespace`` converts to lower case and splits
+            at white space.
+        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(words) / (5 · 2)`` matches for
+            the first such length, ``ln(words) / (5 · 4)`` for the second, and so on. If the texts have no word in common, the value is 0.
             ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips counts with the best single reference.
 
-    Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words``, ``reference_words``.
-
-    Sources: Trusys bleu (with ``tokenizer: whitespace`` and ``smoothing: epsilon``), HPD BleuEvaluator (with ``ms`` and ``method4``).
+    Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words`` and ``reference_words``.
     """
     output = turn.output or ""
     texts = _references(turn, references)
@@ -202,8 +202,6 @@ def code_gleu(
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``matches``, ``output_runs`` and ``reference_runs`` (numbers of n-grams), ``reference_index``.
-
-    Source: HPD GleuEvaluator.
     """
     if min_n > max_n:
         raise MetricError("invalid_parameter", f"min_n: must be at most max_n ({max_n}), got {min_n}")
@@ -237,7 +235,7 @@ def code_text_f1(
     """F1 score of the words that the output and the ground truth share, in any order.
 
     Precision is the share of the output's words that also occur in the ground truth. Recall is the share of the ground truth's words that
-    also occur in the output. A repeated word counts as often as both texts contain it.
+    also occur in the output. A repeated word counts as often as it occurs in both texts.
 
     The score is skipped with one of these reasons:
 
@@ -249,9 +247,7 @@ def code_text_f1(
         ground_truth: Text, or a list of texts. The default is the turn's ground truth.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
-    Detail: ``precision``, ``recall``.
-
-    Source: HPD TextF1Evaluator.
+    Detail: ``precision`` and ``recall``.
     """
     output = turn.output or ""
     texts = _texts(truth_of(turn) if ground_truth is None else ground_truth)
@@ -334,10 +330,10 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    A repeated n-gram or pair counts as often as both texts contain it. Recall is the share of the reference that was matched, and precision
-    is the share of the output. Recall is the default measure, which rewards long answers. If a reference has fewer words than the variant
-    needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if the output is equally short, and otherwise 0. An empty output
-    isn't skipped.
+    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the share of the reference that was matched, and
+    precision is the share of the output. The default measure is recall, which rewards long answers. If a reference has fewer words
+    than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if the output is equally short, and
+    otherwise 0. An empty output isn't skipped.
 
     The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` under the same limits as in
     ``code_bleu``, and if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
@@ -346,12 +342,10 @@ def code_rouge(
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
             truth.
         variant: Units to compare, as described above.
-        measure: Measure that is the value. ``f1`` is the harmonic mean of precision and recall.
+        measure: Measure to use as the value. ``f1`` is the harmonic mean of precision and recall.
         tokenizer: Tokenizer, as in ``code_bleu``.
 
     Detail: ``variant``, ``precision``, ``recall``, ``f1``, ``reference_index``.
-
-    Source: HPD RougeEvaluator.
     """
     least = 2 if variant in ("rouge2", "rougeS") else 1
     most = SKIP_BIGRAM_LIMIT if variant == "rougeS" else WORD_LIMIT
@@ -362,19 +356,17 @@ def code_rouge(
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
     """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
 
-    The tokenizer is ``word`` of ``code_bleu``. A repeated n-gram counts as often as both texts contain it. If the output or the reference
-    has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score is skipped as
-    ``missing:references`` or ``too_long`` as in ``code_rouge``.
+    The tokenizer is ``word`` (see ``code_bleu``). A repeated n-gram counts as often as it occurs in both texts. If the output or
+    the reference has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score
+    is skipped as ``missing:references`` or ``too_long`` as in ``code_rouge``.
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
             truth. Aliases: ``value``, ``expected_output``, ``expcted_output``.
         n: Number of words in an n-gram.
-        measure: Measure that is the value. ``f1`` is the harmonic mean of precision and recall.
+        measure: Measure to use as the value. ``f1`` is the harmonic mean of precision and recall.
 
     Detail: ``n``, ``precision``, ``recall``, ``f1``, ``reference_index``.
-
-    Source: Trusys rouge-n.
     """
     return _rouge(turn, reference, "word", measure, functools.partial(ngrams, n=n), least=0, detail={"n": n})
 
@@ -401,7 +393,7 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """METEOR-style overlap with a reference: shared word stems, with a penalty for word order.
+    """METEOR-style overlap with a reference: shared word stems, with a penalty for a different order.
 
     The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``:
 
@@ -412,9 +404,8 @@ def code_meteor(
     - ``chunks`` is the number of runs of aligned words that are contiguous in both texts.
 
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are penalized
-    too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, the value is
-    1. The score is skipped as ``missing:references`` if there is no reference, and as ``too_long`` under the same limits as in
-    ``code_bleu``.
+    too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, it is ``1``.
+    If there is no reference, the score is skipped as ``missing:references``. The same limits as in ``code_bleu`` apply (``too_long``).
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.
@@ -427,8 +418,6 @@ def code_meteor(
             because its words are in upper case.
 
     Detail: ``matches``, ``precision``, ``recall``, ``chunks``, ``reference_index``.
-
-    Source: HPD MeteorEvaluator.
     """
     output = turn.output or ""
     texts = _references(turn, references)

@@ -1,4 +1,4 @@
-"""Comparisons of the number in the output.
+"""These metrics compare the number in the output.
 
 If the whole output is a number, this number is compared. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent, a
 currency symbol before it, or ``%`` after it (``15%`` is 15). A comma, an apostrophe or a non-breaking space can separate groups of three
@@ -113,7 +113,8 @@ def code_equals_number(
 ) -> Result:
     """Check that the number in the output equals the expected number.
 
-    An output without a number fails. Numbers are compared as decimals, so the difference of 0.3 and 0.2 is exactly 0.1.
+    An output without a number fails. Numbers are compared as decimals, so the difference between 0.3 and 0.2 is exactly 0.1 and
+    meets a ``tolerance`` of 0.1.
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output``.
@@ -122,8 +123,6 @@ def code_equals_number(
             there are several numbers.
 
     Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
-
-    Source: Trusys equals-number.
     """
     slack = Decimal(str(tolerance))
     return _compared(
@@ -135,15 +134,13 @@ def code_equals_number(
 def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is greater than a limit.
 
-    An equal number fails, and so does an output without a number.
+    An equal number fails. An output without a number also fails.
 
     Parameters:
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
     Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
-
-    Source: Trusys greater-than.
     """
     return _compared(turn, value, extract, operator.gt)
 
@@ -152,14 +149,12 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
 def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], extract: Extract = "only") -> Result:
     """Check that the number in the output is less than a limit.
 
-    An equal number fails, and so does an output without a number.
+    An equal number fails. An output without a number also fails.
 
     Parameters:
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
     Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
-
-    Source: Trusys less-than.
     """
     return _compared(turn, value, extract, operator.lt)

@@ -1,4 +1,4 @@
-"""Duration, tokens and cost. If the data is missing, the score is skipped. A value equal to a limit passes."""
+"""These metrics measure duration, tokens and cost. If the data is missing, the score is skipped. A value equal to a limit passes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ def code_latency(turn: Turn) -> Result:
     The duration is unknown if the root span is missing or hasn't ended.
 
     Detail: ``latency_ms``, in milliseconds.
-
-    Source: HPD LatencyEvaluator.
     """
     seconds = turn.duration_s or 0.0
     return Result(seconds, detail={"latency_ms": seconds * 1000})
@@ -41,8 +39,6 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
         max_seconds: Maximum wall-clock duration of the root span in seconds.
 
     Detail: ``observed`` and ``limit``, in seconds.
-
-    Source: HPD MaxDurationEvaluator.
     """
     return _within(turn.duration_s or 0.0, max_seconds)
 
@@ -55,8 +51,6 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
         threshold_ms: Maximum wall-clock duration of the root span in milliseconds. Alias: ``threshold``, as in Trusys.
 
     Detail: ``latency_ms``.
-
-    Source: Trusys latency.
     """
     latency_ms = (turn.duration_s or 0.0) * 1000
     return Result(latency_ms <= threshold_ms + EPSILON, detail={"latency_ms": latency_ms})
@@ -66,14 +60,12 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
     """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
-    For example, the value is 0.5 for twice ``threshold_ms``.
+    For example, a turn that takes twice ``threshold_ms`` has the value 0.5.
 
     Parameters:
         threshold_ms: Wall-clock duration of the root span, in milliseconds, up to which the value is 1.
 
-    Detail: ``latency_ms``, ``threshold_ms``, ``under_threshold`` (true if the latency is at most ``threshold_ms``).
-
-    Source: AgentUnit latency.
+    Detail: ``latency_ms``, ``threshold_ms`` and ``under_threshold`` (true if the latency is at most ``threshold_ms``).
     """
     latency_ms = (turn.duration_s or 0.0) * 1000
     under = latency_ms <= threshold_ms + EPSILON
@@ -91,8 +83,6 @@ def code_max_iterations(turn: Turn, *, max_iterations: Annotated[int, Ge(0)]) ->
         max_iterations: Maximum number of model calls.
 
     Detail: ``observed`` and ``limit``, in model calls.
-
-    Source: HPD MaxIterationsEvaluator.
     """
     return _within(turn.llm_call_count or 0, max_iterations)
 
@@ -116,8 +106,6 @@ def code_max_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> Result:
         max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
-
-    Source: HPD MaxTokensEvaluator.
     """
     return _within(_total_tokens(turn.usage or Usage()), max_tokens)
 
@@ -132,8 +120,6 @@ def code_max_input_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> R
         max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
-
-    Source: HPD MaxInputTokensEvaluator.
     """
     return _within((turn.usage or Usage()).input_tokens, max_tokens)
 
@@ -148,8 +134,6 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
         max_tokens: Maximum number of tokens.
 
     Detail: ``observed`` and ``limit``, in tokens.
-
-    Source: HPD MaxOutputTokensEvaluator.
     """
     return _within((turn.usage or Usage()).output_tokens, max_tokens)
 
@@ -166,9 +150,7 @@ def code_token_usage(turn: Turn) -> Result:
 
     The value is the reported total. If the total is missing or 0, the value is the sum of input and output tokens.
 
-    Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown), ``total_tokens``.
-
-    Source: AgentUnit token_usage.
+    Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown) and ``total_tokens``.
     """
     usage = turn.usage or Usage()
     if (total := _total_tokens(usage)) is None:
@@ -206,32 +188,31 @@ def _how_known(cost: Cost) -> dict[str, Any]:
 def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = True, prices: Prices | None = None) -> Result:
     """Cost of the turn's model calls and tool calls in USD.
 
-    The cost of the model calls is the first known value:
+    The cost of the model calls comes from the first of these sources that has a value:
 
     1. the turn's reported cost
     2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in the turn's metadata
     3. an estimate
 
-    By default, the cost of tool calls is added. If neither cost is known, the score is skipped as ``missing:cost``.
+    By default, the cost of tool calls is added to this cost. If neither cost is known, the score is skipped as ``missing:cost``.
 
     The estimate multiplies the tokens of each call by the model's price. Prices come from ``prices`` or from the bundled genai-prices
     table, without network access. The extra ``[cost]`` installs a newer table. A price depends on the model, the provider and the turn's
     start time. If the start time is unknown, the newest price is used.
 
-    There is no estimate if a successful call has no token counts, a model has no price, or the turn has more than 1,000 calls. Exception:
-    if no call has token counts and all calls used one model, the estimate uses the turn's token counts.
+    There is no estimate if a successful call has no token counts, the price of a model is unknown, or the turn has more than 1,000
+    calls. If no call has token counts but all calls used the same model, the estimate uses the turn's token counts.
 
     Parameters:
-        include_tool_costs: If true, add the cost of tool calls.
-        estimate: If true, estimate a cost that wasn't reported.
+        include_tool_costs: If true, the cost of tool calls is added.
+        estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices. The model
             can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you set ``prices`` in the
             configuration, the estimate in the turn's cost field uses them too.
 
-    Detail: ``cost``, ``model_cost``, ``tool_cost``. An estimate adds ``estimated`` and ``price_source`` (``prices``, ``genai-prices`` with
-    its version, or both). If there is no estimate because models have no price, ``unpriced`` lists at most ten of them.
-
-    Source: AgentUnit cost.
+    Detail: ``cost``, ``model_cost`` and ``tool_cost``. Estimates also contain ``estimated`` and ``price_source``: ``prices``,
+    ``genai-prices`` with its version, or both. If the price of a model is unknown, there is no estimate, and ``unpriced`` lists up
+    to ten such models.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     tool_costs = [call.cost_usd for call in turn.tool_calls or () if call.cost_usd is not None] if include_tool_costs else []
@@ -257,13 +238,11 @@ def code_max_cost(
 
     Parameters:
         max_cost_usd: Maximum cost in USD.
-        estimate: If true, estimate a cost that wasn't reported.
+        estimate: If true, a cost that wasn't reported is estimated.
         prices: Your prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``, ``limit``, ``source_key``, and ``estimated``, ``price_source`` and ``unpriced`` as in ``code_cost``.
-    ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls recorded it, or ``tokens`` if it was estimated.
-
-    Source: HPD MaxCostEvaluator.
+    Detail: ``cost_usd``, ``limit`` and ``source_key``. ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls
+    recorded the cost, or ``tokens`` if the cost was estimated. ``estimated``, ``price_source`` and ``unpriced`` are as in ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:
@@ -278,16 +257,14 @@ _ROUNDING = 1e-6
 
 @metric(unit="{item}", needs=("logprobs",), direction="down", aliases=("trusys:perplexity",))
 def code_perplexity(turn: Turn) -> Result:
-    """Perplexity of the answer: ``exp(-mean(logprobs))``, 1 if every token was certain.
+    """Perplexity of the answer: ``exp(-mean(logprobs))``, which is 1 if every token was certain.
 
     If the value is 10, the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's
     conventions don't include token probabilities, so you must provide ``logprobs`` (natural logarithms, one per generated token). A log
     probability that is above 0 or not finite is an error.
 
-    Detail: ``tokens``, ``mean_logprob``, ``normalised_score`` (``1 / (1 + exp(-mean_logprob))``: near 0 if the model was uncertain, 0.5 if
-    it was certain).
-
-    Source: Trusys perplexity.
+    Detail: ``tokens`` (number), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if
+    the model was uncertain, and 0.5 if it was certain.
     """
     logprobs = turn.logprobs or []
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in logprobs)

@@ -1,4 +1,4 @@
-"""Autonomy of the agent in a turn, from 1 to 10."""
+"""``code_turn_autonomy`` measures how autonomously the agent acted in a turn, from 1 to 10."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def code_turn_autonomy(
     Each signal is from 0 to 1:
 
     - iterations: number of model calls divided by ``max_iterations``, at most 1.
-    - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's
-      intent.
+    - denied: share of the tool calls that were denied permission. Denials *raise* the value, because they reveal the agent's intent.
     - stop: 1 if the agent completed the turn, 0.5 if it requested credentials or the stop kind is unknown, and 0.2 if it
       requested clarification or awaits confirmation.
     - duration: seconds divided by ``max_duration_s``, at most 1.
@@ -47,8 +46,6 @@ def code_turn_autonomy(
         weights: Weights of the four signals, in the order of the formula. They aren't normalized, so they should add up to 1.
 
     Detail: the four signals, as ``iterations``, ``denied_rate``, ``stop`` and ``duration``.
-
-    Source: HPD TurnAutonomyEvaluator.
     """
     calls = turn.tool_calls
     iterations = min(1.0, (turn.llm_call_count or 0) / max_iterations)

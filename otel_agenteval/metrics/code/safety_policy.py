@@ -91,24 +91,22 @@ def code_safety_policy(
     4. The severity is at or above ``warn_threshold``: ``warn``.
     5. Otherwise: ``allow``.
 
-    The metric fails only with the label ``block``. If there are several ratings, one that blocks is enough to fail.
+    The metric fails only if the label is ``block``. If there are several ratings, one with the label ``block`` is enough.
 
-    A rating consists of ``score`` (the severity), ``recommended_action`` and ``passed`` in the detail of another metric. If the
-    detail lacks ``score``, and lower values of that metric are better, its value is the severity. A severity that isn't a number,
-    or an unclear ``passed``, is an error. Without ratings, the score is skipped as ``missing:inner``. If a rating lacks a value
-    and no other rating blocks, it is skipped as ``inner_null``.
+    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If
+    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A severity that
+    isn't a number, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as ``missing:inner``. If a
+    rating has no value and no other rating has the label ``block``, the score is skipped as ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration, the default is all
-            configured ``llm_`` metrics with the unit level. Not needed if you only call ``combine``.
+            configured ``llm_`` metrics that return a level. Not needed if you only call ``combine``.
         block_threshold: Severity from which the metric fails, on the scale of the rating (0..7 for the metrics on this page).
         warn_threshold: Severity from which a passing rating has the label ``warn``.
-        blocked_actions: Recommended actions that fail.
+        blocked_actions: Recommended actions that make the metric fail.
 
     Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes) and
     ``ratings`` (number of ratings).
-
-    Source: HPD SafetyPolicy.
     """
     if isinstance(scores, Turn) or not scores:
         return skip("missing:inner")

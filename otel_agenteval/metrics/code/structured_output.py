@@ -62,8 +62,6 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
             an error.
 
     Detail: ``violations`` of the schema as ``[{path, message}]``, at most ten.
-
-    Sources: Trusys is-json, HPD JsonValidityEvaluator.
     """
     if schema is not None:
         return _conforms(turn, schema, "code_is_json with a schema")
@@ -75,9 +73,9 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output contains a JSON object or array, optionally with a schema.
 
-    The search goes from left to right. Each ``{`` or ``[`` starts the longest possible JSON value, and the search continues after this
-    value. An empty array doesn't count. JSON is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` counts as an array, unless
-    a schema excludes it. If you set a schema, one of the first 10,000 values must match.
+    The metric searches from left to right for the longest JSON value that starts at each ``{`` or ``[``, and continues after this
+    value. An empty array doesn't count. JSON is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` counts as an array,
+    unless a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
         schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
@@ -85,8 +83,6 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
 
     Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first value if
     no value matches the schema.
-
-    Source: Trusys contains-json.
     """
     output = turn.output or ""
     if too_long(output):
@@ -138,9 +134,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).
             A single name is the root or one of its children. Prefixes are part of names.
 
-    Detail: ``missing_elements``. If the output isn't XML: ``error`` with ``line`` and ``column``.
-
-    Sources: Trusys is-xml, HPD XmlValidityEvaluator.
+    Detail: ``missing_elements``. If the output isn't XML, ``error`` contains ``line`` and ``column``.
     """
     output = turn.output or ""
     if too_long(output):
@@ -156,15 +150,13 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the output contains an XML element, optionally with given elements.
 
-    An element extends from its start tag to the matching end tag. Only outermost elements count. One of the first 10,000 elements must
-    contain all required elements.
+    An element extends from its start tag to the matching end tag. Only outermost elements count. At least one of the first 10,000
+    elements must contain all required elements.
 
     Parameters:
         required_elements: Required elements, as in ``code_is_xml``. The element that was found is the root.
 
-    Detail: ``count`` (number of elements). If the output fails: ``missing_elements`` of the first element.
-
-    Source: Trusys contains-xml.
+    Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists what the first element lacks.
     """
     output = turn.output or ""
     if too_long(output):
@@ -199,26 +191,24 @@ def code_is_sql(
 
     - an empty output, or a single name or expression
     - the text "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - a dangling comma (BigQuery, ClickHouse, DuckDB and Snowflake allow a comma after the last item), ORDER or GROUP without BY, and
-      clauses in the wrong order. The parser accepts these faults, but the metric doesn't
+    - a dangling comma (except after the last item in BigQuery, ClickHouse, DuckDB and Snowflake), ORDER or GROUP without BY, or clauses
+      in the wrong order. The parser accepts these faults, but the metric doesn't
 
     The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, the output has more than
     10,000 characters, or parsing takes too long or nests too deeply. The output must then pass ``code_sql_shape``, must not have the faults
-    above, and must not end with a word such as FROM. If you set ``allowed_tables`` or ``allowed_columns``, this output fails, or is an
-    error if the parser isn't installed.
+    above, and must not end with a word such as FROM. In this case, if you set ``allowed_tables`` or ``allowed_columns``, the metric
+    fails, or returns an error if the parser isn't installed.
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is
             a generic dialect. If it fails and the output contains backticks, MySQL's dialect is used. An unknown dialect is an error.
-        allowed_tables: Only these tables may occur, with or without their schema. Case is ignored. CTEs aren't tables.
+        allowed_tables: Only these tables may occur, with or without their schema. Case is ignored. CTEs don't count as tables.
         allowed_columns: Only these columns may occur. List them without their tables. Case is ignored. ``*`` is only allowed if the list
-            contains it, except in ``COUNT(*)``. Names that the statement defines aren't columns.
+            contains it, except in ``COUNT(*)``. Names that the statement defines don't count as columns.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
     Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
     (``refused_tables``, ``refused_columns``).
-
-    Source: Trusys is-sql.
     """
     output = (turn.output or "").strip()
     if too_long(output):
@@ -259,7 +249,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     White space around the output is ignored. An empty output fails.
 
-    Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes``, ``even_double_quotes``.
+    Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes`` and ``even_double_quotes``.
 
     Source: HPD SqlShapeEvaluator, which accepts "Selecting a plan" as SQL.
     """
@@ -284,8 +274,6 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
         required_tags: Names of tags that the output must open. Case is ignored.
 
     Detail: ``missing_tags``, spelled as in ``required_tags``.
-
-    Source: HPD HtmlShapeEvaluator.
     """
     output = turn.output or ""
     if too_long(output):
@@ -307,8 +295,6 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
         ignore_list_order: If true, the order of list items doesn't matter.
 
     Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the path of the list.
-
-    Source: Trusys json-equals.
     """
     expected = turn.ground_truth if value is None else value
     if expected is None or (expected == "" and value is None):
@@ -353,8 +339,6 @@ def code_array_length(
         path: Path of the array, made of keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.
 
     Detail: ``length``, if there is an array.
-
-    Source: Trusys array-length.
     """
     if value is None and min is None and max is None:
         raise MetricError("missing_parameter", "code_array_length: set value, min or max")
@@ -382,8 +366,6 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
             misspelled keyword is an error.
 
     Detail: ``violations`` as ``[{path, message}]``, at most ten. Messages don't quote the output.
-
-    Source: HPD SchemaConformanceEvaluator.
     """
     return _conforms(turn, schema, "code_schema_conformance")
 
@@ -399,8 +381,6 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
         fields: Names of top-level fields, or paths (``a.b``, ``a[0].b``). A key that equals the whole path takes precedence.
 
     Detail: ``missing``, the fields that are absent or null.
-
-    Source: HPD FieldCompletenessEvaluator.
     """
     if not fields:
         return vacuous(1.0, missing=[])
@@ -426,8 +406,6 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
         ignore_case: If true, case is ignored.
 
     Detail: ``actual``, the field's value (a number, or the first 100 characters).
-
-    Source: HPD FieldAccuracyEvaluator.
     """
     output = turn.output or ""
     if too_long(output):

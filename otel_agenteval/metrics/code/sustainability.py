@@ -1,4 +1,6 @@
-"""Energy, carbon and resource use. If there is no measurement, the score is skipped or marked as an estimate."""
+"""These metrics measure energy, carbon emissions and resource use. If there is no measurement, the score is skipped or marked as an
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,7 @@ def _share_within(actual: float, limit: float) -> float:
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
     """Energy efficiency: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
 
-    The energy is the first known value:
+    The energy amount comes from the first of these sources that has a value:
 
     1. ``energy_kwh`` in the turn's metadata
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
@@ -144,11 +146,9 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     Parameters:
         threshold_kwh: Energy in kWh up to which the value is 1.
-        estimate: If true, use an estimate if there is no measurement.
+        estimate: If true, an estimate is used if there is no measurement.
 
-    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold``, ``estimated``.
-
-    Source: AgentUnit energy_consumption.
+    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and ``estimated``.
     """
     energy, estimated = _energy(turn, estimate)
     if energy is None:
@@ -170,7 +170,7 @@ def code_carbon_emissions(
 ) -> Result:
     """Carbon efficiency: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
 
-    The carbon is the first known value:
+    The carbon amount comes from the first of these sources that has a value:
 
     1. ``carbon_kg`` in the turn's metadata
     2. the sum of the span attribute ``carbon.kg`` (or ``carbon_kg``) over the outermost spans that have it
@@ -181,12 +181,10 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Kilograms of CO2 equivalent up to which the value is 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, use an energy estimate if there is no measurement.
+        estimate: If true, an energy estimate is used if there is no measurement.
 
-    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold``, ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a year). If
-    the carbon was computed from energy: ``energy_kwh`` and, for an estimate, ``estimated``.
-
-    Source: AgentUnit carbon_emissions.
+    Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
+    year). If the carbon amount was computed from energy, ``energy_kwh`` and, for an estimate, ``estimated`` are added.
     """
     carbon = _stated(turn, _CARBON)
     computed: dict[str, Any] = {}
@@ -230,11 +228,11 @@ def code_resource_utilization(
 ) -> Result:
     """Utilization of processor, memory and GPU, compared with their targets.
 
-    The value is the mean over the known resources. Each resource contributes a value that depends on ``r = used / target``:
+    The value is the mean score of the known resources. The score of a resource depends on ``r = used / target``:
 
     - ``r / 0.5`` if ``r`` is below 0.5
     - 1 if ``r`` is from 0.5 to 1.2
-    - ``1 - (r - 1)``, but at least 0, if ``r`` is above 1.2
+    - ``max(0, 2 - r)`` if ``r`` is above 1.2
     - if the target is 0: 1 if the resource is unused, otherwise 0
 
     If all resources are unknown, the score is skipped as ``missing:resources``. Each usage (``cpu_percent``, ``memory_mb``,
@@ -246,8 +244,6 @@ def code_resource_utilization(
         target_memory_gb: Target for the memory, in gigabytes of 1024 megabytes.
 
     Detail: ``cpu``, ``memory`` and ``gpu`` if known, each with its usage (``used_percent`` or ``used_gb``), target and ``score``.
-
-    Source: AgentUnit resource_utilization.
     """
     memory_mb = _resource(turn, "memory_mb")
     found = [

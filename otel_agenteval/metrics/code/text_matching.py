@@ -1,4 +1,4 @@
-"""Deterministic checks of the output text. Unless stated otherwise, they don't trim text, normalize Unicode or ignore case."""
+"""These metrics check the output text without a judge. Unless stated otherwise, they don't trim text, normalize Unicode or ignore case."""
 
 from __future__ import annotations
 
@@ -131,8 +131,7 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 def _split_fields(text: str) -> tuple[str, ...]:
     """Split a comma-separated text, in which quotes protect commas and white space.
 
-    Raises:
-        ValueError: An unclosed quote, or text between a quote and the next comma.
+    Raises: ValueError: An unclosed quote, or text between a quote and the next comma.
     """
     found: list[str] = []
     at = 0
@@ -180,7 +179,7 @@ def code_contains_all(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
         value: A list of strings or numbers, or one string with comma-separated parts. White space around a part is ignored. To keep
             commas and white space, use double quotes (``"red, green",blue``). Inside double quotes, write a double quote as ``""`` or
             ``\"``. An unclosed quote is an error.
-        ignore_case: Ignore case.
+        ignore_case: If true, case is ignored.
 
     Detail: ``missing`` (missing strings, in the given order).
     """
@@ -199,7 +198,7 @@ def code_contains_any(turn: Turn, *, value: Annotated[Texts, EXPECTED_OUTPUT], i
 
     Parameters:
         value: Strings to search for, as in ``code_contains_all``.
-        ignore_case: Ignore case.
+        ignore_case: If true, case is ignored.
 
     Detail: ``matched`` (the first of the given strings that occurs, or null).
     """
@@ -218,7 +217,7 @@ def code_starts_with(turn: Turn, *, value: TextOrNumber, ignore_case: bool = Fal
 
     Parameters:
         value: String to compare with. A number is converted to JSON text, as in ``code_contains``.
-        ignore_case: Ignore case.
+        ignore_case: If true, case is ignored.
 
     Detail: ``value`` (as text).
     """
@@ -242,7 +241,7 @@ def code_regex_match(
 
     Parameters:
         pattern: Regular expression, which can match anywhere in the output.
-        flags: Any of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
+        flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
         timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the score is the error ``timeout``.
 
     Detail: for the first match, ``span`` (``[start, end]``) and ``matched`` (at most 100 characters). ``truncated`` is true if the output
@@ -291,7 +290,7 @@ def code_word_count(
         exact: Exact number of words. Overrides ``min`` and ``max``.
         min: Minimum number of words.
         max: Maximum number of words.
-        tokenizer: ``whitespace`` counts the parts between white space instead ("a - b" has 3).
+        tokenizer: With ``whitespace``, the parts between white space count as words instead ("a - b" has 3).
 
     Detail: ``word_count``.
     """
@@ -343,7 +342,7 @@ def code_refusal(
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - quotes, letters, translations, and questions for missing data
     - answers that pass on information: sentences that don't decline contain at least 5 words of a tool result or document, or the answer
-      contains 12 words of the system instructions. Only words with five letters or more that the user didn't use count
+      contains 12 words of the system instructions. Only words with at least five letters that don't occur in the user's message count
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, unless its status is a refusal (``"status": "declined"``) and it contains a reason or lacks data
     - an empty output
@@ -386,13 +385,13 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, however often it occurs. It can also occur inside a word. If you list a keyword twice, it counts twice. Blank
-    keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    A keyword counts once, however often it occurs in the output, and may be part of a longer word. If you list a keyword twice, it
+    counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
-        ignore_case: Ignore case.
-        inverse: Use 1 minus the share as the value.
+        ignore_case: If true, case is ignored.
+        inverse: If true, the value is 1 minus the share.
 
     Detail: ``found`` and ``missing`` (keywords, in the given order).
     """
@@ -432,8 +431,8 @@ def code_content_similarity(
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
-        mode: ``seed`` counts each distinct common pair once, as HPD does. Equal texts can then have a value below 1.
-        inverse: Use 1 minus the similarity as the value.
+        mode: With ``seed``, each distinct common pair counts once, as in HPD. Equal texts can then have a value below 1.
+        inverse: If true, the value is 1 minus the similarity.
 
     Detail: ``common``, ``output_pairs`` and ``expected_pairs`` (numbers of pairs).
     """
@@ -469,7 +468,7 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
-        inverse: Use 1 minus the similarity as the value.
+        inverse: If true, the value is 1 minus the similarity.
 
     Detail: ``distance``.
     """

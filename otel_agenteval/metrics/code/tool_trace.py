@@ -1,6 +1,6 @@
-"""Metrics for the agent's tool use. A failed call counts as a call. A call that waits for approval or was declined counts in metrics for
-expected tools and arguments, because the agent chose it. ``code_tool_efficiency`` and, by default, ``code_tool_success`` ignore such a
-call.
+"""These metrics evaluate the agent's tool use. A failed call counts as a call. Calls that were declined or wait for approval count
+in metrics for expected tools and arguments, because the agent chose them. ``code_tool_efficiency`` and, by default,
+``code_tool_success`` ignore these calls.
 """
 
 from __future__ import annotations
@@ -81,12 +81,13 @@ def code_tool_selection(
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
             the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: Require that the turn starts with calls of the expected tools, in order. A different call before or between them
-            breaks the order. The order is checked only if all expected tools were called.
+        strict_order: If true, the turn must start with calls of the expected tools, in order. A different call before or between
+            these calls breaks the order. The order is checked only if all expected tools were called.
         extra_penalty: Penalty for each distinct unexpected tool.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
 
-    Detail: the tool names in ``matched``, ``missed``, ``extra`` (unexpected) and ``violations`` (forbidden), and ``strict_order``.
+    Detail: lists of tool names (``matched``, ``missed``, ``extra`` for unexpected tools, ``violations`` for forbidden tools), and
+    ``strict_order``.
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
@@ -126,11 +127,11 @@ def code_tool_arguments(
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
-            ``required_arguments``, or ``required_params`` in the turn's metadata. These can also contain a JSON Schema for a tool instead
-            of a list. If all are missing and ``schemas`` is false, the metric is skipped as ``missing:criteria``.
-        non_empty: Also count an argument as missing if its value is null, blank text, or an empty list or object.
-        schemas: Also check each call against the JSON Schema in the tool's definition, as one more check per call. Requires the extra
-            ``[structured]``.
+            ``required_arguments``, or ``required_params`` in the turn's metadata. Both can contain a JSON Schema for a tool instead
+            of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as ``missing:criteria``.
+        non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
+        schemas: If true, each call is also checked against the JSON Schema in the tool's definition (one check per call). Requires
+            the extra ``[structured]``.
 
     Detail: ``total_checks``, ``passed_checks``, and ``issues`` (at most 100 messages such as ``SendEmail: missing 'to'``).
     """
@@ -215,13 +216,13 @@ def code_tool_success(
     object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as successful.
 
     A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same
-    tool with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, as the names of AgentEval and AgentUnit
-    do.
+    tool with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
+    name, which sets it.
 
     Parameters:
         empty_value: Value for a turn without tool calls, marked as vacuous. If null, such a turn is skipped.
-        count_denied: Count declined calls as failed. By default, they are ignored.
-        repair_all: Fail a turn if any failure remains unrepaired, even if the value is high enough.
+        count_denied: If true, declined calls count as failed. By default, they are ignored.
+        repair_all: If true, any failure that the agent didn't repair fails the turn, even if the value is high enough.
 
     Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if any).
     """
@@ -293,7 +294,7 @@ def code_tool_efficiency(
 ) -> Result:
     """Efficiency of tool use: few calls, little time, no repeats.
 
-    The value is the mean of these two scores, minus 0.05 per repeated call, at least 0:
+    The value is the mean of these two scores, minus 0.05 per repeated call, but at least 0:
 
     - 1 minus 0.1 for each call over ``max_calls``, at least 0
     - 1 minus 0.05 for each second over ``max_duration_s``, at least 0
@@ -304,8 +305,8 @@ def code_tool_efficiency(
     Parameters:
         max_calls: Number of calls without a penalty.
         max_duration_s: Seconds without a penalty.
-        duplicate_key: ``name`` counts each further call of the same tool as a repeat (case-sensitive). ``name_args`` counts only further
-            calls with the same arguments, which suits agents that search more than once.
+        duplicate_key: With ``name``, each further call of the same tool is a repeat (case-sensitive). With ``name_args``, only
+            further calls with the same arguments are repeats, which suits agents that search more than once.
         optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Time and repeats are then ignored.
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
@@ -349,7 +350,7 @@ def code_tool_correctness(
 
     The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and chooses the pairs with the
     highest total score. The value is this total divided by the number of expected calls. Additional calls have no penalty. If no call is
-    expected, the value is 1 without calls and 0 with calls. Tools that run another agent are ignored unless they are expected.
+    expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are ignored unless they are expected.
 
     The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if the
     outputs differ. Fields that an expected call omits aren't compared.
@@ -364,10 +365,9 @@ def code_tool_correctness(
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
             ``expected``. If all are missing, the metric is skipped as ``missing:expected_tools``.
         check_arguments: Compare arguments.
-        check_output: Compare outputs as JSON. A result may also contain the expected output in an object with one key, such as
-            ``{"result": …}``.
+        check_output: Compare outputs as JSON. The actual output may be wrapped in an object with one key, such as ``{"result": …}``.
         exact_match: The value is 1 if the calls are exactly the expected calls, in the same order. Otherwise, it is 0.
-        ordered: Only pair calls that are in the expected order.
+        ordered: If true, only calls in the expected order can form pairs.
 
     Detail: ``expected_count``, ``call_count`` and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (one per expected call).
 
@@ -553,14 +553,14 @@ def code_tool_call_f1(
     calls that were made. A call can match only one expected entry. Names must match exactly. Tools that run another agent are ignored
     unless they are expected.
 
-    If no tool is expected and no tool is called, the value is 1. If only one of these is true, the value is 0.
+    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, it is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
             the metric is skipped as ``missing:expected_tools``.
-        mode: ``set`` counts each name once, even if it is expected or called several times.
+        mode: With ``set``, each name counts once, even if it is expected or called several times.
 
-    Detail: ``precision``, ``recall``.
+    Detail: ``precision`` and ``recall``.
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
@@ -609,7 +609,8 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.
-        without_spans: ``skip`` skips a turn without spans as ``missing:spans``. The names of HPD-Agent set ``skip``.
+        without_spans: With ``skip``, a turn without spans is skipped as ``missing:spans``. HPD-Agent's names for this metric set
+            ``skip``.
 
     Detail: ``matches`` (number of matching spans), and the ``span_id`` and ``span_name`` of the first match.
     """

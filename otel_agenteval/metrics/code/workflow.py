@@ -1,4 +1,4 @@
-"""Metrics for the structure and execution of workflows. Names of executors and tools are compared ignoring case."""
+"""These metrics evaluate the structure and execution of workflows. Names of executors and tools are compared ignoring case."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ class _ExecutorRun:
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
     """Return the runs of the workflow's executors in start order, or None without a workflow.
 
-    Raises:
-        MetricError: If the workflow can't be read.
+    Raises: MetricError: If the workflow can't be read.
     """
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
@@ -157,7 +156,8 @@ def code_workflow_structure_validity(
     | ``exit_reachable`` | at least one exit can be reached from the entry |
     | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only checked if you set them) |
 
-    If no entry is declared, all nodes without incoming edges are entries. A check also fails if an earlier failure makes it impossible.
+    If no entry is declared, all nodes without incoming edges are entries. A check also fails if an earlier failed check makes it
+    impossible.
 
     The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph is missing, the metric is
     skipped as ``missing:workflow``.
@@ -223,7 +223,7 @@ def code_workflow_execution_order(
 
     Parameters:
         expected_order: Executor ids in the expected order, at least one.
-        strict: Divide by the length of the longer sequence, so that only an exact match has the value 1.
+        strict: If true, the divisor is the length of the longer sequence, so that only an exact match has the value 1.
 
     Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` ids. Each list has
     at most 200 entries.
@@ -309,8 +309,8 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     A pattern names a ``tool`` that must be called. It can have these conditions:
 
-    - ``before`` or ``after``: a second tool that must be called. The first call of ``tool`` must be before or after the second tool's
-      first call.
+    - ``before`` or ``after``: a second tool that must be called. The first call of ``tool`` must be before or after the first call
+      of the second tool.
     - ``executor``: only this executor's calls count as calls of ``tool``.
     - ``required: false``: the pattern fails only if both tools were called in the wrong order.
 
@@ -321,7 +321,7 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
     Parameters:
         patterns: One or more objects ``{tool, before?, after?, executor?, required?}``.
 
-    Detail: ``results``, with the ``tool`` of each pattern and ``satisfied`` (true or false), in order.
+    Detail: ``results``, which contains the ``tool`` of each pattern and ``satisfied`` (true or false), in order.
     """
     runs: Sequence[_ExecutorRun] = runs_of(turn) or ()
     if any(run.tools is not None for run in runs):

@@ -1,7 +1,7 @@
-"""Similarity of texts by their embeddings.
+"""These metrics compare texts, based on their embeddings.
 
-One request embeds all texts of a metric. A negative cosine, or the cosine of a zero vector, counts as 0. Values of different embedding
-models aren't comparable.
+Each metric embeds all of its texts in one request. A negative cosine, or the cosine of a zero vector, counts as 0. Values of
+different embedding models aren't comparable.
 """
 
 from __future__ import annotations
@@ -81,10 +81,8 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
 
     If the answer is blank, the score is skipped as ``empty_output``.
 
-    Detail: ``cosine_similarity`` (-1..1), ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs Improvement
-    from 0.4, Poor from 0.2, otherwise Very Poor).
-
-    Source: AgentEval AnswerSimilarityMetric.
+    Detail: ``cosine_similarity`` (-1..1) and ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs
+    Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
     """
     output = turn.output or ""
     if _blank(output):
@@ -121,8 +119,6 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
             and uses the chunk that is most similar to the answer. ``max`` suits long contexts better.
 
     Detail: ``cosine_similarity`` (-1..1).
-
-    Source: AgentEval ResponseContextSimilarityMetric.
     """
     output = turn.output or ""
     return skip("empty_output") if _blank(output) else _with_context(embedder, output, turn.context, aggregate)
@@ -141,8 +137,6 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
             and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of all chunks.
 
     Detail: ``cosine_similarity`` (-1..1).
-
-    Source: AgentEval QueryContextSimilarityMetric.
     """
     return _with_context(embedder, turn.input or "", turn.context, aggregate)
 
@@ -185,8 +179,8 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    If ``value`` is a list, the score passes if one text passes. The value is that of the first text that passes or, if none passes, the
-    highest value.
+    If ``value`` is a list, the metric passes if at least one text passes. The score has the value of the first text that passes or,
+    if none passes, the highest value.
 
     If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed. Each text's value is subtracted
     from 1, and the smallest result is the score's value.
@@ -194,14 +188,12 @@ def embed_similar(
     If the output is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        value: Text, or a list of texts of which one must match.
+        value: Text, or a list of texts. At least one must match.
         metric: Measure of similarity.
         threshold: Lowest similarity, or highest distance, that passes.
         inverse: If true, the output must differ from the texts.
 
     Detail: ``index`` of the text that determines the value, from 0.
-
-    Source: Trusys similar.
     """
     output = turn.output or ""
     if _blank(output):
@@ -226,8 +218,6 @@ def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
     """Similarity of question and answer, based on their embeddings. A cheap but weak indicator of coherence.
 
     Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
-
-    Source: PandaProbe coherence.
     """
     asked, answered = turn.input or "", turn.output or ""
     if _blank(asked) or _blank(answered):
@@ -246,8 +236,8 @@ def embed_loop_detection(
 ) -> Result:
     """Novelty of the answer: 1 if it differs from the last answers, 0 if it repeats one.
 
-    The value is ``1 - max(cosine * jaccard)``. The answer is compared with each answer of the last ``window`` turns in ``history``. Turns
-    without an answer count toward ``window``.
+    The answer is compared with each answer of the last ``window`` turns in ``history``. The value is ``1 - max(cosine * jaccard)``
+    over these answers. Turns without an answer count toward ``window``.
 
     The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. If no words remain,
     the index is 0. Scripts without spaces are split as in ``code_bleu``.
@@ -261,8 +251,6 @@ def embed_loop_detection(
     Detail: ``window_size`` (number of compared answers), ``max_hybrid``, and ``comparisons``, oldest first. Each comparison has a
     ``trace_index`` (position in ``history``, from 0), ``cosine_similarity``, ``jaccard_similarity`` and ``hybrid_score``. Similarities and
     scores are rounded to four decimals.
-
-    Source: PandaProbe loop_detection.
     """
     output = turn.output or ""
     newest = enumerate(turn.history[-window:], max(0, len(turn.history) - window))

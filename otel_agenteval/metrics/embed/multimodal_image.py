@@ -29,17 +29,17 @@ def embed_cross_modal_grounding(
     """Similarity of the answer and the turn's images, relative to a threshold.
 
     The similarity is the cosine of the embeddings of the answer and its most similar image. If it is at least ``threshold``, the value is
-    1 and the metric passes. Otherwise, the value is ``similarity / threshold``, at least 0, and the metric fails. If the answer doesn't
-    contain text, the score is skipped as ``empty_output``.
+    1 and the metric passes. Otherwise, the value is ``similarity / threshold``, but at least 0, and the metric fails. If the answer
+    doesn't contain text, the score is skipped as ``empty_output``.
 
     The metric requires an embedder for images and text, such as CLIP. It makes one request, which contains the data, URI or id of each
     image.
 
     Parameters:
         threshold: Lowest similarity (not value) that passes, -1..1.
-        model: Name of the model for which you chose the threshold. The option doesn't select the embedder.
+        model: Name of the model for which you chose the threshold. This option doesn't select the embedder.
 
-    Detail: ``similarity`` (-1..1), ``is_grounded``.
+    Detail: ``similarity`` (-1..1) and ``is_grounded``.
     """
     if not (images := images_for_model(media_of(turn, "image"))):
         return skip("missing:image")

@@ -53,7 +53,7 @@ def three_agents(turn: Turn, params: Params) -> str | None:
 
 
 def typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data contains an interaction with a ``type`` (spans never contain one)."""
+    """Turns for which you provide an interaction with a ``type``."""
     given: Any = turn.interactions
     return None if any(entry.get("type") or entry.get("message_type") for entry in given) else "missing:interactions"
 
@@ -66,7 +66,7 @@ def many_interactions(turn: Turn, params: Params) -> str | None:
 
 
 def many_typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data contains at least 10 interactions, with a ``type`` for at least one."""
+    """Turns for which you provide at least 10 interactions, at least one with a ``type``."""
     return typed_interactions(turn, params) or many_interactions(turn, params)
 
 
@@ -84,12 +84,12 @@ def a_handoff(turn: Turn, params: Params) -> str | None:
 
 
 def known_conflicts(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data contains conflicts or interactions (spans never contain conflicts)."""
+    """Turns for which you provide conflicts or interactions."""
     return None if turn.conflicts or turn.interactions else "missing:conflicts"
 
 
 def a_conflict(turn: Turn, params: Params) -> str | None:
-    """Turns whose reference data contains a conflict."""
+    """Turns for which you provide a conflict."""
     return None if turn.conflicts else "missing:conflicts"
 
 

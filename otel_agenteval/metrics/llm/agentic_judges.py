@@ -1,4 +1,4 @@
-"""Judged metrics for an agent's actions: its task, tools, plan and steps. Each stage of a metric is one judge call.
+"""These judged metrics evaluate the agent's actions: its task, tools, plan and steps. Each stage of a metric is one judge call.
 
 For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
 arguments, results and errors. If a turn has more than 100 steps, or more than about 16,000 characters of steps, the judge doesn't read
@@ -75,7 +75,7 @@ def llm_task_completion(
     criteria: str | list[str] | None = None,
     threshold: float | None = None,
 ) -> Result:
-    """Degree to which the turn completed the user's task, 0..1.
+    """How fully the turn completed the user's task, 0..1.
 
     ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
 
@@ -87,7 +87,8 @@ def llm_task_completion(
     | 0.25 to 0.49 | significant gaps |
     | below 0.25 | not addressed |
 
-    ``holistic`` makes one judge call. It returns a score from 0 to 100, based on criteria, which is divided by 100.
+    ``holistic`` makes one judge call. The judge scores the turn against ``criteria`` from 0 to 100, and the value is this score
+    divided by 100.
 
     An empty answer is judged too. A score outside the scale is an error.
 
@@ -140,7 +141,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     A single judge call returns yes or no. A refusal or a partial completion fails. An empty answer is judged too. A reply without a
     boolean is an error.
 
-    Detail: ``success``, ``reason``.
+    Detail: ``success`` and ``reason``.
     """
     form = '{"reason": "<why, in one or two sentences>", "success": <true or false>}'
     reply = judge.ask("success", _PROMPTS["succeeded"], trace_of(turn), form)
@@ -149,7 +150,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
-    """Degree to which the answer achieves a goal, 0..1.
+    """How well the answer achieves a goal, 0..1.
 
     A single judge call returns the value. If the goal, the ground truth and the input are all missing, the score is skipped as
     ``missing:ground_truth``.
@@ -173,7 +174,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 def llm_topic_adherence(
     turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(lambda items: any(item.strip() for item in items))]
 ) -> Result:
-    """Degree to which the answer stays within the allowed topics, 0..1.
+    """How well the answer stays within the allowed topics, 0..1.
 
     A single judge call returns the value.
 
@@ -198,7 +199,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
     and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged
     too, because it may have needed a tool.
 
-    Detail: ``user_input``, ``tools_called``, ``available_tools``, ``reason``.
+    Detail: ``user_input``, ``tools_called``, ``available_tools`` and ``reason``.
     """
     available = tools_as_text(turn.tool_definitions, most=_CALLS)
     calls = calls_as_text(turn.tool_calls or (), most=_CALLS, result_chars=0) or "(no tool was called)"
@@ -263,10 +264,10 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     The first judge call lists the request and the tool calls. The second returns a verdict for each tool call, in order. The third
     explains the score. The value is the share of yes verdicts.
 
-    If the judge doesn't return verdicts, the value is 1 (vacuous). Fewer verdicts than tool calls are an error. Additional verdicts are
-    ignored.
+    If the judge doesn't return verdicts, the value is 1 (vacuous). If there are fewer verdicts than tool calls, the score is an
+    error. Additional verdicts are ignored.
 
-    Detail: ``user_input``, ``verdicts`` (as the judge returned them), ``reason``.
+    Detail: ``user_input``, ``verdicts`` (as the judge returned them) and ``reason``.
     """
     if not (calls := turn.tool_calls):
         return vacuous(1.0)
@@ -324,11 +325,11 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """Directness of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
+    """How direct the agent's steps are, without redundant calls or long-winded reasoning, 0..1.
 
     Needless steps and speculation also lower the value. The first judge call extracts the task. The second scores the steps.
 
-    Detail: ``task``, ``reason``.
+    Detail: ``task`` and ``reason``.
     """
     detail: Detail = {"task": _task_of(turn, judge)}
     return _judged(judge.ask("score", _PROMPTS["efficient"], {**detail, **trace_of(turn)}, SCORE), detail)
@@ -336,12 +337,12 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
-    """Confidence that the agent's steps and answer show, 0..1, as a signal for session metrics.
+    """How confident the agent appears in its steps and answer, 0..1. A signal for session metrics.
 
     A single judge call rates how decisive the agent is: 1 (decisive throughout), 0.75 (mostly decisive), 0.5 (mixed), 0.25 (hesitant) or
     0 (lost).
 
-    Detail: ``confidence`` (the value), ``reason``.
+    Detail: ``confidence`` (the value) and ``reason``.
     """
     reply = judge.ask("confidence", _PROMPTS["confident"], trace_of(turn), '{"reason": "<why, or null>", "confidence": <0 to 1>}')
     detail: Detail = {}
@@ -352,12 +353,12 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
-    """Degree to which the agent follows its own plan, 0..1.
+    """How closely the agent follows its own plan, 0..1.
 
     The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
     scores its execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).
 
-    Detail: ``task``, ``plan``, ``reason``.
+    Detail: ``task``, ``plan`` and ``reason``.
     """
     return _judge_plan(turn, judge, _PROMPTS["adhered"])
 
@@ -369,7 +370,7 @@ def llm_plan_quality(turn: Turn, judge: Asks) -> Result:
     The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
     scores it. Otherwise, the value is 1 (vacuous). A good plan is complete, coherent, detailed and fit for the task.
 
-    Detail: ``task``, ``plan``, ``reason``.
+    Detail: ``task``, ``plan`` and ``reason``.
     """
     return _judge_plan(turn, judge, _PROMPTS["planned_well"])
 

@@ -1,8 +1,8 @@
 """The ``llm_`` metrics judge a turn's recordings, based on their sound or transcripts.
 
-The recordings are the turn's audio attachments. If the turn contains a recording or the ``media`` configuration allows fetching it, the
-judge receives the sound. Otherwise, the judge receives the recording's address. If the address is an id that models can't open, the judge
-receives only this id as text.
+The recordings are the turn's audio attachments. If the turn contains the recording itself, or the ``media`` configuration allows
+fetching it, the judge receives the sound. Otherwise, the judge receives the recording's address. If the address is an id that
+models can't open, the judge receives only this id as text.
 
 The judge also reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
 If both are missing, the score is skipped as ``missing:audio``.
@@ -140,7 +140,7 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
         expected: Expected label, or list of expected labels.
         labels: Labels that the judge can select.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), ``reason``.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it) and ``reason``.
     """
     return _label_recordings(turn, judge, _PROMPTS["sentiment"], labels, expected)
 
@@ -156,7 +156,7 @@ def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | No
         categories: Categories that the judge can select. By default, the judge names the category in a few words.
         expected: Expected category, or list of expected categories.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it), ``reason``.
+    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it) and ``reason``.
     """
     task = _PROMPTS["category" if categories is not None else "free_category"]
     return _label_recordings(turn, judge, task, categories, expected)
@@ -184,7 +184,7 @@ def llm_audio_language(
         expected: Expected BCP 47 tag, or list of expected tags.
         match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares whole tags.
 
-    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it), ``reason``.
+    Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it) and ``reason``.
     """
     form = '{"reason": "<what shows it>", "language": "<BCP 47 tag>", "confidence": <0 to 1>}'
     if (reply := _ask(turn, judge, "label", _PROMPTS["language"], form)) is None:
@@ -237,15 +237,15 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 
 @_audio_metric(boolean=True, version="2", aliases=("trusys:audio-false-intent-identification",))
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
-    """Check that speakers don't have false or misleading intent.
+    """Check that no speaker has a false or misleading intent.
 
-    A single judge call detects false intent. By default, the metric passes if the judge detects none. If you set ``expected``, the metric
-    passes if the result is as expected.
+    A single judge call detects false intent. By default, the metric passes if the judge detects none. If you set ``expected``, the
+    metric passes if the judge's result equals this option.
 
     Parameters:
         expected: True if false intent is expected, false if it isn't.
 
-    Detail: ``detected``, ``evidence``, ``reason``.
+    Detail: ``detected``, ``evidence`` and ``reason``.
     """
     form = (
         '{"reason": "<what speaks for and against it>", "evidence": ["<words that show it>", ...], "detected": <true or false>}'

@@ -34,8 +34,6 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     - ``one_letter_names`` (share of names), ``name_length`` (mean)
     - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``
       (highest complexity), ``maintainability_index`` (0..100, of the worst block)
-
-    Source: Trusys code-readability.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
@@ -63,8 +61,6 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
         spec: Specification of the code. The default is the turn's reference ``spec`` or, if unset, the turn's input.
 
     Detail: ``issues`` and ``reason``.
-
-    Source: Trusys code-correctness.
     """
     wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
     if not wanted:

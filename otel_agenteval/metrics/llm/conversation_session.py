@@ -77,8 +77,6 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     answer. If these are missing too, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
-
-    Source: HPD ConversationCoherenceEvaluator.
     """
     if not (earlier := _earlier_messages(turn)):
         return skip("missing:history")
@@ -87,18 +85,15 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
-    """Progress that the answer makes toward the user's goal, 0..1.
+    """How much progress the answer makes toward the user's goal, 0..1.
 
-    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
-    answer.
+    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous answer.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
         max_chars: Maximum characters of each message that the judge reads.
 
     Detail: ``goal``, ``progression_reason`` and ``blockers``.
-
-    Source: HPD GoalProgressionEvaluator.
     """
     material = _material(turn, last_as_text(_earlier_messages(turn), max_messages, max_chars))
     form = (
@@ -112,7 +107,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
-    """Accuracy with which the answer uses facts from earlier turns, 0..1.
+    """How accurately the answer uses facts from earlier turns, 0..1.
 
     One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
     answer. If these are missing too, the metric is skipped as ``missing:history``.
@@ -122,8 +117,6 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
         max_chars: Maximum characters of each message that the judge reads.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
-
-    Source: HPD MemoryAccuracyEvaluator.
     """
     if not (earlier := _earlier_messages(turn)):
         return skip("missing:history")
@@ -144,15 +137,13 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
 
-    One judge call compares the answer with earlier answers: those in the history or, without a history, the assistant's earlier
-    messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
+    One judge call compares the answer with the earlier answers in the history or, if there is no history, with the assistant's earlier
+    messages. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
         last_n: Maximum number of earlier answers to compare with, counted from the last.
 
     Detail: ``reason``.
-
-    Source: HPD RepetitionDetectionEvaluator.
     """
     if turn.history:
         answers = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
@@ -171,11 +162,12 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
 
 @metric(uses=("history",), threshold=0.5, version="2", aliases=("trusys:conversational-g-eval",))
 def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """Quality of the whole conversation, rated by your own criteria (G-Eval).
+    """Quality of the whole conversation, based on your own criteria (G-Eval).
 
     For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score
-    from 0 to 10. The value is this score divided by 10 or, with several criteria, the mean. A score outside the range, a missing
-    reason or an empty list of steps is an error. If the conversation is empty, the metric is skipped as ``missing:conversation``.
+    from 0 to 10. The value is this score divided by 10. With several criteria, it is the mean of their values. A score outside the
+    range, a missing reason or an empty list of steps is an error. If the conversation is empty, the metric is skipped as
+    ``missing:conversation``.
 
     Parameters:
         criteria: Criteria for a good conversation: one string, or a list of strings that are evaluated separately.
@@ -183,8 +175,6 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
     Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects
     that contain ``criterion`` and these three fields.
-
-    Source: deepeval conversational G-Eval (Trusys).
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
@@ -193,16 +183,14 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that forget no facts from the user.
+    """Share of the assistant's messages that don't forget a fact that the user stated.
 
-    There are two judge calls for each assistant message, in order. The first call adds the user's new facts to the known facts.
-    The second call checks that the message doesn't forget a fact or ask for it again. Without assistant messages, the value is 1
-    (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
+    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The
+    second call checks that the message doesn't forget a fact or ask for it again. If there are no assistant messages, the value is
+    1 (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Detail: ``data`` (the facts), ``verdicts`` (``yes`` for a message that forgot something) and ``reasons`` (for each ``yes``),
     each with at most 200 entries.
-
-    Source: deepeval knowledge retention (Trusys).
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
@@ -253,17 +241,14 @@ def _first_reason(reasons: Iterable[str | None]) -> str | None:
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
-    One judge call lists the positions (from 0) of messages that break the role. The value is ``(assistant messages - violations)
-    / assistant messages``. Repeated positions, and positions that don't refer to an assistant message, are ignored. Without
-    assistant messages, the value is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped
-    as ``missing:conversation``.
+    One judge call lists the positions (from 0) of messages that break the role. The value is ``(assistant messages - violations) /
+    assistant messages``. Repeated positions, and positions of other messages, are ignored. If there are no assistant messages, the value
+    is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Parameters:
-        role: The role, in your words.
+        role: Description of the role, in your words.
 
     Detail: ``verdicts`` (``index`` and ``reason`` of each violation, at most 200) and ``violations`` (their number).
-
-    Source: deepeval role adherence (Trusys).
     """
     messages = [(place, message) for place, message in enumerate(whole_conversation(turn)) if says_something(message)]
     if not messages:
@@ -295,14 +280,12 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 
     An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
     that the answer is relevant to the last ``window_size`` interactions. The value is the share of relevant answers. Unanswered
-    user messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
+    user messages at the end don't count. If there are no interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:
         window_size: Number of interactions that the judge reads (promptfoo uses 5).
 
-    Detail: ``verdicts`` (yes or no) and ``reasons`` (for each no), each with at most 200 entries.
-
-    Source: deepeval conversation relevancy, promptfoo conversation-relevance (Trusys).
+    Detail: ``verdicts`` (yes or no for each interaction) and ``reasons`` (for each no), each with at most 200 entries.
     """
     interactions, unanswered = _interactions(_with_text(whole_conversation(turn)))
     if not interactions:

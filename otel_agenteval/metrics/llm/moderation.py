@@ -1,4 +1,4 @@
-"""This metric moderates the response with a judge or a moderation endpoint."""
+"""``llm_moderation`` checks the response for harmful content with a judge or a moderation endpoint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = 5  # codes in an explanation
     needs=("output",), boolean=True, applies=applies.an_answer, version="2", aliases=("trusys:moderation",), traits=("reads_all",)
 )
 def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Share = 0) -> Result:
-    """Check that moderation doesn't flag content in the response.
+    """Check that the response contains no content that moderation flags.
 
     One judge call reads the user's message and the response, and flags content as a moderation service does. If the judge has
     ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its code is one of
@@ -34,8 +34,6 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
         min_confidence: Lowest confidence at which a flag counts.
 
     Detail: ``flags`` that count, each as ``{code, description, confidence}``.
-
-    Source: Trusys moderation.
     """
     if not (turn.output or "").strip():
         return vacuous(True, flags=[])

@@ -1,7 +1,8 @@
 """The ``llm_`` metrics judge answers with images. The judge must support images.
 
-If the turn contains an image or the ``media`` configuration allows fetching it, the judge receives the image without metadata. Otherwise,
-the judge receives the image's address. If the address is an id that models can't open, the judge receives only this id as text.
+If the turn contains the image itself, or the ``media`` configuration allows fetching it, the judge receives the image without
+metadata. Otherwise, the judge receives the image's address. If the address is an id that models can't open, the judge receives only
+this id, as text.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST_IMAGES = 100
 
 @_image_metric(needs=("input", "output"), aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
-    """Degree to which the turn's images help to understand the answer.
+    """How much the turn's images help the reader to understand the answer.
 
     One judge call per image returns a score from 0 to 10. A score outside this range is an error. The value is the mean score divided
     by 10. A repeated image counts once. An empty answer is judged too. If the turn has more than 100 images, the score is skipped as

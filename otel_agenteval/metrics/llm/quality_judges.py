@@ -1,4 +1,4 @@
-"""Judged metrics for answers: coherence, fluency, and your own rubrics and criteria.
+"""These judged metrics evaluate the answer: coherence, fluency, and your own rubrics and criteria.
 
 If a judge returns a score outside its range, the score is an error.
 """
@@ -33,8 +33,6 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``, ``structure_quality`` and
     ``reasoning``.
-
-    Source: AgentEval CoherenceMetric.
     """
     if not (turn.output or "").strip():
         return skip("empty_output")
@@ -63,8 +61,6 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
     as ``empty_output``.
 
     Detail: ``grammar_errors``, ``awkward_phrases``, ``readability_level``, ``overall_quality`` and ``reasoning``.
-
-    Source: AgentEval FluencyMetric.
     """
     if not (turn.output or "").strip():
         return skip("empty_output")
@@ -82,10 +78,10 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), version="2", aliases=("trusys:llm-rubric",))
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
-    """Degree to which the answer meets your rubric, as a score and a verdict.
+    """How well the answer meets your rubric, as a score and a verdict.
 
-    A single judge call returns a verdict, and a score from 0 to 1, which is the value. The metric passes if the verdict is a pass. If you
-    set ``threshold``, the score must also reach the threshold.
+    A single judge call returns a verdict and a score from 0 to 1. The score is the value. The metric passes if the verdict is a
+    pass. If you set ``threshold``, the score must also reach the threshold.
 
     - If the judge returns only a score, 0.5 or more is a pass.
     - If the judge returns only a verdict, a pass is 1 and a fail is 0.
@@ -98,8 +94,6 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
         threshold: Score that is required in addition to the judge's verdict, 0..1.
 
     Detail: ``pass`` (the verdict), ``score`` and ``reason``.
-
-    Source: Trusys llm-rubric.
     """
     form = '{"reason": "<why, in one to three sentences>", "score": <0 to 1>, "pass": <true or false>}'
     reply = judge.ask("score", _PROMPTS["rubric"], _material(turn), form, criteria={"rubric": rubric})
@@ -114,7 +108,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """Degree to which the answer meets your criteria, evaluated in steps (G-Eval).
+    """How well the answer meets your criteria, evaluated in steps (G-Eval).
 
     The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and
     returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If
@@ -126,24 +120,20 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
 
     Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
     ``criterion``) and ``reason``.
-
-    Source: Trusys g-eval.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 
 
 @metric(needs=("output",), boolean=True, version="2", aliases=("hpd:AspectCriticEvaluator",))
 def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
-    """Check that the answer has one property, described by your rubric.
+    """Check that the answer has a property that your rubric describes.
 
     A single judge call returns true or false. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
-        rubric: The property, in your words.
+        rubric: Description of the property, in your words.
 
-    Detail: ``verdict``, ``reason``.
-
-    Source: HPD-Agent AspectCriticEvaluator.
+    Detail: ``verdict`` and ``reason``.
     """
     form = '{"reason": "<why, in one or two sentences>", "verdict": <true or false>}'
     reply = judge.ask("verdict", _PROMPTS["aspect"], _material(turn), form, criteria={"rubric": rubric})
@@ -152,7 +142,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
 @metric(needs=("output",), threshold=0.5, version="2", aliases=("hpd:CustomJudgeEvaluator",))
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
-    """Degree to which the answer meets your rubric, as a score.
+    """How well the answer meets your rubric, as a score.
 
     A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
 
@@ -160,8 +150,6 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
         rubric: Description of a good answer, in your words.
 
     Detail: ``score`` and ``reason``.
-
-    Source: HPD-Agent CustomJudgeEvaluator.
     """
     result = scored(judge.ask("score", _PROMPTS["custom"], _material(turn), SCORE, criteria={"rubric": rubric}))
     result.detail = {**(result.detail or {}), "score": result.value}

@@ -1,4 +1,4 @@
-"""Judged metrics for retrieved context, and for answers based on it."""
+"""These judged metrics evaluate the retrieved context, and answers that are based on it."""
 
 from __future__ import annotations
 
@@ -74,9 +74,6 @@ def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "
 
     Detail: ``statements`` and ``unsupported``. With ``holistic``: ``faithful_claims``, ``hallucinated_claims`` (also as ``unsupported``)
     and ``reasoning``.
-
-    Sources: AgentEval FaithfulnessMetric (method ``holistic``), Trusys context-faithfulness and AgentUnit FaithfulnessMetric (method
-    ``statements``).
     """
     question, answer, context = turn.input or "", turn.output or "", _joined_context(turn.context)
     if method == "holistic":
@@ -118,8 +115,6 @@ def llm_relevance(turn: Turn, judge: Asks) -> Result:
     judge is called.
 
     Detail: ``addresses_question``, ``stays_on_topic``, ``irrelevant_parts`` and ``reasoning``.
-
-    Source: AgentEval RelevanceMetric.
     """
     if not (turn.output or "").strip():
         return Result(0.0, explanation="the answer is empty")
@@ -157,9 +152,9 @@ def llm_context_precision(
 
     The option ``method`` selects one of these procedures:
 
-    - ``map`` makes one judge call per chunk, which decides if the chunk is relevant. The value is the average precision: for each relevant
-      chunk, take the share of relevant chunks up to its rank, and average these shares. For example, three chunks that are relevant,
-      irrelevant and relevant result in (1/1 + 2/3) / 2. If no chunk is relevant, the value is 0.
+    - ``map`` makes one judge call per chunk to decide if the chunk is relevant. The value is the average precision: the mean of
+      precision@k over the ranks k of the relevant chunks. For example, if the chunks are relevant, irrelevant and relevant, the value
+      is (1/1 + 2/3) / 2. If no chunk is relevant, the value is 0.
     - ``holistic`` makes a single judge call, which returns a score from 0 to 100. The value is the score divided by 100.
 
     Parameters:
@@ -168,9 +163,6 @@ def llm_context_precision(
 
     Detail: ``verdicts`` (``RELEVANT`` or ``NOT_RELEVANT`` per chunk), ``reasons`` and ``total_relevant``. With ``holistic``:
     ``relevant_parts``, ``irrelevant_parts`` and ``reasoning``.
-
-    Sources: AgentEval ContextPrecisionMetric (method ``holistic``), AgentUnit RetrievalQualityMetric, HPD ContextPrecisionEvaluator (method
-    ``map``). HPD's evaluator counts every chunk as relevant.
     """
     question = turn.input or ""
     if method == "holistic":
@@ -229,9 +221,6 @@ def llm_context_recall(
 
     Detail: ``claims`` as ``[{claim, verdict}]``, and ``missing`` (unsupported claims). With ``holistic``: ``information_present``,
     ``information_missing`` and ``reasoning``.
-
-    Sources: AgentEval ContextRecallMetric (method ``holistic``), HPD ContextRecallEvaluator and Trusys context-recall (method ``claims``).
-    Trusys describes its metric as the share of the context that the answer uses, but its metric requires the expected answer.
     """
     truth, context = jsonio.text_of(truth_of(turn)), _joined_context(turn.context)
     if method == "holistic":
@@ -280,14 +269,12 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
     - ``extract`` makes a single judge call, which lists the needed chunks by number or text. The value is the share of these chunks. If the
       judge finds the context insufficient, the value is 0.
-    - ``holistic`` makes a single judge call, which returns the value, from 0 to 1.
+    - ``holistic`` makes a single judge call, which returns a value from 0 to 1.
 
     Parameters:
         method: Procedure, as described above.
 
     Detail: ``relevant_units``, ``total_units`` and ``insufficient``. With ``holistic``: ``reason``.
-
-    Sources: Trusys context-relevance (method ``extract``), HPD ContextRelevanceEvaluator (method ``holistic``).
     """
     question, context = turn.input or "", turn.context
     if method == "holistic":
@@ -345,12 +332,11 @@ def llm_answer_correctness(turn: Turn, judge: Asks, *, exact_shortcut: bool = Tr
     unknown, the score is skipped as ``missing:input``.
 
     Parameters:
-        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. White space around both texts
-            is ignored.
+        exact_shortcut: If true and the answer equals the ground truth, the value is 1 and no judge is called. White space around
+            the texts is ignored.
 
-    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``. If no judge was called: ``shortcut`` (``exact``).
-
-    Sources: AgentEval AnswerCorrectnessMetric. AgentUnit AnswerCorrectnessMetric, whose exact match is the shortcut.
+    Detail: ``facts_correct``, ``facts_incorrect``, ``facts_missing`` and ``reasoning``. If no judge was called, ``shortcut`` is
+    ``exact``.
     """
     answer, truth = turn.output or "", jsonio.text_of(truth_of(turn))
     if exact_shortcut and answer.strip() == truth.strip():
@@ -375,8 +361,6 @@ def llm_answer_similarity(turn: Turn, judge: Asks) -> Result:
     A single judge call returns the value.
 
     Detail: ``reason``.
-
-    Source: HPD AnswerSimilarityEvaluator.
     """
     material = {"answer": turn.output or "", "ground_truth": jsonio.text_of(truth_of(turn))}
     return scored(judge.ask("answer_similarity", _PROMPTS["similar"], material, SCORE))
@@ -398,9 +382,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
     An unknown verdict counts as unsupported. If the judge returns fewer verdicts than claims, the score is an error. If the answer contains
     no claims, the value is 0 (vacuous). If the answer is blank, the score is skipped as ``empty_output``.
 
-    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims``, ``unsupported_rate``.
-
-    Sources: HPD HallucinationEvaluator. AgentUnit HallucinationRateMetric, which only compares texts.
+    Detail: ``supported``, ``contradicted`` and ``unsupported`` (numbers of claims), ``contradicted_claims`` and ``unsupported_rate``.
     """
     answer, context = turn.output or "", _joined_context(turn.context)
     if not answer.strip():
@@ -453,8 +435,6 @@ def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -
         fabrication_cap: Highest value of an answer with invented elements.
 
     Detail: ``grounded_claims``, ``ungrounded_claims``, ``fabricated_elements``, ``uncertainty_acknowledged`` and ``reasoning``.
-
-    Source: AgentEval GroundednessMetric.
     """
     reply = judge.ask(
         "groundedness",
@@ -498,13 +478,11 @@ def llm_factuality(
     | E | differs, but not in its facts | 1 |
 
     Parameters:
-        scores: Scores of categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an incomplete answer
-            0.5.
+        scores: Scores of the categories. Omitted categories keep their default score. For example, ``{"A": 0.5}`` gives an
+            incomplete answer 0.5.
         threshold: Lowest passing value. By default, any value above 0 passes.
 
     Detail: ``category``, ``reason``.
-
-    Source: Trusys factuality.
     """
     reply = judge.ask(
         "category",
@@ -535,8 +513,6 @@ def llm_noise_sensitivity(
         noisy_input: Input with noise. The default is the turn's reference ``noisy_input`` or, if unset, the turn's input.
 
     Detail: ``reason``.
-
-    Source: HPD NoiseSensitivityEvaluator.
     """
     baseline = jsonio.text_of(reference(turn, baseline_response, "baseline_response"))
     if not baseline.strip():
@@ -564,12 +540,10 @@ def llm_sql_semantic_equivalence(
     ``missing:ground_truth``.
 
     Parameters:
-        schema: Tables of both queries, as text or JSON. The default is the turn's reference ``schema``.
+        schema: Schema of the tables in both queries, as text or JSON. The default is the turn's reference ``schema``.
         reference_sql: Reference query. The default is the turn's reference ``reference_sql`` or, if unset, its ground truth.
 
     Detail: ``equivalent``, ``reason``.
-
-    Source: HPD SqlSemanticEquivalenceEvaluator.
     """
     wanted = jsonio.text_of(reference(turn, reference_sql, "reference_sql")) or jsonio.text_of(truth_of(turn))
     if not wanted:

@@ -1,4 +1,4 @@
-"""Judged metrics for the reasoning that a turn contains."""
+"""These judged metrics evaluate the reasoning that a turn contains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Chars = Annotated[int, Ge(1)]
 
 @metric(needs=("reasoning", "output"), version="2", aliases=("hpd:ReasoningCoherenceEvaluator",))
 def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
-    """Degree to which the reasoning is consistent and leads to the answer, 0..1.
+    """How consistent the reasoning is, and how well it leads to the answer, 0..1.
 
     A single judge call returns the value.
 
@@ -33,7 +33,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """Degree to which tool results, retrieved context and user input support the reasoning, 0..1.
+    """How well tool results, retrieved context and user input support the reasoning, 0..1.
 
     A single judge call returns the value.
 

@@ -1,5 +1,5 @@
-"""The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images. The dimensions that the judge
-scores can differ from Trusys.
+"""The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images. The scored dimensions
+can differ from those in Trusys.
 
 The judge receives frames with their times, from the first of these sources that is available:
 
@@ -126,7 +126,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:text-to-video",), traits=("media",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """Degree to which a generated video matches its prompt (the turn's input).
+    """How well a generated video matches its prompt (the turn's input).
 
     A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment`` from 0 to 10.
     The value is the mean divided by 10. A missing or invalid score is an error. If the input is missing, the score is skipped as
@@ -190,7 +190,7 @@ def llm_video_g_eval(
     num_frames: Frames = 8,
     sampling: Sampling = "even",
 ) -> Result:
-    """Degree to which a video meets your criteria, evaluated in steps (G-Eval).
+    """How well a video meets your criteria, evaluated in steps (G-Eval).
 
     For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and returns a
     score from 0 to 10. The value is the score divided by 10. For several criteria, it is the mean. If the turn's input is known, the

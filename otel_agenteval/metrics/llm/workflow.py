@@ -1,4 +1,4 @@
-"""The judged metric rates a workflow's final output."""
+"""``llm_workflow_output_quality`` uses a judge to rate a workflow's final output."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
     """Quality of the workflow's final output, based on its task and your criteria, 0..1.
 
-    A single judge call returns a score from 0 to 100, which is divided by 100. If the output is empty, the value is 0 without a judge
-    call.
+    A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the output is empty, the value is 0
+    and no judge is called.
 
     Parameters:
         criteria: A criterion or a list of criteria. By default, the output must do its task and be correct, complete, clear and ready to

@@ -135,7 +135,8 @@ def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Conve
         return sets or {}
 
     shown = ", ".join(f"{name}={given!r}" for name, given in (sets or {}).items())
-    return Converted(f"must be `{json.dumps(allowed)}`{f', which sets {shown}' if shown else ''} ({how})", convert)
+    reason = f" or omitted, {how[9:]}" if how.startswith("omit it, ") else f" ({how})"
+    return Converted(f"must be `{json.dumps(allowed)}`{f', which sets {shown}' if shown else ''}{reason}", convert)
 
 
 def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
@@ -276,7 +277,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     **{kind.__name__: kind for kind in (flag, ignored, keyed_by, only, renamed, spread)},
     "convert": lambda name, shown: Converted(shown, _OF_ONE_TOOL[name]),
     "joined": _of_one(
-        " (if it is a list, all entries must hold)",
+        " (for a list, every entry must be met)",
         lambda value: "\n".join(f"- {line}" for line in value) if isinstance(value, (list, tuple)) else value,
     ),
     "lowered": _of_one(
@@ -285,7 +286,7 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "negated": _of_one(", with the opposite value", lambda value: not _flag(value)),
     "percent": percent,
     "seconds": _of_one(" (seconds, or `00:00:30`)", lambda value: None if value is None else _seconds(value)),
-    "span_query": _of_one(" (also with `min_duration`, `not_` and camel-case keys)", _query),
+    "span_query": _of_one(" (keys such as `min_duration`, `not_` and keys in camel case also work)", _query),
     "unsupported": Unsupported,
 }
 """Kinds of spellings."""
