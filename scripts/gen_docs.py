@@ -538,9 +538,11 @@ def captures() -> str:
     for one in CAPTURES:
         on, off = (", ".join(f"`{name}={value}`" for name, value in found.items()) for found in (one.variables, one.off))
         if not one.by_default and not on:
-            on, note = one.code, ""
+            on, note = re.sub(r"docs/(get-started/\S+\.md)", r"see [Spring AI](../\1)", one.code), ""
         else:
             note = one.code
+        if note.endswith(" turns it off"):
+            off, note = note.removesuffix(" turns it off"), ""
         rows.append(f"| {one.name} | {'yes' if one.by_default else 'no'} | {on or '–'} | {off or '–'} | {note or '–'} |")
     return "\n".join(rows)
 

@@ -433,17 +433,17 @@ each metric's prompts in tokens. `scripts/gen_docs.py` generates these pages.
 The turn is `tests/data/prompt_turn.json` (about 2,500 tokens). For metrics that evaluate code, output fields, images, audio or video, it
 also contains such data. Instead of a model, a script replies in the requested format, so that every stage runs.
 
-Token counts are estimates, as for `judge.max_input_tokens`: four ASCII characters count as one token, and so does each other character.
+Token counts are estimates, as for `judge.max_input_tokens`: four ASCII characters, or one other character, count as one token.
 """
 _COLUMNS = """\
 | column | meaning |
 |---|---|
 | calls | number of judge calls |
-| instructions | tokens in the largest prompt for the task and the reply format |
-| criteria | tokens in the largest prompt for your own criteria |
-| useful | tokens in the largest prompt for the turn's data (request, answer, reasoning, documents, tool calls, tool definitions, earlier messages, references) and for results of earlier stages |
+| instructions | tokens of the task and the reply format, in the largest prompt |
+| criteria | tokens of your own criteria, in the largest prompt |
+| useful | tokens of the turn's data and of results of earlier stages, in the largest prompt. The data are request, answer, reasoning, documents, tool calls, tool definitions, earlier messages and references. |
 | largest prompt | all tokens of the largest prompt, without the system prompt |
-| ÷ useful | largest prompt divided by the sum of useful tokens and criteria. At most 1.5 for prompts with 700 or more useful tokens |
+| ÷ useful | tokens of the largest prompt, divided by the sum of its useful tokens and criteria. At most 1.5 for prompts with 700 or more useful tokens. |
 | all | tokens of all calls, including the system prompt |
 """
 _NOTE = (

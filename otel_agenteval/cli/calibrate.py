@@ -25,9 +25,9 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "labels", metavar="LABELS", nargs="?",
-        help="a .jsonl, .csv or .parquet file with the columns turn_id or case_id, label (pass or fail), and optionally metric; or recorded traces with user feedback",
+        help="labels: a .jsonl, .csv or .parquet file with the columns turn_id or case_id, `label` (pass or fail) and, optionally, `metric`; or recorded traces with user feedback",
     )  # fmt: skip
-    parser.add_argument("--feedback", action="store_true", help="use the scores' user feedback as labels, instead of LABELS")
+    parser.add_argument("--feedback", action="store_true", help="use user feedback as labels, instead of LABELS")
     parser.add_argument(
         "--scores", metavar="FILE", help="scores as JSON lines from eval, experiment or outlets.jsonl, instead of a store"
     )
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", metavar="NAME", help="compare only this metric")
     parser.add_argument(
         "--judge-model", metavar="NAME",
-        help="the judge's model, to detect whether it prefers its own answers (default: judge.model)",
+        help="name of the judge's model, to detect whether the judge prefers this model's answers (default: judge.model)",
     )  # fmt: skip
     parser.add_argument(
         "--format", choices=("table", "json", "html"), default="table", help="format of the report (default: table)"
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--suggest", type=int, metavar="N", help="also select N turns to label next, and write them to --suggestions"
     )
     parser.add_argument(
-        "--suggestions", metavar="FILE", default="to-label.jsonl", help="file for --suggest (default: to-label.jsonl)"
+        "--suggestions", metavar="FILE", default="to-label.jsonl", help="file for the selected turns (default: to-label.jsonl)"
     )
 
 

@@ -16,7 +16,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "every turn was scored; failed metrics change the exit code only with --gate",
-    FAILED: "with --gate: a gate failed or wasn't evaluated, or a gate or a --fail-on-regression metric regressed",
+    FAILED: "with --gate: a gate failed, has no verdict or regressed, or a metric in --fail-on-regression regressed",
     UNUSABLE: "an argument is invalid, a file can't be read, or the files don't contain a turn",
 }
 

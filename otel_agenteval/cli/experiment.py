@@ -28,7 +28,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 
 EXIT_CODES = {
     OK: "every turn was scored; failed metrics change the exit code only with --gate",
-    FAILED: "the task raised an exception for a case; with --gate: a gate failed or wasn't evaluated, or a gate or a --fail-on-regression metric regressed",
+    FAILED: "the task raised an exception for a case; with --gate: a gate failed, has no verdict or regressed, or a metric in --fail-on-regression regressed",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
     INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }
@@ -37,11 +37,11 @@ EXIT_CODES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "task", metavar="MODULE:FUNCTION",
-        help="sync or async function that receives a case's input, such as app:answer; or `recorded`, to score the answers in the column output",
+        help="sync or async function that receives a case's input, such as app:answer; `recorded` calls no function, and scores the answers in the column `output`",
     )  # fmt: skip
     parser.add_argument(
         "dataset", metavar="DATASET",
-        help="a .jsonl, .json, .yaml, .csv or .parquet file with the column input (or turns, or user), and optionally case_id, metrics and reference data such as ground_truth",
+        help="a .jsonl, .json, .yaml, .csv or .parquet file with the column `input`, `turns` or `user`; optional columns: case_id, `metrics`, and reference data such as ground_truth",
     )  # fmt: skip
     parser.add_argument("--columns", metavar="NAME=COLUMN,…", help="rename columns, for example input=question,output=answer")
     parser.add_argument(
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds for the task's calls in one repetition of a case, and for scoring it (default: no limit)",
+        help="maximum seconds for the task's calls in one repetition of a case, and the same again for scoring it (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

@@ -313,7 +313,7 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
     )
     drift.add_argument(
         "--every", metavar="TIME",
-        help="repeat at this interval, for example 24h, and export each detected drift through the configured outlets",
+        help="keep running, and judge the cases again at this interval, for example 24h",
     )  # fmt: skip
     drift.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -25,8 +25,8 @@ from . import UNUSABLE
 from .options import add_program, program_of
 
 EXIT_CODES = {
-    0: "the program exited with 0",
-    UNUSABLE: "an argument is invalid, the program can't be started, or the file can't be written; all other codes are the program's own",
+    0: "the program exited with 0; if it exits with another code, `record` exits with the same code",
+    UNUSABLE: "an argument is invalid, the program can't be started, or the file can't be written",
 }
 _DEFAULT = "spans.jsonl"
 

@@ -38,18 +38,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser)
     parser.add_argument(
         "--conversations", action="store_true",
-        help="add history (the conversation's earlier turns) to each turn, and print each whole conversation after the turns",
+        help="with FILE: add history (the conversation's earlier turns) to each turn, and print each whole conversation after the turns",
     )  # fmt: skip
     stored = parser.add_argument_group("turns of a store, latest first, instead of files")
     add_store(stored)
-    for name in ("agent", "metric"):
-        stored.add_argument(
-            f"--{name}", action="append", default=[], metavar="NAME", help=f"only turns with this {name}; repeatable"
-        )
-    stored.add_argument("--failed", action="store_true", help="only turns with a failed score or an error")
+    for name, of in (("agent", "turns of this agent"), ("metric", "turns with a score of this metric")):
+        stored.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"with a store: only {of}; repeatable")
+    stored.add_argument("--failed", action="store_true", help="with a store: only turns with a failed score or an error")
     stored.add_argument("--since", metavar="TIME", help=SINCE)
-    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="maximum number of turns (default: %(default)s)")
-    stored.add_argument("--json", action="store_true", help="print one JSON object per turn, with its scores")
+    stored.add_argument("--limit", type=int, default=_LATEST, metavar="N", help="with a store: maximum number of turns (default: %(default)s)")  # fmt: skip
+    stored.add_argument("--json", action="store_true", help="with a store: print one JSON object per turn, with its scores")
 
 
 def run(args: argparse.Namespace) -> int:

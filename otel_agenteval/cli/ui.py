@@ -42,13 +42,13 @@ _SQLITE = b"SQLite format 3\0"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+",
-        help="score store (file or PostgreSQL address), recorded traces (file or folder, which are scored as in `eval`), or JSON lines from `eval` or `experiment`; each of several PATHs is a version, named after its file; a store can't be combined with other PATHs",
+        help="score store (file or PostgreSQL address), recorded traces (file or folder), or JSON lines from `eval` or `experiment`; recorded traces are scored as in `eval`; if you list several PATHs, each one is shown as a version, named after its file; a store can't be combined with other PATHs",
     )  # fmt: skip
     parser.add_argument(
         "--web", metavar="HOST:PORT", default=_ADDRESS,
         help=f"address of the web UI (default: {_ADDRESS}; port 0 means any free port)",
     )  # fmt: skip
-    parser.add_argument("--labels", metavar="FILE", help="file for labels that you set in the web UI, for calibrate")
+    parser.add_argument("--labels", metavar="FILE", help="file for the labels that you set in the web UI; `calibrate` reads it")
     parser.add_argument(
         "--trace-url", metavar="URL", help="link to a trace in your tracing backend, with the placeholder {trace_id}"
     )

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TURN_ID",
         help="turn id (agenteval.turn.id), its first 4 or more characters, or TRACE_ID-SPAN_ID of a span in the turn",
     )
-    parser.add_argument("--url", metavar="URL", help="read from a running sidecar at this --web address, instead of a store")
+    parser.add_argument("--url", metavar="URL", help="read from a sidecar instead of a store; URL is its web UI address (`serve --web`)")  # fmt: skip
     parser.add_argument(
         "--judge", action="store_true",
         help="let the configured judge find a failed turn's first fault if no rule finds it; requires stored content",

@@ -47,8 +47,8 @@ class BudgetOptions(SpendingOptions):
     """Limits for judges and embedders together. At a limit, judge calls wait. The spending is stored with the queue."""
 
     soft: Share = 0.8
-    """Share of each limit above which the judge is called only for gates, for turns selected by ``always_if``, and to finish
-    evaluations."""
+    """If more than this share of a limit is used, the judge is called only for gates, for turns selected by ``always_if``, and
+    to finish evaluations that have started."""
     metrics: Annotated[
         dict[str, SpendingOptions],
         Kind("mapping of metrics to limits, see [Set a daily budget](../guides/set-up-a-judge.md#set-a-daily-budget)"),
@@ -117,8 +117,7 @@ class CacheOptions(Section):
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judged turns whose judge calls are sent even if a reply is cached. The new replies replace the cached
-    replies."""
+    """Share of judged turns whose judge calls are sent even if a reply is cached. The new replies replace the old ones."""
 
 
 class ServerOptions(Section):
@@ -157,9 +156,9 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """Maximum distance of a score from its threshold (0 to 1) at which the second judge is called."""
+    """The second judge is called if a score differs from its threshold by at most this much (0 to 1)."""
     tolerance: Share = 0.2
-    """Maximum difference (0 to 1) at which two scores with the same verdict count as agreeing."""
+    """Two scores with the same verdict agree if they differ by at most this much (0 to 1)."""
 
 
 class PanelOptions(Section):
@@ -183,8 +182,9 @@ class JobQueueOptions(Section):
     """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Place where judge jobs wait: in ``memory`` (dropped and counted when the process ends), in a file (``sqlite``), or on a
-    server that any number of processes share (``redis``). The file or server contains the turns' redacted content."""
+    """Place where judge jobs wait. ``memory``: in this process, which drops and counts them when it ends. ``sqlite``: in a file.
+    ``redis``: on a server that any number of processes share. The file or server contains the turns' redacted content.
+    A sidecar uses ``sqlite`` by default."""
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None

@@ -84,7 +84,7 @@ class MediaOptions(Section):
     decode_memory: Size = Rules.decode_memory
     """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total
-    """Maximum memory of all concurrent decoding processes. Above the limit, processes wait, but one can always run."""
+    """Maximum memory of all concurrent decoding processes. At the limit, new processes wait. One process can always run."""
     transcriber: TranscriberOptions = TranscriberOptions()
 
     def rules(self) -> Rules:

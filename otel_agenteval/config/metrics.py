@@ -101,8 +101,8 @@ class InlineOptions(Section):
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of
     groups and metric names. ``-NAME`` removes a metric that an earlier group added."""
     budget: DurationOrZero = 0.005
-    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. The remaining metrics run
-    on the worker thread."""
+    """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. When it is used up, the
+    remaining metrics run on the worker thread."""
     expected: Switch = True
     """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference
     data](../concepts/reference-data.md#metrics-that-expect-turns-on). `expect` never turns on judged metrics."""

@@ -101,8 +101,8 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent. One message reports a mean that is worse, and another
-    reports that it recovered."""
+    """Worst acceptable mean of a metric over ``window``, for each agent. A message is sent when the mean gets worse than this,
+    and another when it recovers."""
     window: Duration = 3600.0
     """Period of the means that are compared with ``floors``."""
     least: Count = 20
@@ -161,7 +161,7 @@ class StoreOptions(Section):
     """The score store, an SQLite file or PostgreSQL: ``{path: scores.db}``, or only the path."""
 
     path: FilePath
-    """SQLite file in an existing folder, which processes on one machine can share. For several machines, a PostgreSQL
+    """SQLite file in an existing folder. Processes on one machine can share the file. For several machines, a PostgreSQL
     database: ``postgresql://user:${env:PASSWORD}@host/database`` (extra ``[postgres]``)."""
     max_age: Duration = 30 * 86400.0
     """Seconds after which a turn and its scores are deleted."""
@@ -190,7 +190,7 @@ class PrivacyOptions(Section):
         Before(texts("must be a list of email, phone, card, ssn and secret", lambda _: True, alone=False)),
         Kind("list of `email`, `phone`, `card`, `ssn` and `secret`"),
     ] = ("email", "phone", "card", "secret")
-    """Kinds of personal data and secrets to replace by placeholders, such as ``[EMAIL_1]`` in content and
+    """Kinds of personal data and secrets to replace with placeholders, such as ``[EMAIL_1]`` in content and
     ``[PHONE-9f3a0c1b2d4e]`` in names and ids. ``code_`` metrics read the original values."""
     export_content: Switch = False
     """Add the turn's input and output (``agenteval.turn.input``, ``agenteval.turn.output``) to the log events of scores, redacted and truncated to 4,096 characters each."""
@@ -213,7 +213,7 @@ class OutletOptions(Section):
     otlp_file: FilePath | None = None
     """File to append each turn's redacted spans to, as OTLP/JSON lines. ``eval`` and ``turns`` can read it."""
     console: Console = "off"
-    """Turns to print on standard error, with redacted messages and scores: ``all`` (``true``), ``failed`` or ``off`` (``false``). Meant for development."""
+    """Turns to print to standard error, with redacted messages and scores. ``failed`` means turns with a failed score or an error. Meant for development."""
     store: StoreOptions | None = None
     """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null keeps none."""
     webhook: WebhookOptions | None = None

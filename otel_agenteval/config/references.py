@@ -93,7 +93,7 @@ class ResponseOptions(Section):
     query: Paths = ()
     """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
-    """Path of the tool calls in a JSON answer, if the turn has no tool spans. They are names, or objects with ``name``, ``arguments`` and ``output``."""
+    """Path of the tool calls in a JSON answer, if the turn has no tool spans. A tool call is a name, or an object with ``name``, ``arguments`` and ``output``."""
 
 
 class ReferenceOptions(Section):
@@ -107,7 +107,7 @@ class ReferenceOptions(Section):
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the turn has no retrieval span. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
-    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn has no retrieval span, its context and input are read from these places in its prompt."""
+    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn has no retrieval span, the text at these places in its prompt becomes its context and input."""
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
@@ -115,4 +115,4 @@ class ReferenceOptions(Section):
     trim: Switch = False
     """Ignore white space at the end of an answer and of its ground truth."""
     dataset: FilePath | None = None
-    """File of cases (JSON, YAML, CSV or Parquet). Each has a ``case_id`` or ``input``, and ``metrics`` or reference data."""
+    """File of cases (JSON, YAML, CSV or Parquet). Each case has a ``case_id`` or ``input``, and ``metrics`` or reference data."""

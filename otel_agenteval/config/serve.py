@@ -103,7 +103,7 @@ class PageOptions(Section):
     trace_url: Annotated[str, Before(_trace_url), Kind("URL with `{trace_id}`")] | None = None
     """Link to a trace in your tracing backend, with the placeholder ``{trace_id}``."""
     labels: FilePath | None = None
-    """File for labels that you set in the web UI, for ``calibrate``. Null disables labeling."""
+    """File for the labels that you set in the web UI. ``calibrate`` reads it. Null disables labeling."""
     read_token: Secret | None = None
     """Token for read-only access to the web UI and its API. Requires ``serve.token``."""
 

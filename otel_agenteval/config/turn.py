@@ -19,8 +19,8 @@ class TurnOptions(Section):
     decision_delay: DurationOrAuto = "auto"
     """Seconds after the root's end to wait for open or delayed spans. ``auto`` is 2 s in your process and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds that a model call without a parent span waits for the next model call if it requested a tool. A next call with the
-    tool's result joins the same turn. With 0, each such call is a separate turn."""
+    """Seconds that a model call waits for the next one, if it has no parent span and requested a tool. If the next call contains
+    the tool's result, both belong to one turn. With 0, each such call is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. If there are more, the oldest turn closes and is evaluated."""
     max_spans: Count = 2_000
@@ -45,7 +45,7 @@ class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. They read all its messages, with every turn except the last as history."""
+    """Metrics that score a whole conversation. Each receives all messages of the conversation, and all turns but the last as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
     max_open: Count = 10_000
@@ -97,8 +97,8 @@ class StatisticsOptions(Section):
     changes: ChangeOptions = ChangeOptions()
     """Detection of changes in scores."""
     calibration: FilePath | None = None
-    """File with the output of ``otel-agenteval calibrate --format json``. For calibrated metrics, pass rates corrected for judge
-    errors are shown too."""
+    """File with the output of ``otel-agenteval calibrate --format json``. For metrics in this file, pass rates that are
+    corrected for the judge's mistakes are exported, too."""
     state: StateFile = "auto"
     """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in the
     sidecar, and no file in other programs. Null means no file."""

@@ -246,11 +246,11 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     ),
     Instrument(
         UNREAD_TRACES, "counter", "{trace}", ("scope", "missing"),
-        "Traces that seem to come from an agent, but from which a turn (turn), or a turn's input and output (content), is missing.", about_us=True,
+        "Traces that seem to come from an agent, by what is missing: turn, content (input and output of the turn), or caller (the turn of a tool call).", about_us=True,
     ),
     Instrument(
         VALUES_LIMITED, "counter", "{value}", ("kind",),
-        "Out-of-range values in spans, by kind: count (token counts, ignored), amount (costs and durations, ignored), name (names, shortened).",
+        "Out-of-range values in spans, by kind. Token counts (count), costs and durations (amount) are ignored. Names (name) are shortened.",
         about_us=True,
     ),
     Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start to the end of a turn's root span.", _AGENT_SECONDS),

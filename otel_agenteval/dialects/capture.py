@@ -125,7 +125,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture(
         "Spring AI", r"org\.springframework\.(boot|ai)|io\.micrometer", "",
-        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt` and `log-completion` with export of log records. For tools: `spring.ai.tools.observations.include-content: true`",
+        code="an ObservationFilter (docs/get-started/integrations/spring-ai.md), or `spring.ai.chat.observations.log-prompt` and `log-completion` with export of log records. For tool calls: `spring.ai.tools.observations.include-content: true`",
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip

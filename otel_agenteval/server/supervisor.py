@@ -337,7 +337,7 @@ async def supervise(
 
     def pass_on(number: int) -> None:
         if number == signal.SIGHUP and not receives:
-            _log.warning("SIGHUP: ignored; restart the worker to change its configuration")
+            _log.warning("SIGHUP: ignored. To change the configuration, restart the worker")
             return
         if number != signal.SIGHUP:
             notifier.stopping(config.serve.drain_timeout)
