@@ -80,7 +80,8 @@ class Scorer:
         self._pricing = pricing_of(self.metrics)
         self._references = ReferenceSources(config)
         self._threads = config.judge.max_concurrency
-        self.judge, self.embedder = judge_from(config), embedder_from(config)
+        self.judge: Any = judge_from(config)
+        self.embedder: Any = embedder_from(config)
         self.asks = asks_one([*self.metrics, *self.whole], self.judge, self.embedder)
         """True if a judge or embedder may be called."""
         self.budget = CommandBudget(config)

@@ -44,24 +44,28 @@ def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
 
 
 def _masked(value: Any, key: Any, known: Collection[str]) -> Any:
-    name = str(key)
+    name_of_value = str(key)
     if isinstance(value, dict):
-        if _HEADERS.search(name) is not None:
-            return dict.fromkeys(value, MASK)
-        if _PLURAL.search(name) is not None:
-            return {_text(inner_key, known): _hidden(inner) for inner_key, inner in value.items()}
-        masked_items = {_text(inner_key, known): _masked(inner, inner_key, known) for inner_key, inner in value.items()}
-        if name.lower().endswith("webhook") and "url" in value:  # the URL of a webhook is a secret
-            masked_items["url"] = _masked(value["url"], "webhook_url", known)
-        return masked_items
+        return _masked_mapping(value, name_of_value, known)
     if isinstance(value, (list, tuple, set, frozenset)):
-        hide = _PLURAL.search(name) is not None
+        hide = _PLURAL.search(name_of_value) is not None
         return [_hidden(inner) if hide else _masked(inner, key, known) for inner in value]
     if isinstance(value, str):
-        return MASK if value and _SECRET_KEY.search(name) is not None else _text(value, known)
-    if isinstance(value, int) and not isinstance(value, bool) and _SECRET_NUMBER.search(name) is not None:
+        return MASK if value and _SECRET_KEY.search(name_of_value) is not None else _text(value, known)
+    if isinstance(value, int) and not isinstance(value, bool) and _SECRET_NUMBER.search(name_of_value) is not None:
         return MASK
     return value
+
+
+def _masked_mapping(value: dict[Any, Any], key: str, known: Collection[str]) -> dict[Any, Any]:
+    if _HEADERS.search(key) is not None:
+        return dict.fromkeys(value, MASK)
+    if _PLURAL.search(key) is not None:
+        return {_text(name, known): _hidden(inner) for name, inner in value.items()}
+    masked_items = {_text(name, known): _masked(inner, name, known) for name, inner in value.items()}
+    if key.lower().endswith("webhook") and "url" in value:  # the URL of a webhook is a secret
+        masked_items["url"] = _masked(value["url"], "webhook_url", known)
+    return masked_items
 
 
 def _hidden(value: Any) -> Any:

@@ -199,8 +199,9 @@ def value_text(value: Any, secret: bool = False) -> str:
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if secret and value:
-        forms = {str: MASK, (list, tuple): "a list", Mapping: "a mapping"}
-        return next((form for kind, form in forms.items() if isinstance(value, kind)), "a number")
+        if isinstance(value, str):
+            return MASK
+        return "a list" if isinstance(value, (list, tuple)) else "a mapping" if isinstance(value, Mapping) else "a number"
     text = repr(masked(value))
     return text if len(text) <= 80 else f"{text[:79]}…"
 

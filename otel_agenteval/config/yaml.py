@@ -47,7 +47,8 @@ for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
     _Dumper.add_implicit_resolver(*_resolver)  # besides those of YAML 1.1, so that text is quoted if one of them applies
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # also with a leading 0
+# decimal, also with a leading 0
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # type: ignore[arg-type]
 _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 

@@ -114,7 +114,7 @@ class Outlet(ABC):
     _keeps_all: bool = False
     _bytes: int = 0
     """Bytes of undelivered records."""
-    _max_waiting: int | None = None
+    _max_waiting: float = float("inf")
 
     @property
     def trouble(self) -> str:
@@ -127,7 +127,7 @@ class Outlet(ABC):
     @property
     def full(self) -> bool:
         """True if the outlet holds as many undelivered records as allowed."""
-        return self._max_waiting is not None and self._bytes >= self._max_waiting
+        return self._bytes >= self._max_waiting
 
     def start(self) -> None:
         """Start background work before the first turn, such as sending leftover records."""

@@ -21,7 +21,6 @@ from .base import Outlet, Setup
 
 if TYPE_CHECKING:
     from ..config.outlets import PrometheusOptions
-    from .prometheus import PrometheusOutlet
 
 _IMPORTED_FIRST = ("ssl", "http.server", "urllib.request", "wsgiref.simple_server")
 """Slow imports of ``prometheus_client``, as steps of their own."""
@@ -48,11 +47,11 @@ class DefaultRegistryOutlet(Outlet):
     def __init__(self, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
         self._lock = threading.Lock()
-        self._joined: PrometheusOutlet | None = None
+        self._joined: Outlet | None = None
         self._closed = False
         _waiting.add(self)
 
-    def join(self) -> PrometheusOutlet | None:
+    def join(self) -> Outlet | None:
         """Return the outlet, created on the first call, or None after :meth:`close`."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():

@@ -192,13 +192,11 @@ class WebhookOutlet(Outlet):
                     continue
                 self._trouble = str(refused)
                 self._warn_once(self._trouble)
-                if refused.for_good:
-                    outcome = "rejected"
-                elif self._since is not None and self._monotonic() - self._since > self._options.retry_for:
-                    outcome = "expired"
-                else:
+                final = self._outcome_of(refused)
+                if final is None:
                     self._wait_again(refused, left)
                     return False
+                outcome = final
                 part = part if refused.about_the_body else left
             except Exception as error:
                 if self._split(part):
@@ -221,6 +219,13 @@ class WebhookOutlet(Outlet):
         """Send fewer notices at once, because one may be the cause. Return False for one."""
         self._together = max(1, len(part) // 2)
         return len(part) > 1
+
+    def _outcome_of(self, refused: _Refused) -> str | None:
+        """Return the final outcome of refused notices, or None to retry them."""
+        if refused.for_good:
+            return "rejected"
+        has_expired = self._since is not None and self._monotonic() - self._since > self._options.retry_for
+        return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
         """Queue refused notices again, before newer ones."""
