@@ -45,8 +45,6 @@ def _words(section: str) -> str:
 
 
 class Find(NamedTuple):
-    """A possible piece of personal data."""
-
     kind: str
     start: int
     end: int

@@ -52,23 +52,6 @@ def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
     return tuple((_LEADS[script], tuple(stem.encode() for stem in _spaced(stems))) for script, stems in by_script.items())
 
 
-_HOME_WORDS = ScreenedWords(words("personal/screened.txt", "home"))
-_BIRTH_WORDS = ScreenedWords(words("personal/screened.txt", "birth"))
-_ACCENTED_HOMES = ScreenedWords(_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ"))
-_ACCENTED_BIRTHS = ScreenedWords(_spaced("ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació"))
-_BIRTHS = _stems(
-    cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생",
-)  # fmt: skip
-_HOMES = _stems(
-    cyrillic="рожив живёт живет ешка", greek="ένει", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주",
-)  # fmt: skip
-_PAPER_WORDS = ScreenedWords(_spaced("assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen"))
-_ACCENTED_PAPERS = ScreenedWords(_spaced("ộ_chiếu ührersch ermis_de_cond"))
-_PAPERS = _stems(
-    cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권",
-)  # fmt: skip
-
-
 class _TypicalWords(NamedTuple):
     """Words of which a text with some kind of personal data contains one."""
 
@@ -86,9 +69,21 @@ class _TypicalWords(NamedTuple):
         )
 
 
-HOMES = _TypicalWords(_HOME_WORDS, _ACCENTED_HOMES, _HOMES)
-BIRTHS = _TypicalWords(_BIRTH_WORDS, _ACCENTED_BIRTHS, _BIRTHS)
-PAPERS = _TypicalWords(_PAPER_WORDS, _ACCENTED_PAPERS, _PAPERS)
+HOMES = _TypicalWords(
+    ScreenedWords(words("personal/screened.txt", "home")),
+    ScreenedWords(_spaced("ống_tại bor_på hà_riêng ydlí ocuieș turduğ")),
+    _stems(cyrillic="рожив живёт живет ешка", greek="ένει", arabic="سكن يقيم عنوان", hebrew="מתגורר גר", indic="रहत घर", kana="住 自宅", han="住", hangul="자택 거주"),
+)  # fmt: skip
+BIRTHS = _TypicalWords(
+    ScreenedWords(words("personal/screened.txt", "birth")),
+    ScreenedWords(_spaced("ödelsed ødselsd gày_sinh äaika oğum född født née_le né_le Nació nació")),
+    _stems(cyrillic="рожд народ родил", arabic="الميلاد", hebrew="לידה", indic="जन्म วันเกิด", kana="生年月日 生まれ", han="出生", hangul="생년월일 년생"),
+)  # fmt: skip
+PAPERS = _TypicalWords(
+    ScreenedWords(_spaced("assp PASSP nsurance_n asseport asapor assapo aspo aszport eisepass assnum icen")),
+    ScreenedWords(_spaced("ộ_chiếu ührersch ermis_de_cond")),
+    _stems(cyrillic="аспорт", arabic="جواز", hebrew="דרכון", indic="पासपोर्ट", kana="パスポート 旅券 免許", han="护照 驾驶", hangul="여권"),
+)  # fmt: skip
 _CODE = b"0000000"
 """Shape of the shortest identity number of letters and digits."""
 _REACH, _STRIDE = 144, 32
@@ -125,7 +120,7 @@ def may_hold_numbers(written: bytes, look: Look | None = None) -> bool:
     if b"000000" in joined:
         joined = _DATE_SHAPE.sub(b"a", shape).translate(None, b"- ")
     if _CODE not in joined.replace(b"A", b"0") and b"000000" not in joined:
-        if not (_HOME_WORDS.may_be_in(look) or _BIRTH_WORDS.may_be_in(look)) and written.isascii():
+        if not (HOMES.ascii.may_be_in(look) or BIRTHS.ascii.may_be_in(look)) and written.isascii():
             return False
         written = _around_digits(written, shape)  # only an address or a date of birth is still possible
     elif (

@@ -17,8 +17,6 @@ from .texts import lazy
 
 
 class DigitRow(NamedTuple):
-    """A row of digits that may be a phone number."""
-
     start: int
     end: int
     written: str

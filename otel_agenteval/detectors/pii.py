@@ -77,8 +77,6 @@ def _valid_cards(text: str) -> Iterator[Span]:
 
 
 class Detector(NamedTuple):
-    """One kind of personal data and a way to find it."""
-
     kind: str
     """``email``, ``phone``, ``ssn``, ``credit_card``, ``name`` or ``address``."""
     confidence: float

@@ -166,7 +166,10 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
         first += "…"  # a shortened display of a longer link
     others = [key_of(part) for part in (*parts[1:], *((rest + next_line[1],) if next_line is not None else ()))]
     if host_of(first) and first not in found and not _is_no_claim(host_of(first), first):
-        found[first] = Link((first, *others), _trimmed(scheme + parts[0]), not scheme)
+        written = scheme + parts[0]
+        if not written.endswith(")") or written.count(")") > written.count("("):
+            written = written.rstrip(".,;:!?'*)")
+        found[first] = Link((first, *others), written, not scheme)
 
 
 def readings(rest: str) -> tuple[str, ...]:
@@ -180,10 +183,6 @@ def readings(rest: str) -> tuple[str, ...]:
     before = rest[: separator.start()]
     runs_on = before[-1:].isalnum() and not separator.group().isascii()
     return (before, rest) if runs_on else (rest, before)
-
-
-def _trimmed(written: str) -> str:
-    return written.rstrip(".,;:!?'*)") if not written.endswith(")") or written.count(")") > written.count("(") else written
 
 
 def _is_sentence_break(written: str) -> bool:

@@ -19,9 +19,9 @@ from otel_agenteval.metrics.bound_metric import live_metric
 
 CASES = Path(__file__).parent.parent / "data" / "detectors"
 GROUPS = {
-    "homes": personal_marks._HOME_WORDS,
-    "births": personal_marks._BIRTH_WORDS,
-    "papers": personal_marks._PAPER_WORDS,
+    "homes": personal_marks.HOMES.ascii,
+    "births": personal_marks.BIRTHS.ascii,
+    "papers": personal_marks.PAPERS.ascii,
     "secrets": credentials._STEMS,
     "codes": credentials._CODE_STEMS,
 }

@@ -190,7 +190,11 @@ def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str
         yield _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")
     if may_hide(text):
         yield _TAGS, lambda text: "".join(chr(ord(tag) - 0xE0000) for tag in text)
-        yield _SELECTORS, _decoded_selectors
+        # 16 bytes have selectors in the first block, and the others in the second
+        yield (
+            _SELECTORS,
+            lambda text: bytes(ord(c) - (0xFE00 if c <= "\ufe0f" else 0xE00F0) for c in text).decode("utf-8", "replace"),
+        )
 
 
 def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
@@ -202,11 +206,6 @@ def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
 """Beginnings of frequent words of orders in rot13."""
-
-
-def _decoded_selectors(text: str) -> str:
-    """Return the text whose bytes are numbers of variation selectors: 16 in the first block, the others in the second."""
-    return bytes(ord(c) - 0xFE00 if c <= "\ufe0f" else ord(c) - 0xE0100 + 16 for c in text).decode("utf-8", "replace")
 
 
 def _decoded_token(token: str) -> str | None:

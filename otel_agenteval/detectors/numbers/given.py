@@ -45,7 +45,6 @@ class GivenNumbers:
 
     @cached_property
     def plain(self) -> Meanings:
-        """The meanings of all tokens."""
         tokens = list(map(meanings_of, self.tokens))
         return Meanings(*(set(chain.from_iterable(kind)) for kind in zip(*tokens, strict=True)))
 
@@ -68,7 +67,6 @@ class GivenNumbers:
 
     @cached_property
     def _values(self) -> list[float]:
-        """The values of all numbers, also in words, sorted."""
         read = {value * claim.scale for claim in self._claims for value, _ in claim.readings}
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 

@@ -338,7 +338,6 @@ class Arithmetic:
 
     @cached_property
     def _groups(self) -> list[list[float]]:
-        """Return the numbers of each line and column."""
         rows = self._rows
         longest = min(max(map(len, rows), default=0), _LONGEST_LINE)
         columns = [[row[at] for row in rows if at < len(row)] for at in range(longest)]

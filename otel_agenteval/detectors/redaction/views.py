@@ -37,8 +37,6 @@ _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 
 
 class View:
-    """One decoded view of a text."""
-
     __slots__ = ("_begins", "_places", "_under", "text")
 
     def __init__(self, text: str, under: View | None = None, places: list[tuple[int, int, int, bool]] | None = None) -> None:

@@ -68,8 +68,6 @@ _LAST_WORDS = lazy(r"keys?|tokens?|secret|value|passe|acceso|accès|acc?esso|sch
 
 
 class Name(NamedTuple):
-    """A name that marks the value next to it as a secret."""
-
     start: int
     end: int
     strength: int

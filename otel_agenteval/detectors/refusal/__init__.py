@@ -84,7 +84,9 @@ def refusal_in(
     asked = plain(asked)
     if _passes_on(found.told, asked, material, _PASSED_ON) or _passes_on(plain(output), asked, (instructions,), _TOLD):
         return None
-    return Declined(_kind(found), found.language, *place_of_declining(output, found.language))
+    signs = found.numbers
+    declines = signs["no"] or signs["quit"] or signs["rule"] or signs["wrong"] or not signs["other"]
+    return Declined("declines" if declines else "redirects", found.language, *place_of_declining(output, found.language))
 
 
 def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
@@ -140,9 +142,3 @@ def _delivers(output: str) -> bool:
     if digits >= _MANY_NUMBERS and len(_NUMBER.findall(output)) >= _MANY_NUMBERS:
         return True
     return not output.isascii() and length(output) > _LONGEST
-
-
-def _kind(found: Read) -> Kind:
-    evidence = found.numbers
-    declining = evidence["no"] or evidence["quit"] or evidence["rule"] or evidence["wrong"]
-    return "declines" if declining or not evidence["other"] else "redirects"

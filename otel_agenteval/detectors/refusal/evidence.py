@@ -176,7 +176,6 @@ def _languages_of_words() -> dict[str, int]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, without signs."""
     text = text.encode("utf-8", "surrogatepass").translate(_ASCII_SIGNS).decode("utf-8", "surrogatepass")  # faster than as text
     for sign in () if text.isascii() else _OTHER_SIGNS:
         if sign in text:

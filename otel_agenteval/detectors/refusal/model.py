@@ -39,8 +39,6 @@ _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
 class Read(NamedTuple):
-    """The evidence in a turn."""
-
     language: str
     """Empty if unknown."""
     numbers: dict[str, float]
@@ -255,7 +253,6 @@ _DENSITY = 2.5
 
 
 def _without_quotes(text: str) -> str:
-    """Remove quotations and underlining."""
     if "_" in text:
         text = _UNDERLINED.sub("", text)
     return _QUOTED.sub(" … ", text) if _QUOTE_SIGN.search(text) else text
