@@ -217,15 +217,20 @@ def instrumentation_findings(env: Mapping[str, str]) -> Findings:
                 f"{names} both trace {target}: each call makes two spans",
                 "scores count each call once; remove one instrumentation to reduce overhead",
             )
+    yield from _own_tracing_findings(env)
+    for name, instrumentation in LIBRARIES.items():
+        if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
+            what = f"{name} {packages[name]} is installed without an instrumentation"
+            yield note(what, f"if your agent uses it: pip install {instrumentation}")
+
+
+def _own_tracing_findings(env: Mapping[str, str]) -> Findings:
+    packages = installed_packages()
     for name in _OWN_TRACING:
         version, capture = packages.get(name), of_package(name)
         is_repeated = name == "pydantic-ai-slim" and "pydantic-ai" in packages
         if version is not None and capture is not None and not is_repeated:
             yield _content(f"{name} {version}", capture, env)
-    for name, instrumentation in LIBRARIES.items():
-        if name in packages and name not in of_target and not _is_traced_otherwise(name, found):
-            what = f"{name} {packages[name]} is installed without an instrumentation"
-            yield note(what, f"if your agent uses it: pip install {instrumentation}")
 
 
 def _is_traced_otherwise(name: str, found: Sequence[Instrumentation]) -> bool:

@@ -32,7 +32,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import_own(Config(imports=args.imports))
-    found = _filtered(list(catalog()), args)
+    found = list(catalog())
+    choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
+        "family": (args.family, lambda metric: {metric.family}),
+        "need": (args.need, lambda metric: set(metric.needs)),
+        "seed": (
+            args.seed,
+            lambda metric: {name.split(":")[0] for name in (*metric.aliases, *names_of(metric.name)) if ":" in name},
+        ),
+    }
+    for name, (wanted, values_of) in choices.items():
+        if wanted is not None:
+            known = set().union(*(values_of(metric) for metric in catalog()))
+            if wanted not in known:
+                raise ConfigError(
+                    f"--{name}: unknown value {wanted!r}{meant(wanted, known)} (allowed: {', '.join(sorted(known))})"
+                )
+            found = [metric for metric in found if wanted in values_of(metric)]
+    found = [metric for metric in found if args.kind in (None, metric.kind)]
     if args.json:
         print(json.dumps([described(metric) for metric in found], indent=1, default=str))
         return OK
@@ -49,24 +66,3 @@ def run(args: argparse.Namespace) -> int:
         print(textwrap.fill(headline(metric), width, initial_indent=lead, subsequent_indent=" " * len(lead)))
     print("\n* default metric.  For details: otel-agenteval explain NAME")
     return OK
-
-
-def _filtered(metrics: list[Metric], args: argparse.Namespace) -> list[Metric]:
-    """Return the metrics that match the filters. Raises ConfigError if no metric can match."""
-    choices: dict[str, tuple[str | None, Callable[[Metric], set[str]]]] = {
-        "family": (args.family, lambda metric: {metric.family}),
-        "need": (args.need, lambda metric: set(metric.needs)),
-        "seed": (
-            args.seed,
-            lambda metric: {name.split(":")[0] for name in (*metric.aliases, *names_of(metric.name)) if ":" in name},
-        ),
-    }
-    for name, (wanted, values_of) in choices.items():
-        if wanted is not None:
-            known = set().union(*(values_of(metric) for metric in catalog()))
-            if wanted not in known:
-                raise ConfigError(
-                    f"--{name}: unknown value {wanted!r}{meant(wanted, known)} (allowed: {', '.join(sorted(known))})"
-                )
-            metrics = [metric for metric in metrics if wanted in values_of(metric)]
-    return [metric for metric in metrics if args.kind in (None, metric.kind)]

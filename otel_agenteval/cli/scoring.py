@@ -38,7 +38,7 @@ from ..metrics.registry import resolve
 from ..outlets.accounting import outcome
 from ..report import About, Rendering, Report, Run, compare, parameters_hash, unevaluated_gates
 from ..report.differences import causes_of
-from ..report.outputs import Output, render_comparison
+from ..report.outputs import RunOutput, render_comparison
 from ..report.run import MOST_TEXT
 from ..turns.conversations import RecordedConversations, looks_back
 from ..turns.recordings import Reading
@@ -171,7 +171,7 @@ class Evaluated(NamedTuple):
     facts: Mapping[str, FactValue]
     """Its facts. Empty unless the run is compared with a baseline."""
 
-    def add_to(self, outputs: Iterable[Output], run: Run | None) -> None:
+    def add_to(self, outputs: Iterable[RunOutput], run: Run | None) -> None:
         """Write the turn to the outputs, and keep its scores and facts in the run of all turns."""
         for output, text in zip(outputs, self.texts, strict=True):
             output.add(text, self.scored)

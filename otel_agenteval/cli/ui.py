@@ -147,12 +147,8 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
         turns = _of_scores(files[0]) if has_scores else _of_recordings(files, config, names)
         count = 0
         while batch := list(itertools.islice(turns, _AT_ONCE)):
-            for one in batch if len(paths) > 1 else ():  # several versions can have the same turn, so its ids get the version
-                one.root.resource = {**one.root.resource, "service.version": version}
-                one.turn.turn_id = f"{version}:{one.turn.turn_id}"
-                for score in one.scores:
-                    if score.result_id:
-                        score._result_id = f"{version}:{score.result_id}"
+            for one in batch if len(paths) > 1 else ():
+                _as_version(one, version)
             outlet.emit(batch)
             count += len(batch)
         if not count:
@@ -166,6 +162,15 @@ def _versions(paths: Sequence[str | Path]) -> list[str]:
     """Return the version that the turns of each path get: its name, or the whole path if two have the same name."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+
+
+def _as_version(scored: ScoredTurn, name: str) -> None:
+    """Make the ids of a turn and its scores unique to a version, because several versions can have the same turn."""
+    scored.root.resource = {**scored.root.resource, "service.version": name}
+    scored.turn.turn_id = f"{name}:{scored.turn.turn_id}"
+    for score in scored.scores:
+        if score.result_id:
+            score._result_id = f"{name}:{score.result_id}"
 
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:

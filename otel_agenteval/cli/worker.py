@@ -60,7 +60,19 @@ def run(args: argparse.Namespace) -> int:
     notifier = Notifier.from_environment()
     tune()
     if args.child is None and count > 1:
-        ledger = _supervised(args, config, count, notifier)
+        from ..server import supervisor
+
+        given = ["--judge", args.judge, "--processes", str(count), "--metrics", "127.0.0.1:0"]
+        given += [
+            *(("--config", args.config) if args.config else ()),
+            "--log-format",
+            args.log_format,
+            "--log-level",
+            args.log_level,
+        ]
+        command = lambda number: [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]  # noqa: E731
+        _log.info("starting %d judge processes, which share judge.max_concurrency (%d)", count, config.judge.max_concurrency)
+        ledger = asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))
     else:
         if args.child is not None:
             config = share_of(config, args.child, count)
@@ -85,19 +97,6 @@ def _processes(args: argparse.Namespace, config: Config) -> int:
     count: int = args.processes
     share_of(config, 0, count)
     return count
-
-
-def _supervised(args: argparse.Namespace, config: Config, count: int, notifier: Notifier) -> dict[str, Any]:
-    from ..server import supervisor
-
-    given = ["--judge", args.judge, "--processes", str(count), "--metrics", "127.0.0.1:0"]
-    given += [*(("--config", args.config) if args.config else ()), "--log-format", args.log_format, "--log-level", args.log_level]
-
-    def command(number: int) -> list[str]:
-        return [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]
-
-    _log.info("starting %d judge processes, which share judge.max_concurrency (%d)", count, config.judge.max_concurrency)
-    return asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))
 
 
 def configured(args: argparse.Namespace) -> Config:

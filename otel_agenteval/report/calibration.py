@@ -20,7 +20,7 @@ from ..statistics.tests import permutation
 from ..statistics.weighted import Estimate
 from ..turns.reading.app_events import feedback_in
 from ..turns.recordings import Reading, read_items, to_stderr, wholes_of
-from .formatting import number, percent
+from .formatting import number, percent, with_interval
 from .render import Table, TabularReport
 from .run import MetricSeries, Run, ScoreRow
 
@@ -149,17 +149,21 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labeled = []
-        for row in series.verdicts:
-            for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
-                of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-                labeled += [(label, row) for label in of_metric[-1:]]  # the last one of a turn counts
+        labeled = list(_labeled(series, by_turn))
         if labeled:
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
         raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
     return found
+
+
+def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> Iterator[tuple[Label, ScoreRow]]:
+    for row in series.verdicts:
+        for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
+            of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
+            for label in of_metric[-1:]:  # the last one of a turn counts
+                yield label, row
 
 
 def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge: str | None) -> Trust:
@@ -204,12 +208,9 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
     ]
     explored = [rows[place] for place in np.random.default_rng(len(rows)).permutation(len(rows))[: round(count * _EXPLORED)]]
     by_metric: dict[str, list[ScoreRow]] = {}
-
-    def doubt(row: ScoreRow) -> float:
-        threshold = row.series.facts.threshold
-        return abs((row.value or 0.0) - (0.5 if threshold is None else threshold))
-
-    for row in sorted(rows, key=doubt):
+    thresholds = [0.5 if row.series.facts.threshold is None else row.series.facts.threshold for row in rows]
+    doubtful = sorted(zip(rows, thresholds, strict=True), key=lambda item: abs((item[0].value or 0.0) - item[1]))
+    for row, _ in doubtful:
         by_metric.setdefault(row.series.label, []).append(row)
     unsure = [row for several in zip_longest(*by_metric.values()) for row in several if row is not None]
     chosen: dict[str, ScoreRow] = {}
@@ -229,11 +230,7 @@ def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None =
 
 def _share(share: float | None, n: int) -> str:
     found = interval_of(share, n)
-    return "–" if share is None or found is None else f"{percent(share)} ({percent(found[0])} … {percent(found[1])}) of {n}"
-
-
-def _estimate(found: Estimate | None) -> str:
-    return "–" if found is None else f"{percent(found.mean)} ({percent(found.low)} … {percent(found.high)})"
+    return "–" if found is None else f"{with_interval(share, found)} of {n}"
 
 
 def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
@@ -247,13 +244,12 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
     yield "correct alarms (precision)", _share(of.precision, of.found + of.alarms)
     yield "good turns passed (specificity)", _share(of.specificity, of.good)
     yield "turns that the metric fails", _share(called_bad, trust.judged)
-    yield "estimated bad turns (Rogan–Gladen)", _estimate(trust.corrected)
-    yield "estimated bad turns (PPI++)", _estimate(trust.predicted)
+    for method, found in (("Rogan–Gladen", trust.corrected), ("PPI++", trust.predicted)):
+        yield f"estimated bad turns ({method})", "–" if found is None else with_interval(found.mean, (found.low, found.high))
     if (own := trust.preference) is not None:
-        low, high = own.interval
         yield (
             "preference for its own model's answers",
-            f"{percent(own.size)} ({percent(low)} … {percent(high)}), of {own.own} own and {own.others} others, p = {own.p:.3f}",
+            f"{with_interval(own.size, own.interval)}, of {own.own} own and {own.others} others, p = {own.p:.3f}",
         )
     if trust.corrected is not None:
         at = of.precision_at(trust.corrected.mean)

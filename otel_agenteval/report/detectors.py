@@ -212,19 +212,9 @@ class DetectorReport:
         head = f"{number_of(self.turns, 'turn'):<{NAME_WIDTH}}{'evaluated':>11}{'alarms':>9}{'per 1,000':>11}{labels}"
         lines = [paint(head, BOLD)]
         never = [name for name, one in self._ranked() if not one.evaluated]
-        numbers = self._numbers()
         for name, one in self._ranked():
-            if one.evaluated and not one.alarms:
-                lines.append(f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{'–':>9}{'–':>11}")
-            elif one.evaluated:
-                more = "  signal" if name in self._signals else ""
-                more += f"  {one.right:,} of {one.labeled:,}" if one.labeled else ""
-                lines.append(f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{one.alarms:>9,}{self.rate(one.alarms):>11,}{more}")
-                for pattern, counted in one.listed():
-                    number = numbers.get((name, pattern.setting))
-                    mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
-                    text = pattern.text if len(pattern.text) <= _WIDTH else f"{pattern.text[: _WIDTH - 1]}…"
-                    lines.append(f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}")
+            if one.evaluated:
+                lines += self._rows(name, one)
         lines.append(f"{'turns with a failed verdict':<{NAME_WIDTH}}{'':>11}{self.failed:>9,}{self.rate(self.failed):>11,}")
         if never:
             lines += textwrap.wrap(f"never applied: {', '.join(never)}", 100, subsequent_indent=" " * 15)
@@ -233,6 +223,20 @@ class DetectorReport:
             lines += ["", paint(f"suggested settings, for patterns in at least {RECURS} conversations", BOLD)]
             lines += [f"{f'[{at}]':>6} {one.turns:>6,}  {one}" for at, one in enumerate(suggestions, 1)]
         return "\n".join(lines)
+
+    def _rows(self, name: str, one: _Detector) -> Iterator[str]:
+        if not one.alarms:
+            yield f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{'–':>9}{'–':>11}"
+            return
+        more = "  signal" if name in self._signals else ""
+        more += f"  {one.right:,} of {one.labeled:,}" if one.labeled else ""
+        yield f"{name:<{NAME_WIDTH}}{one.evaluated:>11,}{one.alarms:>9,}{self.rate(one.alarms):>11,}{more}"
+        numbers = self._numbers()
+        for pattern, counted in one.listed():
+            number = numbers.get((name, pattern.setting))
+            mark = f"[{number}]" if number else "real" if counted.is_confirmed else ""
+            text = pattern.text if len(pattern.text) <= _WIDTH else f"{pattern.text[: _WIDTH - 1]}…"
+            yield f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}"
 
     def render_change(self, after: DetectorReport) -> str:
         """Return the alarms per 1,000 turns before and after a change of the configuration, one line per detector."""

@@ -20,7 +20,7 @@ from ..outlets.store.reader import EXAMPLES, FailedTurns, ModeCounts, StoredMode
 from ..outlets.turn_text import number_of, one_line
 from ..statistics.intervals import Interval, newcombe, wilson
 from ..statistics.topics import LEAST, directions, distinguishing_words, general_texts, new_topics, positions
-from .formatting import percent, points
+from .formatting import points, with_interval
 from .render import Table, TabularReport
 
 Trend = Literal["new", "growing", "steady", "shrinking", "gone"]
@@ -173,19 +173,13 @@ class TopicFinder:
         vectors = directions(self._embed(plain), self._general)
         topics = [topic for topic in self._known if topic.mode == mode]
         found = new_topics(vectors, [topic.center for topic in topics])
-        centers = [*(topic.center for topic in topics), *(new.center for new in found)]
-        nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
-        members = [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
+        members = _members(vectors, [*(topic.center for topic in topics), *(new.center for new in found)])
         for new, of_topic in zip(found, members[len(topics) :], strict=True):
             inside = {*of_topic}
             outside = [text for at, text in enumerate(plain) if at not in inside]
             words = distinguishing_words([plain[at] for at in of_topic], [*outside, *others[:_MOST_OTHERS]])
             words = words or [one_line(texts[of_topic[0]].text, 60)]
-            taken = {topic.id for topic in topics}
-            # A hash of the mode and as few words as make it unique. More empty words make it unique at last.
-            parts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
-            ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in parts)
-            new_id = next(each for each in ids if each not in taken)
+            new_id = _new_id(mode, words, {topic.id for topic in topics})
             topics.append(StoredTopic(mode, new_id, new.center, new.stability, " ".join(words), "", self._now))
         shown = [
             Topic(about, len(of_topic), [texts[at] for at in of_topic[:EXAMPLES]])
@@ -197,15 +191,23 @@ class TopicFinder:
         return sorted(shown, key=lambda topic: (-topic.turns, topic.about.id))
 
 
+def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
+    """Return the indexes of each topic's texts, those nearest to its center first."""
+    nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
+    return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
+
+
+def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
+    """Return a hash of the mode and as few words as are needed to make it unique. More empty words make it unique at last."""
+    texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
+    ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
+    return next(each for each in ids if each not in taken)
+
+
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
 """Number of groups in a table, the last to appear."""
-
-
-def _rate(rate: float | None, interval: Interval) -> str:
-    low, high = interval
-    return f"{percent(rate)} ({percent(low)} … {percent(high)})"
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:
@@ -223,9 +225,9 @@ def as_report(modes: Sequence[FailureMode]) -> TabularReport:
     rows: list[tuple[str, ...]] = []
     for mode in modes:
         down, up = mode.change
-        shares = [_rate(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
+        shares = [with_interval(part.rate, part.interval) for part in mode.parts if part.group is not None][-_MOST_GROUPS:]
         cells = (
-            mode.fault.mode, mode.fault.title, f"{mode.turns:,}", *(shares or [_rate(mode.rate, mode.interval)]), mode.trend,
+            mode.fault.mode, mode.fault.title, f"{mode.turns:,}", *(shares or [with_interval(mode.rate, mode.interval)]), mode.trend,
             f"{points(down)} … {points(up)}", " ".join(mode.examples),
         )  # fmt: skip
         rows.append(cells)

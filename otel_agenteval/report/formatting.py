@@ -10,6 +10,7 @@ import numpy as np
 
 from ..metrics.bound_metric import BoundMetric
 from ..outlets.turn_text import number_of
+from ..statistics.intervals import Interval
 from .compare import Comparison, MetricChange
 from .run import Run, ScoreRow, SeriesSummary, parameters_hash
 
@@ -29,6 +30,11 @@ def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str
 
 def percent(share: float | None) -> str:
     return "–" if share is None else f"{share * 100:.1f} %".replace(".0 %", " %")
+
+
+def with_interval(share: float | None, interval: Interval) -> str:
+    low, high = interval
+    return f"{percent(share)} ({percent(low)} … {percent(high)})"
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:

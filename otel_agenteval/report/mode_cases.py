@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..core import jsonio
@@ -120,7 +119,7 @@ def stored_cases(
     turns: Iterable[Mapping[str, Any]],
     most: int,
     parameters: Parameters,
-    labels: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return the cases of failed turns, latest first. Up to :data:`MOST_VERDICTS` of the turns are read."""
 

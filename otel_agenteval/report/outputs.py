@@ -40,8 +40,8 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 
 @contextmanager
 def open_outputs(
-    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool = True, scale: int = 1
-) -> Iterator[list[Output]]:
+    formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
+) -> Iterator[list[RunOutput]]:
     """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
@@ -58,7 +58,7 @@ def open_outputs(
         seen.add(place)
     with ExitStack() as stack:
         yield [
-            Output(form, _stream(form, place, stack), content=content, scale=scale)
+            RunOutput(form, _stream(form, place, stack), content=content, scale=scale)
             for form, place in zip(formats, places, strict=True)
         ]
 
@@ -111,7 +111,7 @@ def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, r
     return f"{render_turn(redacted_or_empty(turn, redactor), scores, look.width, color=look.color, clean=clean)}\n"
 
 
-class Output:
+class RunOutput:
     """One format of a run, in its own file."""
 
     def __init__(self, form: str, out: TextIO, *, content: bool, scale: int) -> None:

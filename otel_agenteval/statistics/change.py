@@ -155,8 +155,14 @@ class Series:
             found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
                 return found
-        if not self._known:
-            self._learn(value, weight)
+        if not self._known:  # learn the usual level
+            self._usual.add(value, weight)
+            self._bounded = self._bounded and 0.0 <= value <= 1.0
+            if len(self._ranks) < self._options.reference:
+                self._ranks.append(value)
+            if self._usual.n >= self._options.reference:
+                self._ranks = array("d", () if self._bounded else sorted(self._ranks))
+                self._set_bounds()
             return None
         part = self._part
         if weight == 1.0 and not part.weight:
@@ -168,15 +174,6 @@ class Series:
         return self._check(part.mean, at, exemplar)
 
     # --- usual level
-
-    def _learn(self, value: float, weight: float) -> None:
-        self._usual.add(value, weight)
-        self._bounded = self._bounded and 0.0 <= value <= 1.0
-        if len(self._ranks) < self._options.reference:
-            self._ranks.append(value)
-        if self._usual.n >= self._options.reference:
-            self._ranks = array("d", () if self._bounded else sorted(self._ranks))
-            self._set_bounds()
 
     def _set_bounds(self) -> None:
         """Set the bounds of the bets and the size of the batches."""

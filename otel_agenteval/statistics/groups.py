@@ -192,13 +192,14 @@ def _compare_values(before: list[float], after: list[float], *, paired: bool, is
             tested = ([math.log(value) for value in side] if in_logs else side for side in (before, after))
             p, interval = permutation(*tested), difference_interval(before, after)
         effect, varies = cliffs_delta(before, after), len({*before, *after}) > 1
-    estimates = []
-    for values in (before, after):
-        ends = wilson(int(sum(values)), len(values)) if binary else mean_interval(values)
-        estimates.append(Estimate(math.fsum(values) / len(values), *ends, float(len(values))))
+    estimates = _estimate(before, binary), _estimate(after, binary)
     detectable = (Z95 + _Z80) / Z95 * (interval[1] - interval[0]) / 2
-    first, second = estimates
-    return Difference(first, second, interval, p, detectable, (len(before), len(after)), paired, effect, varies)
+    return Difference(*estimates, interval, p, detectable, (len(before), len(after)), paired, effect, varies)
+
+
+def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
+    low, high = wilson(int(sum(values)), len(values)) if is_binary else mean_interval(values)
+    return Estimate(math.fsum(values) / len(values), low, high, float(len(values)))
 
 
 def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:

@@ -21,18 +21,14 @@ class Tries(NamedTuple):
 
 def pass_at_k(tries: Tries, k: int) -> float:
     """Estimate the probability that one of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer repetitions."""
-    return 1.0 - _none_of(tries.n, tries.n - tries.passed, k)
+    return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
     """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer repetitions."""
-    return _none_of(tries.n, tries.passed, k)
-
-
-def _none_of(n: int, chosen: int, k: int) -> float:
-    if not 1 <= k <= n:
-        raise ValueError(f"k: must be between 1 and the number of repetitions ({n}), got {k}")
-    return math.comb(chosen, k) / math.comb(n, k)
+    if not 1 <= k <= tries.n:
+        raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
+    return math.comb(tries.passed, k) / math.comb(tries.n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
