@@ -24,6 +24,7 @@ _START_SECONDS = 10.0
 """Additional time for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
 """Seconds that the process may wait for others to finish."""
+_DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
     "video": ("looking at videos", "media"),
     "sound": ("listening to recordings", "media"),
@@ -137,7 +138,7 @@ def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
     kept = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command
-            (_python(), "-m", f"{__package__}.decoder"), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
+            (_python(), *_DECODER), cwd=os.sep, input=json.dumps(order).encode() + b"\n" + data,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_MOST_WAITING + 2 * rules.decode_timeout + _START_SECONDS, check=False,
             env={**environment, **{name: os.environ[name] for name in kept if name in os.environ}},
         )  # fmt: skip

@@ -2,7 +2,11 @@
 
 Pixels and samples stay unchanged byte for byte, because nothing is decoded. Each format has a list of the parts that
 affect its look or sound, with their maximum lengths. All other parts are removed. The orientation in a JPEG's Exif
-data is written again, so that the image stays upright. Color profiles are kept without their texts.
+data is written again, so that the image stays upright.
+
+Color profiles (ICC) can contain their vendor, device and owner, and arbitrary data. Only primaries, white point and
+curves are kept. Each is parsed and written again. Profiles with lookup tables, such as those of printers, are removed,
+because judges don't use them.
 """
 
 from __future__ import annotations
@@ -27,7 +31,6 @@ _WAVE = {b"fmt ": 64, b"fact": 12, b"data": 1 << 32}
 _FRAME_HEAD = 16
 _PROFILE_FLAG, _SEE_THROUGH_OR_MOVING = 0x20, 0x12
 """Flags in the header of a WebP file."""
-_LARGEST_PROFILE = 1 << 20
 _JFIF = b"\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
 """The segment that marks standard colors in a JPEG, without a preview."""
 _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
@@ -269,7 +272,10 @@ WITHOUT_METADATA = frozenset(_STRIP)
 """Types whose metadata can be removed."""
 
 
-_LARGEST = 1 << 20
+# --- color profiles
+
+
+_LARGEST_PROFILE = 1 << 20
 """Maximum size of a profile that is read, in bytes."""
 _LARGEST_KEPT = 60_000
 """Maximum size of a profile that is kept, in bytes. It must fit into one segment of a JPEG."""
@@ -286,7 +292,12 @@ _PARAMETERS = (1, 3, 4, 5, 7)
 def without_texts(profile: bytes) -> bytes | None:
     """Return an equivalent profile without texts, or None if the profile is broken or uses lookup tables."""
     space = profile[16:20]
-    if len(profile) > _LARGEST or profile[36:40] != b"acsp" or profile[12:16] not in _CLASSES or profile[20:24] != b"XYZ ":
+    if (
+        len(profile) > _LARGEST_PROFILE
+        or profile[36:40] != b"acsp"
+        or profile[12:16] not in _CLASSES
+        or profile[20:24] != b"XYZ "
+    ):
         return None
     try:
         tags = _tags(profile)
@@ -334,7 +345,7 @@ def _sane(numbers: Sequence[int]) -> Sequence[int]:
 def _table(data: bytes) -> bytes:
     """Return a curve given as a table. Its values must never decrease, which excludes texts."""
     (count,) = struct.unpack_from(">I", data, 8)
-    points = struct.unpack_from(f">{min(count, _LARGEST)}H", data, 12)
+    points = struct.unpack_from(f">{min(count, _LARGEST_PROFILE)}H", data, 12)
     if list(points) != sorted(points):
         raise ValueError("the curve decreases")
     return b"curv" + bytes(4) + struct.pack(f">I{count}H", count, *points)

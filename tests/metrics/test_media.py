@@ -238,7 +238,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_nothing_is_opened_for_a_model_that_is_not_there(call: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from otel_agenteval.media import access
 
-    monkeypatch.setattr(access, "_inline", lambda *given: pytest.fail("it was opened"))
+    monkeypatch.setattr(access, "_decoded_uri", lambda *given: pytest.fail("it was opened"))
     for name, reason in (
         ("llm_video_visual_quality", "no_judge"),
         ("llm_audio_sentiment", "no_judge"),
