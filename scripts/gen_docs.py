@@ -39,9 +39,9 @@ from otel_agenteval.dialects.capture import CAPTURES
 from otel_agenteval.instrumentation.attach import instrument
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.descriptions import type_name, value_of
-from otel_agenteval.metrics.names import Converted, Spelling, Spellings, Unsupported
-from otel_agenteval.metrics.names import meaning_of as spelled
 from otel_agenteval.metrics.registry import GROUPS, Metric, catalog, group_of, groups_of, resolve
+from otel_agenteval.metrics.spellings import Converted, Spelling, Spellings, Unsupported
+from otel_agenteval.metrics.spellings import meaning_of as spelled
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

@@ -12,9 +12,9 @@ from typing import Any
 from otel_agenteval.core.files import load_yaml
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.bound_metric import live_metric
-from otel_agenteval.metrics.names import Spellings, Unsupported
-from otel_agenteval.metrics.names import meaning_of as spelled
 from otel_agenteval.metrics.registry import Metric, catalog, resolve
+from otel_agenteval.metrics.spellings import Spellings, Unsupported
+from otel_agenteval.metrics.spellings import meaning_of as spelled
 
 FACTS: dict[str, dict[str, Any]] = load_yaml(Path(__file__).with_name("moving.yaml"))
 BY_METHOD = {

@@ -9,8 +9,9 @@ import textwrap
 from ..config.root import Config
 from ..evaluation.selection import import_own
 from ..metrics.descriptions import type_name, value_of
-from ..metrics.names import Unsupported, meaning_of, names_of
+from ..metrics.names import names_of
 from ..metrics.registry import groups_of, resolve
+from ..metrics.spellings import Unsupported, meaning_of
 from . import OK, UNUSABLE
 from .options import add_imports
 

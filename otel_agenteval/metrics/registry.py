@@ -34,8 +34,8 @@ from ..core.score import Direction, Kind, Score, ScoreType
 from ..core.turn import Turn
 from ..core.wellformed import written
 from . import names
-from .names import Converted, Spelling, Spellings, Unsupported
 from .question import Answers
+from .spellings import Converted, Spelling, Spellings, Unsupported
 
 EPSILON = 1e-9
 """Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""

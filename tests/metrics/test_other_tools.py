@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.names import Converted, Tool, ToolMetric, Unsupported, tool_metrics
+from otel_agenteval.metrics.names import Tool, ToolMetric, tool_metrics
 from otel_agenteval.metrics.registry import catalog
+from otel_agenteval.metrics.spellings import Converted, Unsupported
 
 ROWS = [*tool_metrics()]
 SAME = [(tool, row) for tool, row in ROWS if row.ours is not None]

@@ -12,8 +12,8 @@ import otel_agenteval as oa
 from otel_agenteval.evaluation.selection import select_metrics
 from otel_agenteval.metrics import names
 from otel_agenteval.metrics.bound_metric import live_metric
-from otel_agenteval.metrics.names import Converted, Unsupported
 from otel_agenteval.metrics.registry import ResolvedName, catalog
+from otel_agenteval.metrics.spellings import Converted, Unsupported
 
 METRICS = {metric.name: metric for metric in catalog()}
 

@@ -10,44 +10,18 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import ConfigError, nearest
 from ...core.files import load_yaml
+from ..spellings import Spelling, Spellings, Unsupported
 
 TOOLS = ("deepeval", "ragas", "promptfoo", "mlflow", "phoenix", "pydantic_evals", "openevals", "agentevals", "langfuse")
 """Prefixes of the tools, in the order of the documentation."""
 _FOLDER = Path(__file__).parent
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-class Converted(NamedTuple):
-    """Parameter whose value has another form here."""
-
-    ours: str
-    """Resulting parameters, for the documentation."""
-    convert: Callable[[Any], Mapping[str, Any]]
-    """Conversion from their value to our parameters. Raises TypeError or ValueError for an invalid value."""
-
-
-class Unsupported(NamedTuple):
-    """Parameter without an equivalent here."""
-
-    how: str
-    """Alternative to the parameter."""
-
-
-Spelling = str | Converted | Unsupported
-"""Meaning of a parameter name. A text is our name for the same parameter."""
-Spellings = Mapping[str, Spelling]
-
-
-def meaning_of(spelling: Spelling) -> str:
-    if isinstance(spelling, Unsupported):
-        return f"not supported: {spelling.how}"
-    return spelling.ours if isinstance(spelling, Converted) else spelling
 
 
 class ToolMetric(NamedTuple):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.forms import snake_case
-from . import Converted, Spelling, Unsupported
+from ..spellings import Converted, Spelling, Unsupported
 
 
 @functools.cache
@@ -214,8 +214,8 @@ def _sequence(value: Any) -> Mapping[str, Any]:
 
 def _one_argument(value: Any) -> Mapping[str, Any]:
     given = value.get("args", value.get("arguments")) if isinstance(value, Mapping) else None
-    is_one = isinstance(given, Mapping) and len(given) == 1
-    if not is_one or not isinstance(value.get("name"), str) or value.keys() - {"name", "args", "arguments"}:
+    known = {"name", "args", "arguments"}
+    if not isinstance(given, Mapping) or len(given) != 1 or not isinstance(value.get("name"), str) or value.keys() - known:
         raise ValueError("must be {name, args} with one argument. For several, use code_tool_correctness with check_arguments")
     ((argument, expected),) = given.items()
     return {"tool": value["name"], "argument": argument, "expected": expected}
