@@ -23,8 +23,9 @@ from ...core.turn import Turn
 from ...detectors.numbers.reading import with_ascii_digits
 from ...detectors.personal import CONFIDENT, leaks
 from ...detectors.personal_marks import may_hold
-from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, SCAN_LIMIT, find, mask
+from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, find, mask
 from ...detectors.screen import Look
+from ...detectors.texts import SCAN_LIMIT
 from ..lib import applies
 from ..lib.applies import MINIMIZED_KEYS
 from ..lib.grounding import GivenInTurn, screen_of_output
