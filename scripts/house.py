@@ -114,6 +114,8 @@ def unused_names(trees: Iterable[ast.Module], called_elsewhere: list[str]) -> li
 def literal_lists(path: Path, tree: ast.Module) -> Iterator[str]:
     """Yield the module's long lists of texts, which belong in data files."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and any(isinstance(value, ast.Lambda) for value in node.values):
+            continue  # a table of functions, not data
         values = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [])
         texts = [one for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)]
         words = len(texts[0].value.split()) if len(texts) == 1 else len(texts)

@@ -35,18 +35,10 @@ def type_name(annotation: Any, s: str = "") -> str:
     """
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        if written := [item for item in args[1:] if isinstance(item, str)]:
-            return written[0]
-        name, found = type_name(args[0], s), [(word, getattr(item, key, None)) for item in args[1:] for key, word in _BOUNDS]
-        bounds = {word: bound for word, bound in found if bound not in (None, math.inf, -math.inf)}
-        if bounds.keys() == {"≥ ", "≤ "}:
-            return f"{name} {bounds['≥ ']}..{bounds['≤ ']}"
-        name = f"non-empty {name}" if bounds.pop("non-empty", 0) and not s else name
-        return " ".join(filter(None, (name, " and ".join(f"{word}{bound}" for word, bound in bounds.items()))))
+        written = next((item for item in args[1:] if isinstance(item, str)), None)
+        return written or _bounded(type_name(args[0], s), args[1:], s)
     if origin in _CHOICE:
-        *first, last = sorted(dict.fromkeys(_choices(annotation, s)), key=lambda choice: (choice == "null", " of " in choice))
-        comma = "," if any(" of " in choice for choice in [*first, *[last] * (len(first) > 1)]) else ""
-        return ", ".join(first) + f"{comma} or {last}" if first else last
+        return _joined(sorted(dict.fromkeys(_choices(annotation, s)), key=lambda choice: (choice == "null", " of " in choice)))
     if origin in (list, tuple, set, frozenset, Sequence):
         count = f"{len(args)} " if origin is tuple and args[-1] is not ... else ""
         return f"list{s}" if args[0] is Any else f"list{s} of {count}{type_name(args[0], 's')}"
@@ -54,6 +46,23 @@ def type_name(annotation: Any, s: str = "") -> str:
         return f"mapping{s}" if s or args[1] is Any else f"mapping of names to {type_name(args[1], 's')}"
     name = getattr(annotation, "__name__", str(annotation))
     return _NAMES.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()) + s
+
+
+def _bounded(name: str, metadata: Sequence[Any], s: str) -> str:
+    """Return a type's name with its bounds, such as ``number 0..1``."""
+    found = [(word, getattr(item, key, None)) for item in metadata for key, word in _BOUNDS]
+    bounds = {word: bound for word, bound in found if bound not in (None, math.inf, -math.inf)}
+    if bounds.keys() == {"≥ ", "≤ "}:
+        return f"{name} {bounds['≥ ']}..{bounds['≤ ']}"
+    name = f"non-empty {name}" if bounds.pop("non-empty", 0) and not s else name
+    return " ".join(filter(None, (name, " and ".join(f"{word}{bound}" for word, bound in bounds.items()))))
+
+
+def _joined(choices: Sequence[str]) -> str:
+    """Return choices with commas and "or"."""
+    *first, last = choices
+    comma = "," if any(" of " in choice for choice in (choices if len(first) > 1 else first)) else ""
+    return ", ".join(first) + f"{comma} or {last}" if first else last
 
 
 def _choices(annotation: Any, s: str) -> Iterator[str]:

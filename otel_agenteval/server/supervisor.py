@@ -358,11 +358,7 @@ async def supervise(
             await _start_all(children, running, stop)
         if not stop.is_set():
             supervision.is_up = True
-            if address is not None:
-                print(f"{'listening' if receives else 'working'}: metrics={address}", flush=True)
-            if receives:
-                routes = ", ".join(child.listening["grpc"] for child in children if "grpc" in child.listening)
-                print(f"AGENTEVAL_ENDPOINTS='[{routes}]'", flush=True)  # for the Collector's load_balancing exporter
+            _print_addresses(address, children, receives)
             reporting.cancel()
             notifier.ready(f"{count} processes")
             reporting = asyncio.create_task(supervision.watch(f"{count} processes"))
@@ -380,6 +376,14 @@ async def supervise(
             journal.release()
     ledgers = [child.ledger or {"handed_over": not running} for child in children]
     return {"processes": ledgers, "handed_over": all(ledger["handed_over"] for ledger in ledgers)}
+
+
+def _print_addresses(metrics: str | None, children: Sequence[Child], receives: bool) -> None:
+    if metrics is not None:
+        print(f"{'listening' if receives else 'working'}: metrics={metrics}", flush=True)
+    if receives:
+        routes = ", ".join(child.listening["grpc"] for child in children if "grpc" in child.listening)
+        print(f"AGENTEVAL_ENDPOINTS='[{routes}]'", flush=True)  # for the Collector's load_balancing exporter
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
