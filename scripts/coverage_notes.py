@@ -137,6 +137,6 @@ CONSTANT: Mapping[str, str] = {
     "code_secret_leak": "1 on all recordings, because no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
     "code_system_prompt_leak": "0 on all recordings, because no answer repeats the agent's system prompt. For its accuracy, see [detectors](detectors.md).",
     "code_sql_shape": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
-    "code_ungrounded_urls": "no value on any recording, because no answer contains a URL. For its accuracy, see [detectors](detectors.md).",
+    "code_ungrounded_urls": "only vacuous values, because no recorded answer contains a URL that it checks. For its accuracy, see [detectors](detectors.md).",
 }
 """Reasons for values that are constant or missing on all recordings."""

@@ -286,7 +286,7 @@ error names a replacement.
 - You can omit the prefix, as in `KnowledgeRetentionMetric`, if only one tool uses this name, or if the name means the
   same in every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
-- With a name from one of the five systems, parameters use that system's units, and the default threshold is that system's.
+- A name from one of the five systems uses that system's parameter units and default threshold.
 
 ```yaml
 metrics:

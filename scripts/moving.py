@@ -56,7 +56,7 @@ def page(seed: str) -> str:
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
         f"You can omit the prefix `{seed}:` if no other system uses the name.\n",
-        f"| {preset.title} | our metric | settings of this name |\n|---|---|---|",
+        f"| {preset.title} name | our metric | defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
         f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.\n",
@@ -117,7 +117,7 @@ def _spelled(spellings: Spellings) -> Iterator[str]:
     same: dict[str, list[str]] = {}
     for theirs, spelling in spellings.items():
         how = (
-            f"not supported, {spelling.how}"
+            f"not supported ({spelling.how})"
             if isinstance(spelling, Unsupported)
             else f"`{spelling}`{' (unchanged)' * (spelling == theirs)}"
             if isinstance(spelling, str)

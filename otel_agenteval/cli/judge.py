@@ -162,7 +162,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--families", metavar="NAMES", help="run only these metric families, separated by commas (default: all)")
     bench.add_argument("--metrics", metavar="NAMES", help="run only these metrics, separated by commas (default: all)")
     bench.add_argument(
-        "--limit", type=_count, metavar="N", help="maximum number of cases, spread evenly over families and levels"
+        "--limit", type=_count, metavar="N", help="maximum number of cases, spread evenly over metric families and quality levels"
     )
     bench.add_argument(
         "--repeat", type=_count, default=1, metavar="K", help="judge each case K times, to measure how stable the verdicts are"

@@ -38,7 +38,7 @@ _LARGEST_ANSWER = 16 * 2**20
 EXIT_CODES = {
     OK: "the results were printed",
     FAILED: "the turn wasn't found",
-    UNUSABLE: "an argument is invalid, the store or the sidecar can't be read, or the judge's reply couldn't be read",
+    UNUSABLE: "an argument is invalid, or the store, the sidecar or the judge's reply can't be read",
 }
 
 

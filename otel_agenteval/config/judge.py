@@ -156,9 +156,9 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """The second judge is called if a score differs from its threshold by at most this much (0 to 1)."""
+    """The second judge is called if a score is at most this far from its threshold (as a share of it on scales other than 0 to 1)."""
     tolerance: Share = 0.2
-    """Two scores with the same verdict agree if they differ by at most this much (0 to 1)."""
+    """Two scores with the same verdict agree if their difference is at most this (a share of the threshold on scales other than 0 to 1)."""
 
 
 class PanelOptions(Section):

@@ -101,7 +101,7 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent. A message is sent when the mean gets worse than this,
+    """Worst acceptable mean of a metric over ``window``, for each agent. A message is sent when the mean gets worse than this value,
     and another when it recovers."""
     window: Duration = 3600.0
     """Period of the means that are compared with ``floors``."""

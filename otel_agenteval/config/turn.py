@@ -64,7 +64,7 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, its score is exported with only the ids in the feedback."""
+    """Seconds that feedback waits for its turn. After that, its score is exported with only the ids that the feedback contains."""
 
 
 _DETECT = {"auto": "auto", "true": True, "false": False}
@@ -97,8 +97,8 @@ class StatisticsOptions(Section):
     changes: ChangeOptions = ChangeOptions()
     """Detection of changes in scores."""
     calibration: FilePath | None = None
-    """File with the output of ``otel-agenteval calibrate --format json``. For metrics in this file, pass rates that are
-    corrected for the judge's mistakes are exported, too."""
+    """File with the output of ``otel-agenteval calibrate --format json``. For the metrics in this file, otel-agenteval also exports pass
+    rates that are corrected for the judge's mistakes."""
     state: StateFile = "auto"
     """File that keeps estimates and baselines across restarts. ``auto`` means a file under ``$XDG_STATE_HOME`` in the
     sidecar, and no file in other programs. Null means no file."""

@@ -282,7 +282,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         OUTLET_DELIVERING, "gauge", "", ("outlet",), "1 if an outlet works, or 0 if its last delivery failed. The log and /readyz?verbose report the reason.",
         about_us=True, over="min",
     ),
-    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or the reason why not.", about_us=True),
+    Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or why an event was not added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
         "Requests to judges and embedders: ok, error, unreadable (retried), or gated (not sent, because the budget is used up).", about_us=True,

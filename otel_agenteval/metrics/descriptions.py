@@ -77,7 +77,7 @@ def _choices(annotation: Any, s: str) -> Iterator[str]:
 def value_of(metric: Metric) -> str:
     """Return a metric's unit, better direction and default threshold in one line."""
     if metric.type == "boolean":
-        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0 as described below. Neither is a failure"
+        return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0, as described below. Neither value is a failure"
     unit = "" if metric.unit == "1" else f"{_UNITS.get(metric.unit, metric.unit)}, "
     better = {"up": "higher is better", "down": "lower is better", "neutral": "neither high nor low is better"}[metric.direction]
     if metric.threshold is None:

@@ -276,7 +276,7 @@ def test_changes_are_marked(tmp_path: Path) -> None:
 def test_the_catalogue_and_health(page: ServedPage) -> None:
     metrics = {metric["name"]: metric for metric in page.get("metrics")["metrics"]}
     assert len(metrics) > 200
-    assert metrics["code_refusal"]["meaning"] == "1 or 0 as described below. Neither is a failure"
+    assert metrics["code_refusal"]["meaning"] == "1 or 0, as described below. Neither value is a failure"
     assert page.get("health")["store"]["turns"] == COUNT
 
 

@@ -216,7 +216,7 @@ def code_time_to_first_token(turn: Turn) -> Result:
     The time excludes all steps before that call. For the duration of the whole turn, see ``code_latency``. Only streamed calls record
     this time.
 
-    Detail: ``first_call`` (the same time for the first LLM call that records it).
+    Detail: ``first_call`` (time to first token of the first LLM call that records it).
 
     | LLM calls | value |
     |---|---|

@@ -310,9 +310,9 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
 def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0.25, 0.20)) -> Result:
     """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
 
-    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. These
-    parts are the values, even if vacuous, of ``code_self_organization``, ``code_specialization``, ``code_collective_decision`` and
-    ``code_adaptation_rate`` with default options. If there are no interactions, the score is skipped as ``missing:interactions``.
+    The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
+    part is the value of the metric with the same name (such as ``code_self_organization``) with default options. Vacuous values count.
+    If there are no interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four parts (each 0..1), in the order of the formula. They are divided by their sum, which must not be 0.
@@ -347,8 +347,8 @@ def _improvement(early: float, late: float) -> float:
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Change in the division of labor during the turn: above 0.5 if it became clearer.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the entropy (in bits) of the (agent, interaction
-    type) pairs in the first half of the interactions (rounded down), and ``late`` in the second half. If ``early`` is 0, the value
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the entropy (in bits) of the (agent, interaction type)
+    pairs in the first half of the interactions (rounded down), and ``late`` is the entropy in the second half. If ``early`` is 0, the value
     is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
@@ -407,7 +407,7 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
     """Change in response times during the turn: above 0.5 if the agents became faster.
 
     The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the mean response time in the first half of the
-    interactions (rounded down), and ``late`` in the second half. Only interactions with a response time above 0 count. If fewer
+    interactions (rounded down), and ``late`` is the mean in the second half. Only interactions with a response time above 0 count. If fewer
     than ``min_interactions`` count, the value is 0.5 (vacuous). The response time of a called agent is its run time.
 
     Parameters:

@@ -241,9 +241,9 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all others, and no others send.
 
-    The value is Freeman's out-degree centralization: the sum of ``highest number of recipients - the agent's number of recipients``
-    over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous).
-    With more agents but no known interactions, the score is skipped as ``missing:interactions``.
+    The value is Freeman's out-degree centralization: the sum of ``highest number of recipients - the agent's number of recipients`` over
+    all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). With more
+    agents but no known interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is for undirected graphs: a
@@ -288,7 +288,7 @@ def hubs_of(graph: AgentGraph, share: float) -> list[str]:
 
 @_network_metric(unit="{item}", direction="neutral", aliases=("agentunit:hub_agents",), traits=("heavy",))
 def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("threshold")] = _HUB_SHARE) -> Result:
-    """Number of agents with nearly as many recipients as the agent with the most recipients.
+    """Number of hub agents: agents that send to nearly as many agents as the best-connected agent.
 
     An agent counts if its number of recipients is at least ``share_of_highest`` times the highest number. If no messages were sent,
     the value is 0 (vacuous). If no agents are known, the score is skipped as ``missing:interactions``.
@@ -318,10 +318,10 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication passes through.
 
-    For each agent, the metric multiplies the number of agents that send to it by the number of agents that it sends to. An agent
-    counts if this product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent,
-    the value is 0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``. If the graph is too large for
-    ``betweenness``, it is skipped as ``too_long``.
+    For each agent, the metric multiplies its number of senders by its number of recipients. An agent counts if this product is above 0
+    and at least half of the highest product. With one or two agents, or if no messages were sent, the value is 0 (vacuous). If no agent
+    is known, the score is skipped as ``missing:interactions``. If ``mode`` is ``betweenness`` and the graph is too large, the score is
+    skipped as ``too_long``.
 
     Parameters:
         mode: ``betweenness`` compares the number of shortest paths through each agent instead of the product. For example, if all

@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Weighted mean: share of the input's modalities that the answer refers to, and use of connectives.
+    """Share of the input's modalities that the answer mentions, combined with its use of connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
     attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer

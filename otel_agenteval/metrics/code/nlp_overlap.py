@@ -331,9 +331,9 @@ def code_rouge(
     - ``rougeL``: the words of the longest common subsequence
 
     A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the share of the reference that was matched, and
-    precision is the share of the output. The default measure is recall, which rewards long answers. If a reference has fewer words
-    than the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1), the value is 1 if the output is equally short, and
-    otherwise 0. An empty output isn't skipped.
+    precision is the share of the output. The default measure is recall, which rewards long answers. A reference can have fewer words than
+    the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1). The value is then 1 if the output is also too short, and otherwise 0.
+    An empty output isn't skipped.
 
     The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` under the same limits as in
     ``code_bleu``, and if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).

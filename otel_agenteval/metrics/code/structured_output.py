@@ -284,7 +284,7 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
 
 @metric(needs=("output",), uses=("ground_truth",), boolean=True, aliases=("trusys:json-equals",))
 def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = None, ignore_list_order: bool = False) -> Result:
-    """Check that the output is JSON equal to an expected value.
+    """Check that the output is JSON and equals an expected value.
 
     The order of keys doesn't matter, but the order of list items does. Numbers are compared by value, so ``1`` equals ``1.0``. ``true``
     doesn't equal 1. An output that isn't JSON fails. If there is no expected value, the score is skipped as ``missing:ground_truth``.

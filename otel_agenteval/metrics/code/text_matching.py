@@ -59,8 +59,8 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
     list entries does. ``1`` equals ``1.0``, but ``true`` doesn't equal ``1``. If the output isn't JSON, the metric fails.
 
     Parameters:
-        value: Expected value. A number or boolean is converted to JSON text (``5.0`` to ``5``, ``True`` to ``true``). Also accepted:
-            ``expected_output`` and Trusys's spelling ``expcted_output``.
+        value: Expected value. A number or boolean is converted to JSON text (``5.0`` to ``5``, ``True`` to ``true``). Aliases:
+            ``expected_output``, ``expcted_output`` (as in Trusys).
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
 
@@ -97,8 +97,8 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
     An empty ``value`` is an error, because it would always pass.
 
     Parameters:
-        value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Also accepted: ``expected_output`` and
-            Trusys's spelling ``expcted_output``.
+        value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Aliases: ``expected_output``, ``expcted_output``
+            (as in Trusys).
 
     Detail: ``value`` (as text).
 
@@ -341,8 +341,8 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: sentences that don't decline contain at least 5 words of a tool result or document, or the answer
-      contains 12 words of the system instructions. Only words with at least five letters that don't occur in the user's message count
+    - answers that pass on information: they repeat at least 12 words of the system instructions, or, in sentences that don't decline, at
+      least 5 words of a tool result or document. Words count if they have at least five letters and aren't in the user's message
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, unless its status is a refusal (``"status": "declined"``) and it contains a reason or lacks data
     - an empty output

@@ -126,9 +126,9 @@ def code_tool_arguments(
     1 (vacuous).
 
     Parameters:
-        required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. The default is the turn's reference
-            ``required_arguments``, or ``required_params`` in the turn's metadata. Both can contain a JSON Schema for a tool instead
-            of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as ``missing:criteria``.
+        required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
+            ``required_arguments`` is used, or ``required_params`` in the turn's metadata. In these two, a tool can have a JSON Schema
+            instead of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
         schemas: If true, each call is also checked against the JSON Schema in the tool's definition (one check per call). Requires
             the extra ``[structured]``.
@@ -215,9 +215,9 @@ def code_tool_success(
     A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports one: ``{"isError": true}``, an
     object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as successful.
 
-    A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same
-    tool with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit
-    name, which sets it.
+    A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same tool
+    with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit name, which
+    sets ``threshold``.
 
     Parameters:
         empty_value: Value for a turn without tool calls, marked as vacuous. If null, such a turn is skipped.
@@ -364,9 +364,9 @@ def code_tool_correctness(
     Parameters:
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
             ``expected``. If all are missing, the metric is skipped as ``missing:expected_tools``.
-        check_arguments: Compare arguments.
-        check_output: Compare outputs as JSON. The actual output may be wrapped in an object with one key, such as ``{"result": …}``.
-        exact_match: The value is 1 if the calls are exactly the expected calls, in the same order. Otherwise, it is 0.
+        check_arguments: If true, arguments are compared.
+        check_output: If true, outputs are compared as JSON. The actual output may be wrapped in an object with one key: ``{"result": …}``.
+        exact_match: If true, the value is 1 for exactly the expected calls in the same order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
     Detail: ``expected_count``, ``call_count`` and, unless ``exact_match`` or ``ordered`` is set, ``scores`` (one per expected call).
@@ -455,8 +455,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
     is missing or if the arguments aren't a JSON object.
 
-    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If they are malformed
-    because the turn's content was truncated, it is skipped as ``truncated``.
+    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If the arguments are
+    malformed because the turn's content was truncated, it is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
@@ -495,7 +495,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
     Parameters:
         tool: Name of the tool.
         expected: String to search for. A number is converted to JSON text (``5.0`` to ``5``).
-        ignore_case: Ignore case.
+        ignore_case: If true, case is ignored.
 
     Detail: ``calls`` (number of calls of the tool).
     """
@@ -593,12 +593,12 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``name_matches_regex`` | this RE2 pattern matches somewhere in the name (requires the extra ``[text]``) |
     | ``has_attributes`` | each attribute has the given value (the string ``200`` also matches 200) |
     | ``has_attribute_keys`` | each of these attributes exists |
-    | ``min_duration_s``, ``max_duration_s`` | the duration is known, and is at least or at most this number of seconds |
-    | ``min_child_count``, ``max_child_count`` | the number of children is at least or at most this number |
-    | ``min_depth``, ``max_depth`` | the number of ancestors is at least or at most this number |
-    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | some, all or none of the children match this query |
-    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | some, all or none of the descendants match this query |
-    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | some, all or none of the ancestors match this query |
+    | ``min_duration_s``, ``max_duration_s`` | the duration is known, and is at least (or at most) this number of seconds |
+    | ``min_child_count``, ``max_child_count`` | the number of children is at least (or at most) this number |
+    | ``min_depth``, ``max_depth`` | the number of ancestors is at least (or at most) this number |
+    | ``some_child_matches``, ``all_children_match``, ``no_child_matches`` | at least one, all or none of the children match this query |
+    | ``some_descendant_matches``, ``all_descendants_match``, ``no_descendant_matches`` | at least one, all or none of the descendants match this query |
+    | ``some_ancestor_matches``, ``all_ancestors_match``, ``no_ancestor_matches`` | at least one, all or none of the ancestors match this query |
     | ``not`` | the span doesn't match this query |
     | ``and`` | the span matches all of these queries |
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |

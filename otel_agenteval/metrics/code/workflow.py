@@ -309,8 +309,8 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
 
     A pattern names a ``tool`` that must be called. It can have these conditions:
 
-    - ``before`` or ``after``: a second tool that must be called. The first call of ``tool`` must be before or after the first call
-      of the second tool.
+    - ``before``: a second tool. Both tools must be called, and the first call of ``tool`` must come first.
+    - ``after``: a second tool. Both tools must be called, and the first call of the second tool must come first.
     - ``executor``: only this executor's calls count as calls of ``tool``.
     - ``required: false``: the pattern fails only if both tools were called in the wrong order.
 
