@@ -302,7 +302,7 @@ class _Amounts:
 
 class History:
     """Earlier turns by agent, bounded and only of this process. Only one thread may use it. A comparison without enough history
-    is None and meets no condition.
+    is None, so no condition matches.
     """
 
     def __init__(self) -> None:

@@ -81,7 +81,7 @@ class Discard:
 
 
 class NextSteps(NamedTuple):
-    """What follows the outcome of a job."""
+    """Jobs and scores that follow a job."""
 
     jobs: Sequence[Job]
     """Jobs of metrics that waited."""

@@ -1,4 +1,4 @@
-"""Admission control: limits the memory of requests in progress, also while they are decompressed, and of open turns.
+"""Admission control: limits the memory of requests (also during decompression) and of open turns.
 
 A request is charged for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and for
 the memory that parsing it takes. A request never waits for memory. If there isn't enough, its sender is asked to retry, so

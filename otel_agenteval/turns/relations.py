@@ -17,7 +17,7 @@ from .stitching import reader_of, steps_of
 
 
 class Timed(Protocol):
-    """A span, or what is remembered of it."""
+    """A span or an outline of it."""
 
     start_ns: int
     end_ns: int

@@ -239,7 +239,7 @@ def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
 
 
 def _tokens(form: str) -> Iterator[str]:
-    """Yield the tokens of a form, and raise :class:`_Open` where there is none."""
+    """Yield the tokens of a form, then raise :class:`_Open`."""
     at = 0
     while (found := _TOKEN.match(form, at)) is not None:
         at = found.end()

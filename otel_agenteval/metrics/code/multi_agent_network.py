@@ -1,5 +1,5 @@
 """The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
-nodes are the agents in the turn's role table (``agents``) or, if there is no table, the agents that ran. Agents that only took part
+nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran. Agents that only took part
 in interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a metric, for example
 shortest paths between thousands of agents, the score is skipped as ``too_long``.
 """

@@ -1,4 +1,4 @@
-"""These metrics measure energy, carbon emissions and resource use. If there is no measurement, the score is skipped or marked as an
+"""These metrics measure energy, carbon emissions and resource use. Without a measurement, the score is skipped or marked as an
 estimate.
 """
 

@@ -253,7 +253,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return two halves of the time of the turns, the number of turns in each, and where they meet, in Unix seconds."""
+        """Return two halves of the time of the turns, the number of turns in each, and the Unix time between them."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")

@@ -239,7 +239,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the condition for the next turns in time, and where they end."""
+        """Return the condition for the next turns in time, and the end of their time."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
