@@ -78,4 +78,4 @@ def test_judge_without_content_is_refused(models: ScriptedModels, tmp_path: Path
     turn = failed_row(1, Fault("llm_task_completion"))
     store = filled(tmp_path / "scores.db", [(turn, [score_row(turn, value=0.0)])])
     assert main(["why", turn["turn_id"], "--store", store, "--judge"]) == 2
-    assert "--judge: the store has no content" in capsys.readouterr().err
+    assert "--judge: the store lacks the content" in capsys.readouterr().err

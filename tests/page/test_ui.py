@@ -136,8 +136,8 @@ def test_a_file_of_scores_is_shown_with_the_facts_that_it_has(tmp_path: Path) ->
     ("args", "says"),
     [
         (["none.db"], "none.db: file or folder not found"),
-        (["empty"], "empty: has no turns"),
-        (["text.txt"], "text.txt: has no turns"),
+        (["empty"], "empty: contains neither turns nor scores"),
+        (["text.txt"], "text.txt: contains neither turns nor scores"),
         (["other.db"], "must be a score store"),
         (["s.db", "broken.jsonl"], "s.db: a store can't be combined"),
         (["broken.jsonl", "postgresql://h/db"], "postgresql://h/db: a store can't be combined"),

@@ -286,7 +286,7 @@ def test_interrupted_command_writes_its_reports(
     files = ["--format", "jsonl", "--out", "scores.jsonl"]
     assert main(["experiment", f"stuck_by_{name}:task", "cases.jsonl", "--metrics", *EQUALS, "--concurrency", "1", *files]) == 130
     assert len(Path("scores.jsonl").read_text().splitlines()) == 2
-    assert "the reports have 2 of 4 trials" in capsys.readouterr().err
+    assert "the reports contain 2 of 4 trials" in capsys.readouterr().err
 
 
 # --- summaries
