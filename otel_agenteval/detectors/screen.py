@@ -135,7 +135,7 @@ class ScreenedWords:
         pieces = tuple(pieces)
         self._pieces = tuple(piece.encode() for piece in pieces)
         if len(_GROUPS) == _MOST_GROUPS:
-            raise ValueError(f"Words: must have at most {_MOST_GROUPS} groups")
+            raise ValueError(f"ScreenedWords: must have at most {_MOST_GROUPS} groups")
         _GROUPS.append(tuple(piece.lower() for piece in (pieces if screened is None else screened)))
         self._bit = 1 << len(_GROUPS) - 1
 

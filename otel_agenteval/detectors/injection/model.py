@@ -123,6 +123,10 @@ class OrderModel(NamedTuple):
 
 
 class Rated:
+    """The ratings of a text's passages. Callers give positions of characters in the text. Inside, positions count letters: the text has
+    a space before and after it, and ``_kept`` has the characters that stand for a letter. ``_hashes`` has each n-gram's place in the table.
+    """
+
     __slots__ = ("_hashes", "_kept", "_known", "_model", "_sums")
 
     def __init__(
@@ -136,7 +140,7 @@ class Rated:
         ends = np.array(passages, np.intp)
         ends[:, 1] += 2  # the gaps around a passage
         if self._kept is not None:
-            ends = self._places().take(ends)
+            ends = self._letters_before().take(ends)
         sums, sizes = self._sums.take(ends), ends[:, 1] - ends[:, 0]
         totals = sums[:, 1] - sums[:, 0]
         odds = totals * self._model.unit / np.sqrt(np.maximum(1, sizes * len(_RUNS))) + self._model.bias
@@ -147,12 +151,12 @@ class Rated:
         if self._kept is None:
             ends = [(start, end + 2) for start, end in passages]
         else:
-            places = self._places()
-            ends = [(int(places[start]), int(places[end + 2])) for start, end in passages]
+            letters = self._letters_before()
+            ends = [(int(letters[start]), int(letters[end + 2])) for start, end in passages]
         return self._distinct_each(ends)
 
-    def _places(self) -> NDArray[np.intp]:
-        """Return the places of the characters among the letters."""
+    def _letters_before(self) -> NDArray[np.intp]:
+        """Return the number of letters before each character."""
         if self._known is None:
             self._known = np.concatenate([[0], np.cumsum(cast("NDArray[np.bool_]", self._kept))])
         return self._known

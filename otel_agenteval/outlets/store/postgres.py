@@ -166,8 +166,7 @@ class PostgresDatabase:
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """Provide a connection for single statements, each in its own transaction."""
-        if self._process != os.getpid():  # the parent's connection is neither used nor closed here
-            self._process, self._lock, self._inherited, self._connection = os.getpid(), threading.Lock(), self._connection, None
+        self._leave_to_parent()
         with self._lock:
             if self._connection is None or self._connection.closed:
                 opened = Connection(self._address, read_only=False)
@@ -184,7 +183,13 @@ class PostgresDatabase:
                 lost.close()
                 raise
 
+    def _leave_to_parent(self) -> None:
+        """In a forked child, forget the parent's connection without closing it."""
+        if self._process != os.getpid():
+            self._process, self._lock, self._inherited, self._connection = os.getpid(), threading.Lock(), self._connection, None
+
     def close(self, *, for_good: bool = False) -> None:
+        self._leave_to_parent()
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:

@@ -20,10 +20,10 @@ def instructions_lost_at(turn: TurnCalls) -> int | None:
         return None
     known: dict[tuple[int, str | None], _KnownMessages] = {}
     for step in turn.main_llm:
-        if turn.own_llm is not turn.llm and step not in turn.own_llm:
+        if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
             continue
         run = turn.nearest(step, _RUNS)
-        key = run.record.span_id if run is not None else 0, step.request_model or step.model
+        key = (run.record.span_id if run is not None else 0, step.request_model or step.model)
         before = known.setdefault(key, _KnownMessages())
         prompt = turn.decode(step, "input_messages", "user")
         system = turn.decode(step, "system", "system").messages if step.system is not None else []
@@ -33,6 +33,9 @@ def instructions_lost_at(turn: TurnCalls) -> int | None:
     return None
 
 
+# prompt 1: system "Be brief", user "Book a table"   known: "Book a table"
+# answer 1: requests a tool with the call id c1      known: c1
+# prompt 2: the request of c1 and its result         repeats c1 without instructions and user message: they are lost
 class _KnownMessages:
     """Messages in the prompts and answers of an agent's calls so far."""
 

@@ -53,24 +53,25 @@ def question_in(prompt: str) -> str:
     """Return the question in a prompt, or the whole prompt if it contains no template."""
     if "\n" not in prompt or len(prompt) > _LONGEST:
         return prompt
-    if prompt.startswith("[[ ## "):
+    if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
         message = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
         content = message.get("content") if isinstance(message, dict) else None
         return content if isinstance(content, str) else prompt
-    if prompt.startswith(_TASK):
+    if prompt.startswith(_TASK):  # CrewAI: "\nCurrent Task: What is …?\n\nThis is the expected criteria for …"
         return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
+    # A conversation as text: "User: Hi\nAssistant: Hello\nUser: What is …?"
     said = [message for message in transcript(prompt) or () if message["content"]]
     if len(said) > 1 and said[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in said):
         return str(said[-1]["content"])
-    tagged = _TAGGED.findall(prompt)
+    tagged = _TAGGED.findall(prompt)  # "<context>…</context>\n<question>What is …?</question>"
     if len(tagged) == 1:
         outside = _TAGGED.sub("", prompt)
         question = tagged[0][1].strip()
         return question if question and _MATERIAL.search(outside) else prompt
     labels = list(_QUESTION.finditer(prompt))
-    if not labels:
+    if not labels:  # "What is …?\n\nAnswer using the following documents:\n…"
         return _APPENDED.split(prompt, maxsplit=1)[0].strip() or prompt
-    label = labels[-1]
+    label = labels[-1]  # "Context: …\nQuestion: What is …?\nAnswer:"
     remainder = prompt[label.end() :]
     end = _NEXT_LABEL.search(remainder)
     question = (remainder[: end.start()] if end is not None else remainder).strip()
