@@ -219,7 +219,7 @@ def _generic(metric: Metric, option: str) -> str:
         end = "Highest" if metric.direction == "down" else "Lowest"
         return f"{end} passing value. Null means {'no verdict' if metric.threshold is None else f'{metric.threshold:g}'}."
     if option == "ground_truth":
-        return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output`."
+        return "Expected answer. The default is the turn's ground truth. Aliases: `value`, `expected_output`, `expcted_output` (spelled as in Trusys)."
     if option == "inverse" and metric.direction == "neutral":
         return "If unset, the score has no verdict. If `false`, 1 passes and 0 fails. If `true`, the value is reversed: 1 becomes 0 and fails."
     return "If true, reverse the verdict." if option == "inverse" else "–"

@@ -117,7 +117,7 @@ def _spelled(spellings: Spellings) -> Iterator[str]:
     same: dict[str, list[str]] = {}
     for theirs, spelling in spellings.items():
         how = (
-            f"not supported ({spelling.how})"
+            f"not supported. {spelling.how[0].upper()}{spelling.how[1:]}"
             if isinstance(spelling, Unsupported)
             else f"`{spelling}`{' (unchanged)' * (spelling == theirs)}"
             if isinstance(spelling, str)
@@ -125,7 +125,7 @@ def _spelled(spellings: Spellings) -> Iterator[str]:
         )
         same.setdefault(how, []).append(f"`{theirs}`")
     for how, several in same.items():
-        yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]} → {how}"
+        yield f"{', '.join(several[:-1])}{' and ' if several[1:] else ''}{several[-1]}{': ' if how.startswith('not ') else ' → '}{how}"
 
 
 def pages() -> Iterator[tuple[str, str]]:

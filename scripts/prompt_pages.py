@@ -447,8 +447,8 @@ _COLUMNS = """\
 | all | tokens of all calls, including the system prompt |
 """
 _NOTE = (
-    "`scripts/gen_docs.py` generates these prompts. In each call, a new random word replaces `WORD`. Long texts are shortened here, "
-    "and repeated stages appear once. For sizes, see [Judge prompts](README.md)."
+    "`scripts/gen_docs.py` generates this page. Each call replaces `WORD` with a new random word. Long texts are shortened, and "
+    "repeated prompts appear once. For token counts, see [Judge prompts](README.md)."
 )
 
 

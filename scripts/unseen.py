@@ -101,15 +101,15 @@ def _more(turn: dict[str, Any]) -> dict[str, Any]:
     usage = turn.get("usage") or {}
     return {
         "agent": turn.get("agent"),
-        "tools' agents": [call.get("agent") for call in turn.get("tool_calls") or ()],
+        "tool agents": [call.get("agent") for call in turn.get("tool_calls") or ()],
         "cached tokens": usage.get("cached_tokens"),
         "cost": turn.get("cost_usd"),
         "first token": [call["time_to_first_token_s"] for call in turn.get("llm_calls") or () if "time_to_first_token_s" in call],
         "handoffs": turn.get("handoffs"),
-        "retrieved": turn.get("retrieved_ids") or turn.get("context"),
-        "system": turn.get("system"),
-        "tools": sorted(str(tool.get("name")) for tool in turn.get("tool_definitions") or ()),
-        "user": turn.get("user_id"),
+        "documents": turn.get("retrieved_ids") or turn.get("context"),
+        "system prompt": turn.get("system"),
+        "tool definitions": sorted(str(tool.get("name")) for tool in turn.get("tool_definitions") or ()),
+        "user id": turn.get("user_id"),
     }
 
 

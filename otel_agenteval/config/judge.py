@@ -117,7 +117,7 @@ class CacheOptions(Section):
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judged turns whose judge calls are sent even if a reply is cached. The new replies replace the old ones."""
+    """Share of judged turns that bypass the cache. Their new replies replace the cached ones."""
 
 
 class ServerOptions(Section):

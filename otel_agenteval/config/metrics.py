@@ -104,8 +104,8 @@ class InlineOptions(Section):
     """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. When it is used up, the
     remaining metrics run on the worker thread."""
     expected: Switch = True
-    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data, see [reference
-    data](../concepts/reference-data.md#metrics-that-expect-turns-on). `expect` never turns on judged metrics."""
+    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data. See [Reference
+    data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never turns on judged metrics."""
 
 
 _word = valid(

@@ -59,7 +59,7 @@ OPTIONS: Mapping[str, Secured] = {
     ),
     "whole file": Secured({"token": "of-all"}, ()),
 }  # fmt: skip
-CHANGES = ("removed", "emptied", "made invalid")
+CHANGES = ("removed", "emptied", "replaced by invalid data")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Reloaded:
 
 
 def reloaded(option: str, change: str, folder: Path) -> Reloaded:
-    """Reload a configuration whose option is ``removed``, ``emptied`` or ``made invalid``, at an address that counts as reachable."""
+    """Reload a configuration whose option is ``removed``, ``emptied`` or ``replaced by invalid data``, at an address that counts as reachable."""
     secured = OPTIONS[option]
     serve = dict(secured.serve)
     trusted = None

@@ -50,7 +50,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
             ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
         detector: ``fence`` trusts the word after the fence. ``heuristic`` ignores this word.
 
-    Detail: ``languages`` of the blocks in order (null if unknown).
+    Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
@@ -68,7 +68,7 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
     Parameters:
         language: Name of the language, as in ``code_code_language``.
 
-    Detail: ``languages`` of the blocks in order (null if unknown).
+    Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:

@@ -140,8 +140,8 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     An image is well exposed if all of these conditions are true:
 
     - Its mean brightness is within ``brightness``.
-    - At most ``max_lost`` of its pixels are too dark to show detail.
-    - At most ``max_lost`` of its pixels are too bright to show detail.
+    - The share of pixels that are too dark to show detail is at most ``max_lost``.
+    - The share of pixels that are too bright to show detail is at most ``max_lost``.
 
     Documents on white paper are bright on purpose, so raise ``max_lost`` for them. For the images that are measured, and reasons
     for skipped scores, see ``code_image_sharpness``.

@@ -117,7 +117,7 @@ def code_equals_number(
     meets a ``tolerance`` of 0.1.
 
     Parameters:
-        value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output``.
+        value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         tolerance: Highest difference that counts as equal.
         extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the score fails if
             there are several numbers.

@@ -60,10 +60,8 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
     """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
 
-    For example, a turn that takes twice ``threshold_ms`` has the value 0.5.
-
     Parameters:
-        threshold_ms: Wall-clock duration of the root span, in milliseconds, up to which the value is 1.
+        threshold_ms: Longest wall-clock duration of the root span, in milliseconds, that still scores 1.
 
     Detail: ``latency_ms``, ``threshold_ms`` and ``under_threshold`` (true if the latency is at most ``threshold_ms``).
     """
@@ -200,8 +198,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     table, without network access. The extra ``[cost]`` installs a newer table. A price depends on the model, the provider and the turn's
     start time. If the start time is unknown, the newest price is used.
 
-    There is no estimate if a successful call has no token counts, the price of a model is unknown, or the turn has more than 1,000
-    calls. If no call has token counts but all calls used the same model, the estimate uses the turn's token counts.
+    There is no estimate if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token counts
+    or costs. If no call has them, the estimate uses the turn's token counts, provided that all calls used the same model.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.

@@ -52,7 +52,7 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-json", "hpd:JsonValidityEvaluator"))
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the whole output is one JSON document, optionally with a schema.
+    """Check that the whole output is one JSON document. You can require a schema.
 
     Any JSON value passes. White space around the value is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown
     blocks and an empty output fail. If a key occurs twice, its last value is used.
@@ -61,7 +61,7 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
         schema: JSON Schema for the value, as in ``code_schema_conformance``. It requires the extra ``[structured]``. An invalid schema is
             an error.
 
-    Detail: ``violations`` of the schema as ``[{path, message}]``, at most ten.
+    Detail: ``violations``, at most ten schema violations as ``[{path, message}]``.
     """
     if schema is not None:
         return _conforms(turn, schema, "code_is_json with a schema")
@@ -71,7 +71,7 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-json",))
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
-    """Check that the output contains a JSON object or array, optionally with a schema.
+    """Check that the output contains a JSON object or array. You can require a schema.
 
     The metric searches from left to right for the longest JSON value that starts at each ``{`` or ``[``, and continues after this
     value. An empty array doesn't count. JSON is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` counts as an array,
@@ -124,7 +124,7 @@ def _element_names(given: tuple[str, ...] | str) -> list[str]:
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:is-xml", "hpd:XmlValidityEvaluator"))
 def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the whole output is one XML document, optionally with given elements.
+    """Check that the whole output is one XML document. You can require certain elements.
 
     The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white space around
     it. Prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document type with an internal
@@ -148,7 +148,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:contains-xml",))
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
-    """Check that the output contains an XML element, optionally with given elements.
+    """Check that the output contains an XML element. You can require certain elements.
 
     An element extends from its start tag to the matching end tag. Only outermost elements count. At least one of the first 10,000
     elements must contain all required elements.
@@ -267,8 +267,8 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
     """Check that the output contains HTML and opens all required tags. The HTML isn't validated.
 
-    An opening tag is ``<``, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a tag, but ``</p>`` and
-    ``a < b`` don't. An empty output fails.
+    An opening tag is ``<``, optional white space, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a
+    tag, but ``</p>`` doesn't. Text such as ``a < b and c`` also counts. An empty output fails.
 
     Parameters:
         required_tags: Names of tags that the output must open. Case is ignored.
@@ -291,7 +291,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 
     Parameters:
         value: Expected JSON value. Text is parsed as JSON if possible (for null, write ``"null"``). The default is the turn's ground truth.
-            Aliases: ``expected_output``, ``expcted_output``.
+            Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         ignore_list_order: If true, the order of list items doesn't matter.
 
     Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the path of the list.
@@ -333,7 +333,7 @@ def code_array_length(
     Set ``value``, ``min`` or ``max``. Otherwise, the score is an error. An output that isn't JSON, or has no array at the path, fails.
 
     Parameters:
-        value: Exact number of elements. It overrides ``min`` and ``max``. Aliases: ``expected_output``, ``expcted_output``.
+        value: Exact number of elements. Overrides ``min`` and ``max``. Aliases: ``expected_output``, ``expcted_output`` (as in Trusys).
         min: Minimum number of elements.
         max: Maximum number of elements.
         path: Path of the array, made of keys and indices (``a.b``, ``a[0].b``, ``a.0.b``). The default is the whole document.

@@ -145,7 +145,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
-        threshold_kwh: Energy in kWh up to which the value is 1.
+        threshold_kwh: Highest energy use, in kWh, that still scores 1.
         estimate: If true, an estimate is used if there is no measurement.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and ``estimated``.
@@ -179,7 +179,7 @@ def code_carbon_emissions(
     If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
-        threshold_kg: Kilograms of CO2 equivalent up to which the value is 1.
+        threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
         estimate: If true, an energy estimate is used if there is no measurement.
 

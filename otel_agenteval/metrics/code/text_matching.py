@@ -60,7 +60,7 @@ def code_equals(turn: Turn, *, value: Annotated[TextOrNumber | dict[str, Any] | 
 
     Parameters:
         value: Expected value. A number or boolean is converted to JSON text (``5.0`` to ``5``, ``True`` to ``true``). Aliases:
-            ``expected_output``, ``expcted_output`` (as in Trusys).
+            ``expected_output``, ``expcted_output`` (spelled as in Trusys).
 
     Detail: ``expected`` and ``actual`` (the first 200 characters of each).
 
@@ -98,7 +98,7 @@ def code_contains(turn: Turn, *, value: Annotated[TextOrNumber, EXPECTED_OUTPUT]
 
     Parameters:
         value: String to search for. A number is converted to JSON text (``5.0`` to ``5``). Aliases: ``expected_output``, ``expcted_output``
-            (as in Trusys).
+            (spelled as in Trusys).
 
     Detail: ``value`` (as text).
 

@@ -346,7 +346,7 @@ def code_tool_correctness(
     exact_match: bool = False,
     ordered: bool = False,
 ) -> Result:
-    """Share of the expected tool calls that were made, optionally with correct arguments.
+    """Share of the expected tool calls that were made. You can also check arguments.
 
     The metric pairs each expected call with a different actual call of the same tool (case-sensitive), and chooses the pairs with the
     highest total score. The value is this total divided by the number of expected calls. Additional calls have no penalty. If no call is

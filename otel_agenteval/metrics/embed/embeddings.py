@@ -193,7 +193,7 @@ def embed_similar(
         threshold: Lowest similarity, or highest distance, that passes.
         inverse: If true, the output must differ from the texts.
 
-    Detail: ``index`` of the text that determines the value, from 0.
+    Detail: ``index``, the position (from 0) of the text that determines the value.
     """
     output = turn.output or ""
     if _blank(output):

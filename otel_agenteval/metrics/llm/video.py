@@ -116,8 +116,8 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
+            can open the video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -134,8 +134,8 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
+            can open the video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -155,8 +155,8 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
+            can open the video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -172,8 +172,8 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
+            can open the video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -202,8 +202,8 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are judged separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only in an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
+            can open the video file.
 
     Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria: ``reason``, and ``criteria``, a list of objects with these
     keys and ``criterion``. If the video file was opened, ``measured`` is added.

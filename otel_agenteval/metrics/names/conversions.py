@@ -93,7 +93,7 @@ def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Conver
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
-percent = _of_one(" (70 means 0.70)", _share)
+percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
