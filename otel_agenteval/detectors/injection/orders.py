@@ -26,6 +26,8 @@ _HIDDEN = 1.0
 """Evidence of text that readers can't see."""
 _DOUBT = 2.0
 """Evidence against an order in a text about attacks."""
+_OVERRIDES = 2.0
+"""Evidence of a sentence that cancels earlier instructions."""
 _UNLIKE = -0.8
 """Score of the model that no address can outweigh."""
 
@@ -188,14 +190,19 @@ def _best(
     if not places:
         return None
     rated = rated or order_model().rate(text)
-    ranked = sorted(zip(rated.scores(places), places, strict=True), reverse=True)[:_TRIED]
-    if not ranked or ranked[0][0] + _CALLED * (may_be_called and ranked[0][0] > _UNLIKE) + _HIDDEN * hidden < 0:
+    override = _OVERRIDE.search(text) if "instructions" in text.lower() else None
+    at = override.start() if override is not None else -1
+    scored = [
+        (score, place, _HIDDEN * hidden + _OVERRIDES * (place[0] <= at < place[1]))
+        for score, place in zip(rated.scores(places), places, strict=True)
+    ]
+    ranked = sorted(scored, key=lambda one: one[0] + one[2], reverse=True)[:_TRIED]
+    best, _, more = ranked[0]
+    if best + more + _CALLED * (may_be_called and best > _UNLIKE) < 0:
         return None
-    called = (
-        may_be_called and ranked[0][0] > _UNLIKE and leaf is not None and leaf.addresses_machine()
-    )  # faster than the ratings below
-    evidence = [_CALLED * (called and score > _UNLIKE) + _HIDDEN * hidden for score, _ in ranked]
-    tried = [(*each, more) for each, more in zip(ranked, evidence, strict=True) if each[0] + more >= 0]
+    called = may_be_called and best > _UNLIKE and leaf is not None and leaf.addresses_machine()  # faster than the ratings below
+    evident = [(score, place, more + _CALLED * (called and score > _UNLIKE)) for score, place, more in ranked]
+    tried = [each for each in evident if each[0] + each[2] >= 0]
     ratings = rated.distinct_scores([place for _, place, _ in tried]) if tried else []
     for (score, (start, end), more), rating in zip(tried, ratings, strict=True):
         if rating + more <= _LEAST or not _FEW_WORDS.search(text, start, end):
@@ -283,6 +290,8 @@ def _has_signs(text: str) -> bool:
     small = text.encode("ascii", "replace").lower()
     if has_any(text, ("<", "[", "#")) and has_any(small, _FORGED):
         return True
+    if b"instructions" in small and _OVERRIDE.search(text):
+        return True
     if "\n" in text and b"end of " in small and _FALSE_END.search(text):
         return True
     return next(payloads(text), None) is not None
@@ -308,6 +317,10 @@ _FALSE_END = re.compile(
 )
 _TEMPLATE = re.compile(
     r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
+    re.IGNORECASE,
+)
+_OVERRIDE = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\s{1,9}(?:all\s{1,9}|any\s{1,9}|of\s{1,9}|the\s{1,9}|your\s{1,9}|my\s{1,9}|these\s{1,9}){0,3}(?:previous|prior|earlier|preceding|above|system)\s{1,9}instructions\b",
     re.IGNORECASE,
 )
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
