@@ -425,6 +425,8 @@ def test_a_marker_in_a_tool_result_is_named_without_content(text: Any, type_: st
     "text",
     [
         "Please ignore the previous email.",
+        "Ignore the above instructions if your device has no battery.",
+        "Ignore previous instructions in this chapter when using the pro version.",
         "You are now logged in. You are now in the queue.",
         "The user has a <systems> element and a[instance] index.",
         "family 👨‍👩‍👧‍👦 and flags 🏴󠁧󠁢󠁥󠁮󠁧󠁿 🏴‍☠️",

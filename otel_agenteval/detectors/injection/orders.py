@@ -320,7 +320,7 @@ _TEMPLATE = re.compile(
     re.IGNORECASE,
 )
 _OVERRIDE = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\s{1,9}(?:all\s{1,9}|any\s{1,9}|of\s{1,9}|the\s{1,9}|your\s{1,9}|my\s{1,9}|these\s{1,9}){0,3}(?:previous|prior|earlier|preceding|above|system)\s{1,9}instructions\b",
+    r"\b(?:ignore|disregard|forget|override)\s{1,9}(?:all\s{1,9}|any\s{1,9}|of\s{1,9}|the\s{1,9}|your\s{1,9}|my\s{1,9}|these\s{1,9}){0,3}(?:previous|prior|earlier|preceding|above|system)\s{1,9}instructions\b(?!\s{1,9}(?:if|when|unless|in|for|on)\b)",  # not the condition of a manual
     re.IGNORECASE,
 )
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,7}\U000e007f")  # flags of England, Scotland, …: legitimate tags
