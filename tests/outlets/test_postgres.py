@@ -160,6 +160,22 @@ def test_a_forked_child_uses_a_connection_of_its_own(postgres: PostgresServer) -
         assert len(views.listed(Filter()).turns) == 3
 
 
+def test_a_forked_child_that_closes_leaves_the_parents_session_open(postgres: PostgresServer) -> None:
+    with closing(PostgresDatabase(postgres.database())) as database:
+        with database.connection() as db:
+            session = db.execute("SELECT pg_backend_pid()").fetchone()[0]
+        child = os.fork()
+        if child == 0:  # pragma: no cover - another process
+            try:
+                database.close()
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        with database.connection() as db:
+            assert db.execute("SELECT pg_backend_pid()").fetchone()[0] == session
+
+
 def test_a_reader_cannot_write(postgres: PostgresServer) -> None:
     address = filled(postgres.database(), some_turns(3))
     with StoreReader(address) as reader, pytest.raises(ConnectionError, match="ReadOnlySqlTransaction"):
