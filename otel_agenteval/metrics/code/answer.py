@@ -1,6 +1,6 @@
 """These metrics check the answer itself, such as its completeness, without a reference.
 
-If a turn contains only the number of its LLM calls, metrics that read individual calls are skipped.
+Some turns contain only the number of their LLM calls. Metrics that read individual calls are skipped for these turns.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty, unless the turn has an error.
 
     White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as
-    content. An image or file counts as an answer. If the output is empty because the turn ends with a tool call, such as one that
-    the client executes, the score is skipped.
+    content. An image or file counts as an answer. If the turn ends with a tool call, for example because the client executes the tool,
+    an empty output is expected, and the score is skipped.
 
     | turn | result |
     |---|---|
@@ -91,8 +91,8 @@ def _readable(text: str) -> bool:
 def code_truncated_answer(turn: Turn) -> bool | Result:
     """Check that no token limit cut off the output of the turn's last LLM call.
 
-    The metric reads the finish reason of the last LLM call in any provider's spelling, such as ``length``, ``max_tokens``,
-    ``model_length`` and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
+    The metric reads the finish reason of the last LLM call. It recognizes the spellings of different providers, such as ``length``,
+    ``max_tokens``, ``model_length`` and ``incomplete``. Earlier calls don't count, because a complete answer can follow a truncated step.
 
     Detail: ``finish_reason`` and ``model``.
 
@@ -117,11 +117,11 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
 def code_content_filtered(turn: Turn) -> bool | Result:
     """Check that no content filter, guardrail or model refusal stopped an LLM call.
 
-    The metric reads the finish reason of every LLM call in any provider's spelling, such as ``content_filter``, ``safety``, ``refusal``
-    and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as ``content_policy_violation``,
-    ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
+    The metric reads the finish reason of every LLM call. It recognizes the spellings of different providers, such as ``content_filter``,
+    ``safety``, ``refusal`` and ``guardrail_intervened``. It also reads the error types of the calls and the turn, such as
+    ``content_policy_violation``, ``ContentFilterFinishReasonError`` and ``GuardrailTripwireTriggered``. To detect a refusal in the answer's text, use ``code_refusal``.
 
-    Detail: ``reason`` (as recorded), and the ``model`` of the call.
+    Detail: ``reason`` (the recorded finish reason or error type), and the ``model`` of the call.
 
     | turn | result |
     |---|---|
@@ -156,7 +156,7 @@ def code_turn_error(turn: Turn) -> bool | Result:
     framework's stop message ("Agent stopped due to max iterations."), it counts as an error of type ``stopped``. If the user or the
     client stopped the turn, the score is skipped as ``cancelled``.
 
-    Detail: the error's ``type``, or ``unknown``. The message is omitted because it can quote content.
+    Detail: ``type``, the type of the error (``unknown`` if it isn't recorded). The error message is omitted, because it can quote content.
 
     | turn | result |
     |---|---|
@@ -181,9 +181,9 @@ def code_turn_error(turn: Turn) -> bool | Result:
 def code_llm_retries(turn: Turn) -> int | Result:
     """Number of failed LLM calls that were followed by another call to the same model.
 
-    The metric counts retries by the application or framework. It doesn't count a provider SDK's own retries, because telemetry shows them
-    as one call. A dated release counts as the same model (``m`` and ``m-2024-08-06``). A fallback to a different model isn't a retry. A
-    failed call without a model name doesn't count.
+    The metric counts retries by the application or framework. It doesn't count a provider SDK's own retries, because telemetry shows a
+    call and its retries as one call. A model and its dated release (``m`` and ``m-2024-08-06``) count as the same model. A fallback to a
+    different model isn't a retry. A failed call without a model name doesn't count.
 
     Detail: ``errors`` (number of retries by error type).
 
@@ -213,10 +213,10 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time excludes all steps before that call. For the duration of the whole turn, see ``code_latency``. Only streamed calls record
-    this time.
+    The time starts with the last LLM call, so it excludes all earlier steps. Only streamed calls record this time. For the duration of
+    the whole turn, see ``code_latency``.
 
-    Detail: ``first_call`` (time to first token of the first LLM call that records it).
+    Detail: ``first_call``, the time to first token of the first LLM call that records it.
 
     | LLM calls | value |
     |---|---|

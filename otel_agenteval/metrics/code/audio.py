@@ -1,4 +1,4 @@
-"""The ``code_`` metrics measure a turn's recordings: the quality of sound and transcripts."""
+"""The ``code_`` metrics measure the quality of a turn's recordings and transcripts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LONGEST = 50_000
 def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normalize: Literal["none", "lower"] = "none") -> Result:
     """Accuracy of a transcript: 1 minus its word error rate, but at least 0.
 
-    The transcript is the turn's output. If the output is missing, it is the ``transcript`` of the turn's recordings, or the result of
-    ``media.transcriber``. The reference is the turn's ground truth.
+    The transcript is the turn's output. If the output is missing, the metric uses the ``transcript`` of the turn's recordings, or the
+    result of ``media.transcriber``. The reference is the turn's ground truth.
 
     The word error rate is the number of substituted, deleted and inserted words, divided by the number of words in the reference. White
-    space separates words. Case and punctuation matter. An empty transcript has an error rate of 1. If a transcript has many additional
+    space separates words. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript has many additional
     words, its error rate can exceed 1.
 
     The score is skipped for these reasons:
@@ -43,9 +43,9 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
 
     Parameters:
         use_wer: If false, use the character error rate. White space at the start and end is then ignored.
-        normalize: With ``lower``, case is ignored.
+        normalize: If ``lower``, case is ignored.
 
-    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, can be negative).
+    Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
     """
     transcript = (transcripts_of(media_of(turn, "audio")) or None) if turn.output is None else turn.output
     if transcript is None:
@@ -87,7 +87,7 @@ def _worst(found: list[dict[str, Any]], name: str, *shown: str) -> Result:
 def code_audio_silence(turn: Turn) -> Result:
     """Share of a recording that is silent, for example because of a broken microphone.
 
-    The value is the share of 30 ms intervals in which all channels are below -50 dBFS. If there are several recordings, the highest
+    A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the highest
     share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it
     to fetch. It doesn't measure the sound of videos. A broken recording is an error.
 
@@ -108,8 +108,8 @@ def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
     A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
-    share is used. In MP3 files, the metric finds few clipped samples, because compression smooths them. For the recordings that are
-    measured, and reasons for skipped scores, see ``code_audio_silence``.
+    share is used. The metric finds few clipped samples in MP3 files, because compression smooths them. ``code_audio_silence``
+    describes which recordings are measured, and when the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``clipped`` and ``peak`` (share of full scale).
     """
@@ -122,12 +122,11 @@ def code_audio_talk_over(turn: Turn) -> Result:
     """Share of a call's speech during which two speakers talk at once.
 
     The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech.
-    If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses under half
-    a second count as speech. The detector mistakes music and tones for speech.
+    If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to
+    half a second count as speech. The detector can mistake music and tones for speech.
 
-    Each speaker needs a separate channel. If all recordings have one channel, the score is skipped as ``not_applicable:one_channel``. If
-    the recordings don't contain speech, the value is 0 (vacuous). For the recordings that are measured, and other reasons for
-    skipped scores, see ``code_audio_silence``.
+    Each speaker needs a separate channel. If all recordings have one channel, the score is skipped as ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured,
+    and when else the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).

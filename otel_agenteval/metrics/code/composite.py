@@ -1,8 +1,8 @@
 """These metrics combine the scores of other metrics, called inner metrics, or apply a policy to them.
 
-A composite evaluates a turn with its inner metrics. To combine existing scores instead, call its method ``combine``. Scores of inner
-metrics are exported only if you also configure these metrics. If an inner metric needs a judge, the composite waits for the results of
-all inner metrics.
+A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The scores
+of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the composite metric
+waits for the results of all inner metrics.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of the values of several metrics.
 
-    Skipped scores and errors don't have a value, so the mean excludes them. If no value is left, the metric is skipped as
-    ``all_inner_null``. All inner metrics should have the same scale and direction. To reverse a metric's direction, use ``code_not``.
+    Skipped scores and errors don't have a value, so the mean excludes them. If there are no values, the metric is skipped as
+    ``all_inner_null``. Combine only metrics with the same scale and direction. To reverse a metric's direction, use ``code_not``.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Not needed if you only call ``combine``.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: the detail of each inner metric, by metric name. The score is vacuous if all inner values are vacuous.
+    Detail: the ``detail`` of each inner score, by metric name. The score is vacuous if all inner values are vacuous.
 
     Source: AgentUnit composite, which returns 0 if there is no value.
     """
@@ -128,20 +128,20 @@ def code_weighted_score(
 ) -> Result:
     """Weighted mean of the values of several metrics.
 
-    The value is ``sum(value * weight) / sum(weights)`` over all scores that count. Skipped scores and errors don't count. Booleans count
-    only if ``include_booleans`` is true. If the sum of the weights is 0 or negative, the divisor is 1. If no score counts, the metric is
-    skipped as ``all_inner_null``.
+    The value is ``sum(value * weight) / sum(weights)``, without skipped scores and errors. Booleans are included only if
+    ``include_booleans`` is true. If the sum of the weights is 0 or negative, the divisor is 1. If no score is left, the metric is skipped
+    as ``all_inner_null``.
 
     Parameters:
         entries: Objects ``{metric, weight}``. Each metric is a name or ``{name: {parameters}}``.
         metrics: Metric names, or objects ``{name: {parameters}}``, as an alternative to ``entries``. Requires ``weights``. Not needed if
             you only call ``combine``.
-        weights: One number per inner metric, in the same order.
-        include_booleans: If true, booleans count as 1 and 0.
+        weights: One weight for each inner metric, in the same order.
+        include_booleans: If true, booleans are included as 1 and 0.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: ``used`` (metric names), and ``excluded`` (``[{name, reason}]``, with ``boolean``, ``error`` or the skip reason). The score is
-    vacuous if all used values are vacuous.
+    Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error`` or why
+    the inner metric was skipped. The score is vacuous if all used values are vacuous.
 
     Source: HPD WeightedScoreEvaluator, which rounds to four decimals.
     """
@@ -193,7 +193,7 @@ def code_threshold_gate(
 
     Detail: ``name`` (such as ``code_x >= 0.80``), ``inner_value``, and ``vacuous`` if the inner value is vacuous.
 
-    Source: HPD ThresholdGate, which always requires at least the threshold.
+    Source: HPD ThresholdGate, in which the value must always be at least the threshold.
     """
     inner = _inner_score(subject, metric)
     if inner is None or not _has_value(inner):
@@ -277,8 +277,8 @@ def _oracle(given: Any) -> Oracle:
 def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_oracle)]) -> Result:
     """Score that your own function returns for the turn.
 
-    Your function receives the turn and must not change it. The turn's attributes are named as in ``turn.v1``. The score depends on the
-    result:
+    Your function receives the turn and must not change it. The turn's attributes have the names of the fields in ``turn.v1``. The score
+    depends on the function's result:
 
     | result | score |
     |---|---|
@@ -291,10 +291,10 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     If the function is slow, don't add this metric to ``inline.metrics``.
 
     Parameters:
-        oracle: A function. In a configuration file, its import path ``module:function``. Source code isn't accepted.
+        oracle: Your function. In a configuration file, write its import path ``module:function``. Source code isn't accepted.
         threshold: Lowest passing value if the result is a number. By default, a number has no verdict.
 
-    Detail: the details of the returned ``Score`` or ``Result``.
+    Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """
     try:
         found = oracle(turn)
@@ -342,8 +342,8 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
 
-    A failed score or an error counts as a violation. A skipped score, or a score without a verdict, doesn't count. The metric
-    passes if there are no violations.
+    A metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. The
+    metric passes if there are no violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
@@ -362,7 +362,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
 
 @metric(unit="{item}", direction="down", aliases=("hpd:TrackTrend", "hpd:EvalPolicy.TrackTrend"))
 def code_policy_track_trend(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
-    """Policy for metrics that you only observe: the value is always 0, without a verdict.
+    """Policy for metrics that you only observe. The value is always 0.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. Optional, because these metrics aren't evaluated.

@@ -55,23 +55,23 @@ def code_conversation_completeness(
     The value is ``0.4 * response_rate + 0.3 * tool_usage + 0.15 * duration_compliance + 0.15 * error_free``. A turn with an error
     never passes.
 
-    - ``response_rate``: assistant messages per user message, at most 1. If there are no user messages, it is 1. Messages that only
-      contain tool calls or results don't count.
-    - ``tool_usage``: share of the distinct expected tools that were called, ignoring case. If no tools are expected, it is 1.
-    - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. If you set no
-      limit, it is 1.
-    - ``error_free``: 0 if the turn has an error, and otherwise 1.
+    - ``response_rate``: number of assistant messages for each user message, at most 1. Without user messages, it is 1. Messages that
+      only contain tool calls or results don't count.
+    - ``tool_usage``: share of the expected tools that were called, ignoring case. Without expected tools, it is 1.
+    - ``duration_compliance``: 1 up to ``max_duration_s``, then decreasing linearly to 0 at twice that duration. Without this limit, it
+      is 1.
+    - ``error_free``: 0 if the turn has an error, or 1 if it doesn't.
 
-    The score is skipped for one of these reasons:
+    The score is skipped for these reasons:
 
     - ``missing:conversation``: the conversation is empty.
-    - ``missing:tool_calls``: tools are expected, but the calls are unknown.
-    - ``missing:duration``: you set a limit, but the duration is unknown.
+    - ``missing:tool_calls``: tools are expected, but the turn's tool calls are unknown.
+    - ``missing:duration``: you set ``max_duration_s``, but the turn's duration is unknown.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is ``expected_tools`` in the turn's reference data.
-        max_duration_s: Longest duration of the turn in seconds that doesn't lower the value.
-        weights: Weights of the four parts, in the order of the formula. They must add up to 1.
+        max_duration_s: Longest duration in seconds that doesn't lower the value.
+        weights: Weights of the four terms, in the order of the formula. They must add up to 1.
 
     Detail: ``response_rate``, ``tool_usage``, ``duration_compliance`` and ``error_free``, each 0..1.
     """
@@ -138,14 +138,14 @@ def code_agent_reliability(
     top_k: Annotated[float, Gt(0), Le(1)] = 0.15,
     ensemble: Share = 0.1,
 ) -> Result:
-    """Reliability of the agent, based on a session's worst traces: 1 minus the risk of those traces.
+    """Reliability of the agent over a session: 1 minus the risk of the session's worst traces.
 
     A trace's risk is the highest ``weight * (1 - signal)`` of its signals, ignoring missing signals. The raw risk is ``0.9 * mean of the
     k highest risks + 0.1 * highest risk``, where ``k`` is ``ceil(0.15 * traces)``, but at least 1. The value is ``1 - raw risk``, limited
-    to 0..1 and rounded to 4 decimals. Traces without signals don't count. If no trace counts, the value is 1 (vacuous).
+    to 0..1 and rounded to 4 decimals. Traces without signals are ignored. If no trace has a signal, the value is 1 (vacuous).
 
-    The score is skipped as ``missing:signals`` if the only known signal is a ``loop_detection`` of 1 in a single trace, because a
-    first output can't repeat an earlier output.
+    If the only known signal is a ``loop_detection`` of 1 in a single trace, the score is skipped as ``missing:signals``. A first output
+    can't repeat an earlier one, so this signal doesn't show that the agent is reliable.
 
     The turn's ``session`` has the form ``{traces: [{trace_id, signals: {confidence, loop_detection, tool_correctness,
     coherence}}]}``. Each signal is a score from 0 to 1, and higher is better. Any other value counts as missing. For live and
@@ -155,8 +155,8 @@ def code_agent_reliability(
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence
             1. If a weight is above 1, a risk can exceed 1.
-        top_k: Share of the traces that determines ``k``.
-        ensemble: Weight of the highest risk in the raw risk.
+        top_k: Share of the traces that determines ``k`` (0.15 in the formula).
+        ensemble: Weight of the highest risk in the raw risk (0.1 in the formula).
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
     with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` of at most 200 traces) and
@@ -195,14 +195,15 @@ def code_agent_reliability(
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """Consistency of the agent over a session: 1 minus the root mean square of its uncertainty.
 
+    The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``. Each signal has a weight.
+
     A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over
     ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 - sqrt(mean(uncertainty **
-    2))``, limited to 0..1 and rounded to 4 decimals. Traces without confidence don't count. If no trace counts, the value is 1 (vacuous).
+    2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has it, the value is 1
+    (vacuous).
 
-    A trace with confidence 1 doesn't lower the value, even if its other signals are bad. To count these signals too, use
+    A trace with a confidence of 1 doesn't lower the value, even if its other signals are low. To detect such traces, use
     ``code_agent_reliability``.
-
-    The signals come from the turn's ``session``, as in ``code_agent_reliability``.
 
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.

@@ -1,8 +1,9 @@
-"""These judged metrics evaluate the agent's actions: its task, tools, plan and steps. Each stage of a metric is one judge call.
+"""These judged metrics evaluate the agent's work: task completion, tools, plan and steps. Each metric makes one to three judge calls.
 
 For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
-arguments, results and errors. If a turn has more than 100 steps, or more than about 16,000 characters of steps, the judge doesn't read
-the middle steps. Long arguments and results are truncated. If the turn doesn't contain spans, the judge reads only the other fields.
+arguments, results and errors. Long arguments and results are truncated. If a turn has more than 100 steps, or if its steps have more
+than about 16,000 characters, the judge doesn't read the middle steps. If a turn has no spans, its steps are its retrievals, tool calls
+and hand-offs.
 """
 
 from __future__ import annotations
@@ -77,23 +78,23 @@ def llm_task_completion(
 ) -> Result:
     """How fully the turn completed the user's task, 0..1.
 
-    ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
+    The method ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
 
     | score | meaning |
     |---|---|
-    | 1 | completed |
-    | 0.75 to 0.99 | minor aspects are missing |
+    | 1 | fully completed |
+    | 0.75 to 0.99 | completed, except for minor aspects |
     | 0.5 to 0.74 | partly completed |
-    | 0.25 to 0.49 | significant gaps |
+    | 0.25 to 0.49 | completed only to a small part |
     | below 0.25 | not addressed |
 
-    ``holistic`` makes one judge call. The judge scores the turn against ``criteria`` from 0 to 100, and the value is this score
+    The method ``holistic`` makes one judge call. The judge scores the turn against ``criteria`` from 0 to 100. The value is this score
     divided by 100.
 
     An empty answer is judged too. A score outside the scale is an error.
 
     Parameters:
-        method: Method, as described above.
+        method: Method, ``two_stage`` or ``holistic``, as described above.
         criteria: A criterion or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is missing,
             ``holistic`` requires that the answer addresses the request and is complete and actionable, and that no step is missing.
         threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is missing, the default
@@ -262,10 +263,10 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     """Share of the turn's tool calls whose arguments fit the user's request.
 
     The first judge call lists the request and the tool calls. The second returns a verdict for each tool call, in order. The third
-    explains the score. The value is the share of yes verdicts.
+    explains the score. The value is the share of verdicts that are yes.
 
-    If the judge doesn't return verdicts, the value is 1 (vacuous). If there are fewer verdicts than tool calls, the score is an
-    error. Additional verdicts are ignored.
+    If the judge's list of verdicts is empty, the value is 1 (vacuous). If the list has fewer verdicts than the turn has tool calls,
+    the score is an error. Additional verdicts are ignored.
 
     Detail: ``user_input``, ``verdicts`` (as the judge returned them) and ``reason``.
     """
@@ -325,9 +326,9 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """How direct the agent's steps are, without redundant calls or long-winded reasoning, 0..1.
+    """Efficiency of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
 
-    Needless steps and speculation also lower the value. The first judge call extracts the task. The second scores the steps.
+    The first judge call extracts the task. The second scores the steps. Needless steps and speculation also lower the score.
 
     Detail: ``task`` and ``reason``.
     """
@@ -337,10 +338,9 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
-    """How confident the agent appears in its steps and answer, 0..1. A signal for session metrics.
+    """How confident the agent appears in its steps and answer, 0..1. Session metrics use this value.
 
-    A single judge call rates how decisive the agent is: 1 (decisive throughout), 0.75 (mostly decisive), 0.5 (mixed), 0.25 (hesitant) or
-    0 (lost).
+    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive throughout).
 
     Detail: ``confidence`` (the value) and ``reason``.
     """

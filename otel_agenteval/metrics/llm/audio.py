@@ -1,11 +1,11 @@
-"""The ``llm_`` metrics judge a turn's recordings, based on their sound or transcripts.
+"""The ``llm_`` metrics judge a turn's recordings, based on their sound or on transcripts.
 
 The recordings are the turn's audio attachments. If the turn contains the recording itself, or the ``media`` configuration allows
 fetching it, the judge receives the sound. Otherwise, the judge receives the recording's address. If the address is an id that
 models can't open, the judge receives only this id as text.
 
-The judge also reads the attachment's ``transcript`` or the turn's reference ``transcript``. A transcript without a recording is enough.
-If both are missing, the score is skipped as ``missing:audio``.
+The judge also reads the turn's reference ``transcript`` or, if it is missing, the ``transcript`` of the attachments. A transcript
+without a recording is enough. If the turn has neither a recording nor a transcript, the score is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _label_recordings(
 def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, labels: _Labels = _SENTIMENTS) -> Result:
     """Sentiment of a recording, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the labels, ignoring case. Any other label is an error. If you set ``expected``, the metric passes
+    A single judge call selects one of the labels. Any other label is an error, but case is ignored. If you set ``expected``, the metric passes
     if the label is expected. Otherwise, the score has a label but not a value.
 
     Parameters:
@@ -149,14 +149,16 @@ def llm_audio_sentiment(turn: Turn, judge: Asks, *, expected: _Expected = None, 
 def llm_audio_call_category(turn: Turn, judge: Asks, *, categories: _Labels | None = None, expected: _Expected = None) -> Result:
     """Category of a call, as a label that you can compare with an expected label.
 
-    A single judge call selects one of the categories, ignoring case. Any other category is an error. If you set ``expected``, the metric
-    passes if the category is expected. Otherwise, the score has a label but not a value.
+    A single judge call returns the category. If you set ``expected``, the metric passes if the category is expected. Otherwise, the
+    score has a label but not a value.
 
     Parameters:
-        categories: Categories that the judge can select. By default, the judge names the category in a few words.
+        categories: Categories that the judge can select. Any other category is an error, but case is ignored. By default, the judge
+            describes the category in a few words.
         expected: Expected category, or list of expected categories.
 
-    Detail: ``label`` (as configured), ``confidence`` (null if the judge didn't return it) and ``reason``.
+    Detail: ``label`` (as configured, or the judge's words in lower case), ``confidence`` (null if the judge didn't return it) and
+    ``reason``.
     """
     task = _PROMPTS["category" if categories is not None else "free_category"]
     return _label_recordings(turn, judge, task, categories, expected)
@@ -202,11 +204,12 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists and rates the interruptions. If there are none, the value is 1 (vacuous).
+    A single judge call lists the user's interruptions, and rates how the agent handled each. If there are none, the value is 1
+    (vacuous).
 
-    If the extra ``[media]`` is installed, otel-agenteval measures each recording that it can open and that has one channel per speaker.
-    The judge also reads these measurements: when each channel contains speech, the interruptions, and the time until the interrupted
-    channel stops.
+    If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker.
+    The judge also reads these measurements: when each channel contains speech, when one channel interrupts another, and how long the
+    interrupted channel continues.
 
     Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's interrupting
     words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. For each measured recording, ``measured`` has ``speech``,
@@ -239,11 +242,11 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
     """Check that no speaker has a false or misleading intent.
 
-    A single judge call detects false intent. By default, the metric passes if the judge detects none. If you set ``expected``, the
-    metric passes if the judge's result equals this option.
+    A single judge call detects false intent. By default, the metric passes if the judge doesn't detect any. If you set
+    ``expected``, the metric passes if the judge's result is as expected.
 
     Parameters:
-        expected: True if false intent is expected, false if it isn't.
+        expected: True if false intent is expected, or false if it isn't. Null means false.
 
     Detail: ``detected``, ``evidence`` and ``reason``.
     """

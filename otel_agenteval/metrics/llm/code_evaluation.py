@@ -25,15 +25,16 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     """Readability of the code in the output: naming, structure, comments, consistency.
 
     A single judge call returns a score from 0 to 10. The value is the score divided by 10. The judge also reads measurements of the code.
-    If the output contains no code, the score is skipped as ``no_code``.
+    If the output doesn't contain code, the score is skipped as ``no_code``.
 
     Detail: ``reason`` and ``measured``, which contains these keys:
 
-    - ``lines`` (number of lines with text), ``longest_line`` (characters), ``long_lines`` (share of lines over 100 characters)
-    - ``deepest_nesting`` (number of indentation levels), ``comments`` (share of lines)
-    - ``one_letter_names`` (share of names), ``name_length`` (mean)
+    - ``lines`` (number of lines with text), ``longest_line`` (its number of characters) and ``long_lines`` (share of lines with more
+      than 100 characters)
+    - ``deepest_nesting`` (highest number of indentation levels) and ``comments`` (share of lines that are comments)
+    - ``one_letter_names`` (share of names with one letter) and ``name_length`` (mean number of characters)
     - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``
-      (highest complexity), ``maintainability_index`` (0..100, of the worst block)
+      (highest complexity) and ``maintainability_index`` (0..100, of the worst block)
     """
     output = turn.output or ""
     if len(output) > OUTPUT_CHARS:
@@ -51,14 +52,14 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """Correctness of the output's code, compared with its specification. The code isn't run.
 
-    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped with one of these reasons:
+    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped for these reasons:
 
-    - ``missing:output`` if the output is unknown.
-    - ``no_code`` if the output contains no code.
-    - ``missing:input`` if the specification is missing.
+    - ``missing:output``: the output is unknown.
+    - ``no_code``: the output doesn't contain code.
+    - ``missing:input``: the specification is missing.
 
     Parameters:
-        spec: Specification of the code. The default is the turn's reference ``spec`` or, if unset, the turn's input.
+        spec: Specification of the code. The default is the turn's reference ``spec`` or, if that is missing, the turn's input.
 
     Detail: ``issues`` and ``reason``.
     """

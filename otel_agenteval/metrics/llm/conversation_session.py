@@ -1,7 +1,7 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Only messages
-with text count. Tool calls without text and tool results aren't part of the conversation.
+The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Messages that only
+contain tool calls or tool results don't count.
 """
 
 from __future__ import annotations
@@ -73,8 +73,9 @@ def _material(turn: Turn, history: str) -> Detail:
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
-    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
-    answer. If these are missing too, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
+    also reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as
+    ``missing:history``.
 
     Detail: ``reason``.
     """
@@ -87,7 +88,8 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
     """How much progress the answer makes toward the user's goal, 0..1.
 
-    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous answer.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
+    also reads the turn's ``messages`` up to the previous answer.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
@@ -109,8 +111,9 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """How accurately the answer uses facts from earlier turns, 0..1.
 
-    One judge call returns the value. The judge reads the history. If it is empty, the judge reads the messages up to the previous
-    answer. If these are missing too, the metric is skipped as ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
+    also reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as
+    ``missing:history``.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
@@ -137,8 +140,8 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
 
-    One judge call compares the answer with the earlier answers in the history or, if there is no history, with the assistant's earlier
-    messages. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
+    One judge call compares the answer with the earlier answers in the turn's ``history``. Without a history, it compares the answer with
+    the assistant's earlier messages. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
         last_n: Maximum number of earlier answers to compare with, counted from the last.
@@ -165,16 +168,16 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
     """Quality of the whole conversation, based on your own criteria (G-Eval).
 
     For each criterion, the first judge call derives evaluation steps, unless you set ``steps``. The second call returns a score
-    from 0 to 10. The value is this score divided by 10. With several criteria, it is the mean of their values. A score outside the
-    range, a missing reason or an empty list of steps is an error. If the conversation is empty, the metric is skipped as
+    from 0 to 10. The value is this score divided by 10. For several criteria, the value is the mean of their values. A reply with a score outside
+    this range, without a reason, or with an empty list of steps is an error. If the conversation is empty, the metric is skipped as
     ``missing:conversation``.
 
     Parameters:
         criteria: Criteria for a good conversation: one string, or a list of strings that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason`` and ``criteria``, a list of objects
-    that contain ``criterion`` and these three fields.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria, ``reason`` and ``criteria``, a list of objects with
+    ``criterion`` and these three keys.
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")
@@ -183,10 +186,9 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that don't forget a fact that the user stated.
+    """Share of the assistant's messages that don't forget a fact stated by the user.
 
-    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The
-    second call checks that the message doesn't forget a fact or ask for it again. If there are no assistant messages, the value is
+    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The second call checks that the message doesn't forget a known fact or ask for it again. If there are no assistant messages, the value is
     1 (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Detail: ``data`` (the facts), ``verdicts`` (``yes`` for a message that forgot something) and ``reasons`` (for each ``yes``),
@@ -241,8 +243,8 @@ def _first_reason(reasons: Iterable[str | None]) -> str | None:
 def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
-    One judge call lists the positions (from 0) of messages that break the role. The value is ``(assistant messages - violations) /
-    assistant messages``. Repeated positions, and positions of other messages, are ignored. If there are no assistant messages, the value
+    One judge call lists the positions (from 0) of assistant messages that break the role. The value is ``(assistant messages -
+    violations) / assistant messages``. Repeated positions, and positions of other messages, are ignored. If there are no assistant messages, the value
     is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Parameters:
@@ -279,11 +281,10 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
     An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
-    that the answer is relevant to the last ``window_size`` interactions. The value is the share of relevant answers. Unanswered
-    user messages at the end don't count. If there are no interactions, the metric is skipped as ``missing:conversation``.
+    that the answer is relevant to the last ``window_size`` interactions. Unanswered user messages at the end don't count. If there are no interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:
-        window_size: Number of interactions that the judge reads (promptfoo uses 5).
+        window_size: Maximum number of interactions that one judge call reads. The default in promptfoo is 5.
 
     Detail: ``verdicts`` (yes or no for each interaction) and ``reasons`` (for each no), each with at most 200 entries.
     """
