@@ -1,14 +1,14 @@
-"""The ``code_`` metrics check which language the code in the output is in, and whether it runs. Metrics skip an output over 1 MiB
-as ``too_long``.
+"""The ``code_`` metrics check the programming language of code in the output, and whether the code runs. If the output has more than
+1,048,576 characters, scores are skipped as ``too_long``.
 
-Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is clearly code:
+Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is one of these:
 
 - a JSON object or array
 - SQL, as ``code_is_sql`` defines it
 - Python with more than bare expressions or annotations
-- two lines with keywords of one language
+- a text with keywords of one language in at least two lines
 
-For example, "hello" and "Answer: Paris" are valid Python, but don't count as code.
+Therefore, "hello" and "Answer: Paris" don't count as code, although they are valid Python.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in one language.
 
-    The metric reads every fenced block that isn't empty, or the whole output if it is clearly code. An output without code fails. The word
-    after a fence names the language. If this word is missing, the first matching rule determines the language:
+    The metric reads every fenced block that isn't empty. If the output has no fenced blocks but is code, the metric reads the whole
+    output. An output without code fails. The word after a fence names the language. If this word is missing, the first matching rule
+    determines the language:
 
-    - Python, if the block is valid Python with more than bare expressions
+    - Python, if the block is valid Python with more than bare expressions or annotations
     - JSON, if the block is an object or array
     - SQL, as ``code_is_sql`` defines it
     - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript
-      or XML
+            or XML
+    - YAML, if the block consists of annotations in Python syntax, such as ``name: value``
     - Python, if the block is valid Python
 
-    Parsers read at most 100,000 characters, and the metric reads at most 200 blocks.
+    The metric reads at most 200 blocks, and parses at most 100,000 characters.
 
     Parameters:
         language: Name of the language. Case is ignored. You can also use short names: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
             ``c#``, ``golang``, ``rb``, ``rs``, ``kt``.
-        detector: ``fence`` trusts the word after the fence. ``heuristic`` ignores this word.
+        detector: ``fence`` uses the word after the fence. ``heuristic`` ignores this word, and applies the rules above.
 
     Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
@@ -101,33 +103,33 @@ def code_code_execution(
 ) -> Result:
     """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
 
-    The metric runs programs that a model wrote, so it requires a sandbox. If no sandbox is available, the score is skipped as
-    ``no_sandbox``. The metric takes as long as the program, so don't add it to ``inline.metrics``.
+    The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``.
+    Don't add the metric to ``inline.metrics``, because it takes as long as the program.
 
     Only Python blocks run. An output without such a block fails. If the sandbox itself fails, the score is an error.
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | the system's CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | an unprivileged user without network and environment variables. Programs can use ``/usr``, 16 MiB of scratch space, and 32 processes of 512 MiB each |
+    | ``bubblewrap`` | the system's CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges, network or environment variables. Programs can read ``/usr``, write 16 MiB of files, and run 32 processes of 512 MiB each |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
-    ``unsupported_program``. Each otel-agenteval process tests a sandbox once. If the sandbox doesn't isolate programs, the process
-    doesn't use it.
+    ``unsupported_program``. Each otel-agenteval process tests once whether a sandbox isolates programs. A
+    sandbox that fails this test isn't used.
 
     Parameters:
         language: Language of the blocks that run. Only ``python`` is supported.
         timeout_s: Maximum wall-clock seconds of a program. A slower program fails.
-        sandbox: ``auto`` tries bubblewrap, then monty. Null means no sandbox, so the score is skipped. If you select a sandbox that isn't
-            usable, the score is an error.
+        sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a specific sandbox that isn't usable, the score
+            is an error. Null means no sandbox, so the score is skipped.
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
         block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs up to 10 blocks separately, and all of them
             must pass.
-        tests: Code that runs after the program in the same file and raises an exception to fail, such as ``assert total([1, 2]) == 3``. The
-            default is the turn's reference ``tests``.
+        tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an exception, the
+            metric fails. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out`` and ``sandbox``. With
-    ``each``, these keys describe the first block that failed (or the last block if none failed), and ``blocks`` lists the
+    ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the
     ``exit_code`` and ``timed_out`` of each block.
     """
     if sandbox is None:
