@@ -165,7 +165,7 @@ def cascade(result: Result) -> list[str]:
     """Return the figures of a judge that is only asked about turns with an unknown number."""
     numbers = result.by_name["ungrounded_numbers"]
     return [
-        f"If a judge is only called when `score.code_ungrounded_numbers < 1`, it reads {numbers.alarms} of these {result.turns} turns",
+        f"If you call a judge only for turns with `score.code_ungrounded_numbers < 1`, it reads {numbers.alarms} of the {result.turns} turns",
         f"({numbers.alarms / result.turns:.0%}). These turns include {numbers.found} of the {numbers.problems} turns with an invented number".replace(
             "%)", " %)"
         )
