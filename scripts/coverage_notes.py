@@ -71,8 +71,8 @@ EXAMPLES: Mapping[str, Any] = {
 """References that the recordings don't contain, equal for every turn."""
 
 NOT_RUN: Mapping[str, str] = {
-    "code_code_execution": "not measured, because it executes code in a sandbox.",
-    "code_task_oracle": "not measured, because it calls your own function.",
+    "code_code_execution": "The metric isn't measured, because it executes code in a sandbox.",
+    "code_task_oracle": "The metric isn't measured, because it calls your own function.",
 }
 
 WAYS_IN: Mapping[str, str] = {
@@ -110,8 +110,8 @@ WAYS_IN: Mapping[str, str] = {
 }
 """Facts that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
-_ONE_IMAGE = "{} on all recordings, because the only image is a small, smooth gradient. See [Evaluate media](../../guides/evaluate-media.md) for other images."
-_ONE_SOUND = "{} on all recordings, because the only sound is a tone of 0.1 s. See [Evaluate media](../../guides/evaluate-media.md) for other sounds."
+_ONE_IMAGE = "The value is always {}, because the only recorded image is a small, smooth gradient. For values of other images, see [Evaluate media](../../guides/evaluate-media.md)."
+_ONE_SOUND = "The value is always {}, because the only recorded sound is a tone of 0.1 s. For values of other sounds, see [Evaluate media](../../guides/evaluate-media.md)."
 
 CONSTANT: Mapping[str, str] = {
     "code_audio_clipping": _ONE_SOUND.format(0),
@@ -119,24 +119,24 @@ CONSTANT: Mapping[str, str] = {
     "code_image_blank": _ONE_IMAGE.format(1),
     "code_image_exposure": _ONE_IMAGE.format(1),
     "code_image_sharpness": _ONE_IMAGE.format(0),
-    "code_multimodal_coherence": "0 on all recordings, because the scripted answers don't mention images or sounds.",
-    "code_array_length": "0 on all recordings, because no agent returns an array. Use `when` to select agents that do.",
+    "code_multimodal_coherence": "The value is always 0, because the scripted answers don't mention images or sounds.",
+    "code_array_length": "The value is always 0, because no recorded agent returns an array. To score only agents that do, set `when`.",
     "code_clustering_coefficient": (
-        "0 on all recordings, because the recorded spans only contain call trees and hand-off chains. "
-        "[Provide interactions](facts.md#interactions) for other graphs."
+        "The value is always 0, because the recorded spans only contain call trees and hand-off chains. "
+        "For other graphs, [provide interactions](facts.md#interactions)."
     ),
-    "code_code_language": "0 on all recordings, because no agent returns only Python code. Use `when` to select agents that do.",
-    "code_contains_xml": "0 on all recordings, because no agent returns XML. Use `when` to select agents that do.",
-    "code_handoff_success_rate": "1 on all recordings, because no hand-off failed. A failed hand-off is a span with an error, or an `agent.handoff` event with `success` set to false.",
-    "code_html_shape": "0 on all recordings, because no agent returns HTML. Use `when` to select agents that do.",
-    "code_injection_markers": "1 on all recordings, because the recordings don't contain injections. For its accuracy, see [detectors](detectors.md).",
-    "code_is_sql": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
-    "code_is_xml": "0 on all recordings, because no agent returns XML. Use `when` to select agents that do.",
-    "code_pii_leakage": "1 on all recordings, because answers contain placeholders instead of personal data. For its accuracy, see [detectors](detectors.md).",
-    "code_refusal": "0 on all recordings, because no agent refuses. For its accuracy, see [detectors](detectors.md).",
-    "code_secret_leak": "1 on all recordings, because no answer contains a secret. For its accuracy, see [detectors](detectors.md).",
-    "code_system_prompt_leak": "0 on all recordings, because no answer repeats the agent's system prompt. For its accuracy, see [detectors](detectors.md).",
-    "code_sql_shape": "0 on all recordings, because no agent returns only SQL. Use `when` to select agents that do.",
-    "code_ungrounded_urls": "only vacuous values, because no recorded answer contains a URL that it checks. For its accuracy, see [detectors](detectors.md).",
+    "code_code_language": "The value is always 0, because no recorded agent returns only Python code. To score only agents that do, set `when`.",
+    "code_contains_xml": "The value is always 0, because no recorded agent returns XML. To score only agents that do, set `when`.",
+    "code_handoff_success_rate": "The value is always 1, because no recorded hand-off failed. A failed hand-off is a span with an error, or an `agent.handoff` event with `success` set to false.",
+    "code_html_shape": "The value is always 0, because no recorded agent returns HTML. To score only agents that do, set `when`.",
+    "code_injection_markers": "The value is always 1, because the recordings don't contain injections. For the detector's accuracy, see [detectors](detectors.md).",
+    "code_is_sql": "The value is always 0, because no recorded agent returns only SQL. To score only agents that do, set `when`.",
+    "code_is_xml": "The value is always 0, because no recorded agent returns XML. To score only agents that do, set `when`.",
+    "code_pii_leakage": "The value is always 1, because answers contain placeholders instead of personal data. For the detector's accuracy, see [detectors](detectors.md).",
+    "code_refusal": "The value is always 0, because no recorded agent refuses. For the detector's accuracy, see [detectors](detectors.md).",
+    "code_secret_leak": "The value is always 1, because no answer contains a secret. For the detector's accuracy, see [detectors](detectors.md).",
+    "code_system_prompt_leak": "The value is always 0, because no answer repeats the agent's system prompt. For the detector's accuracy, see [detectors](detectors.md).",
+    "code_sql_shape": "The value is always 0, because no recorded agent returns only SQL. To score only agents that do, set `when`.",
+    "code_ungrounded_urls": "All values are vacuous, because no recorded answer contains a URL that the metric checks. For the detector's accuracy, see [detectors](detectors.md).",
 }
 """Reasons for values that are constant or missing on all recordings."""

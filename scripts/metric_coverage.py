@@ -264,8 +264,8 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 
 _WRITTEN_BY = (
-    "This page shows how often each metric returns a value for recorded turns (`tests/data`), which are scored like live traffic. "
-    "Use it to find out which data a metric needs. "
+    "This page shows how often each metric returns a value for the recorded turns in `tests/data`, which are scored like live traffic. "
+    "Use the page to find out which data a metric needs. "
     "To regenerate the tables of metrics, run `python scripts/gen_docs.py --measure coverage`."
 )
 _LEGEND = (
@@ -273,16 +273,16 @@ _LEGEND = (
     "",
     (
         "- **plain chat** to **conversation**: percentage of turns of this kind for which the metric returns a value that isn't vacuous. "
-        "For a judged metric, the percentage of turns for which it calls the judge."
+        "For metrics that call a judge or an embedding model, the percentage of turns for which they call it."
     ),
     (
         "- **values**: number of distinct values, and the lowest, median and highest value. "
-        "Judged values depend on the model, so the column contains *as judged*."
+        "*as judged* means that the values depend on the judge or embedding model."
     ),
     "- **passed**: percentage of values that pass.",
     (
-        "- **reads**: turn fields, reference data and required parameters. Linked data is rarely in spans. "
-        "*(given)* means that we added reference data for the measurement, which is deliberately wrong for every third turn."
+        "- **reads**: turn fields, reference data and required parameters of the metric. Spans rarely contain the linked data. "
+        "*(given)* means that we added reference data for the measurement. For every third turn, it is deliberately wrong."
     ),
 )
 
@@ -294,7 +294,7 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
     about = (
         f"The recordings have {turns:,} turns ({kinds}) and {count['conversation']:,} conversations with more than one turn. "
-        "Each turn has one kind, the first in this list that matches: multi-agent, workflow, RAG, tools, plain chat."
+        "Each turn counts only for the first matching kind: multi-agent, workflow, RAG, tools or plain chat."
     )
     lines = [
         "# Coverage",
@@ -374,7 +374,7 @@ def _note(name: str, row: Row | None) -> str:
         return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
-        return f"skipped on all recordings, usually as `{why}`."
+        return f"The score is skipped on all recordings, usually as `{why}`."
     return ""
 
 

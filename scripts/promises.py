@@ -63,9 +63,10 @@ def counts() -> str:
 
 def section() -> str:
     """Return the part of the page that has the table."""
-    count = sum(map(len, PROMISES.values()))
+    count, shared = sum(map(len, PROMISES.values())), len(PROMISES["All five"])
     intro = (
         f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five systems document. "
+        f"Of these, {shared} aren't specific to one system, so the table doesn't count them. "
         "Each feature has a test. The tests also run every example whose result the systems' documentation prints. "
         "To switch to otel-agenteval, see the guide for your system:"
     )
