@@ -68,16 +68,18 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         ),
         "Each metric's description starts with a table of properties:\n",
         "| property | meaning |\n|---|---|",
-        "| value | Unit of the value, the better direction, and the default threshold. |",
+        "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric can score. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. |",
-        "| uses, references | Turn fields and [reference data](../../concepts/reference-data.md) that the metric reads if a turn has them. |",
-        "| groups | [Groups](#groups) that include the metric. |",
-        "| also called | Names that the metric has in other tools. They work too. |\n",
+        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. |",
+        "| uses, references | Optional turn fields and [reference data](../../concepts/reference-data.md) that the metric reads. |",
+        "| groups | [Groups](#groups) that contain the metric. |",
+        "| runs on | If a metric runs on the worker thread only, its score isn't recorded as a span event. |",
+        "| extra | The [extra](../../get-started/installation.md#extras) that the metric requires. |",
+        "| also called | Names of the metric in other tools. You can use them too. |\n",
         (
-            "A skipped score has a reason instead of a value. An error has a type instead of a value. "
-            "A *vacuous* score has a fixed value because there was nothing to evaluate. Averages exclude vacuous scores. "
-            "**Detail** lists the keys of a score's `detail`.\n"
+            "A score without a value is either *skipped*, with a reason, or an *error*, with a type. "
+            "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages exclude vacuous scores. "
+            "At the end of a description, **Detail** lists the keys of a score's `detail`.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
@@ -183,7 +185,8 @@ def _spellings_table(spellings: Spellings, linked: Callable[[str], str]) -> Iter
 def _groups() -> Iterator[str]:
     yield "## Groups\n"
     yield (
-        "You can use these groups in `inline.metrics`, for example `[default, cost, -code_refusal]`, and in `eval --metrics @cost`.\n"
+        "You can select these groups in `inline.metrics` and, with `@`, in `eval --metrics @cost`. "
+        "For example, `[default, cost, -code_refusal]` selects the metrics of two groups, except `code_refusal`.\n"
     )
     yield "| group | purpose | metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
@@ -279,14 +282,14 @@ _OTHER_TOOLS = """\
 # Metric names of other tools
 
 You can use metric names and parameters of other evaluation tools. A name works if one of our metrics
-measures the same thing on the same scale and in the same direction. If not, otel-agenteval rejects the configuration, and the
+measures the same thing on the same scale and in the same direction. Otherwise, otel-agenteval rejects the configuration, and the
 error names a replacement.
 
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
-- You can omit the prefix, as in `KnowledgeRetentionMetric`, if only one tool uses this name, or if the name means the
-  same in every tool. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
+- You can omit the prefix, as in `KnowledgeRetentionMetric`, if only one tool has this name, or if it has the same meaning in all
+  tools. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
-- A name from one of the five systems uses that system's parameter units and default threshold.
+- Names of the five systems use their system's parameter units and default threshold.
 
 ```yaml
 metrics:
@@ -299,15 +302,15 @@ Each tool has a table of accepted names with these columns:
 
 | column | meaning |
 |---|---|
-| options | values that the name sets, such as `threshold=0.5`, followed by the tool's parameters and our equivalents |
-| notes | how the metric differs from the tool's metric |
+| options | parameters that the name sets, such as `threshold=0.5`, followed by the tool's parameters and our equivalents (`theirs` → `ours`) |
+| notes | differences from the tool's metric, and instructions |
 
 In the tables of rejected names, *original* means the tool's metric.
 
 ## Presets
 
-A preset runs another system's metrics with that system's thresholds, except metrics that require parameters. Set
-`preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
+A preset runs the metrics of another evaluation system with that system's thresholds. It omits metrics that require parameters. To use
+a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
 in addition to yours. If you configure one of them yourself, your entry replaces the preset's. To run only the preset, use `--metrics @NAME`.
 
 ```yaml
@@ -318,8 +321,9 @@ metrics:
     policy: trend
 ```
 
-The preset `hpd` makes each deterministic metric with a verdict a gate (`policy: gate`), as HPD-Agent does. In this example,
-`code_icontains` becomes a gate. `code_contains` doesn't, because an entry's own `policy` takes precedence. Our default metrics also keep their policy, `trend`.
+As in HPD-Agent, the preset `hpd` sets `policy: gate` for each deterministic metric with a verdict. In this example, `code_icontains`
+becomes a gate, but `code_contains` doesn't, because an entry's own `policy` takes precedence. Our default metrics also keep their policy,
+`trend`.
 
 """
 

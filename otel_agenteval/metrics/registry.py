@@ -371,11 +371,11 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
 
 
 GROUPS = {
-    "default": "metrics that run without configuration: cheap, reference-free, and meaningful for any answer",
+    "default": "cheap metrics that run without configuration, need no reference, and are meaningful for any answer",
     "safety": "leaks, injected instructions and blocked content",
-    "quality": "quality of a turn, without a reference",
+    "quality": "quality of a turn, evaluated without a reference",
     "cost": "time, tokens, money and retries",
-    "all": "every `code_` metric that has no required options, lists no `references`, and doesn't combine other metrics",
+    "all": "all `code_` metrics, except composite metrics and metrics with required options or `references`",
 }
 """Named groups of ``code_`` metrics, with their descriptions."""
 _DECLARED = ("safety", "quality", "cost", "default")
