@@ -42,8 +42,8 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     - ``too_long``: either text has more than 50,000 characters.
 
     Parameters:
-        use_wer: If false, use the character error rate. White space at the start and end is then ignored.
-        normalize: If ``lower``, case is ignored.
+        use_wer: If false, use the character error rate. In this case, white space at the start and end of the texts is ignored.
+        normalize: ``lower`` ignores case.
 
     Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
     """

@@ -110,7 +110,7 @@ def code_code_execution(
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | the system's CPython on Linux. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges, network or environment variables. Programs can read ``/usr``, write 16 MiB of files, and run 32 processes of 512 MiB each |
+    | ``bubblewrap`` | the CPython of a Linux system. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges, network or environment variables. Programs can read ``/usr``, write 16 MiB of files to ``/tmp``, and run 32 processes of 512 MiB each |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
