@@ -33,9 +33,8 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
     """Check that all code in the output is in one language.
 
-    The metric reads every fenced block that isn't empty. If the output has no fenced blocks but is code, the metric reads the whole
-    output. An output without code fails. The word after a fence names the language. If this word is missing, the first matching rule
-    determines the language:
+    The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The
+    word after a fence names the language. If this word is missing, the first matching rule determines the language:
 
     - Python, if the block is valid Python with more than bare expressions or annotations
     - JSON, if the block is an object or array

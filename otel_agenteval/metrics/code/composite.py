@@ -349,8 +349,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:
             gate``. Not needed if you only call ``combine``.
 
-    Detail: ``violations`` (metric names, in order). The score is vacuous if there were no inner scores, or if all of them were
-    skipped.
+    Detail: ``violations`` (metric names, in order). The score is vacuous if there were no inner scores, or if all of them were skipped.
 
     Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """

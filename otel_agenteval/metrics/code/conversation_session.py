@@ -199,8 +199,7 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
 
     A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over
     ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 - sqrt(mean(uncertainty **
-    2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has it, the value is 1
-    (vacuous).
+    2))``, limited to 0..1 and rounded to 4 decimals. Traces without ``confidence`` are ignored. If no trace has it, the value is 1 (vacuous).
 
     A trace with a confidence of 1 doesn't lower the value, even if its other signals are low. To detect such traces, use
     ``code_agent_reliability``.

@@ -204,8 +204,7 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the user's interruptions, and rates how the agent handled each. If there are none, the value is 1
-    (vacuous).
+    A single judge call lists the user's interruptions, and rates how the agent handled each. If there are none, the value is 1 (vacuous).
 
     If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker.
     The judge also reads these measurements: when each channel contains speech, when one channel interrupts another, and how long the

@@ -29,8 +29,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``reason`` and ``measured``, which contains these keys:
 
-    - ``lines`` (number of lines with text), ``longest_line`` (its number of characters) and ``long_lines`` (share of lines with more
-      than 100 characters)
+    - ``lines`` (lines with text), ``longest_line`` (characters) and ``long_lines`` (share of lines with more than 100 characters)
     - ``deepest_nesting`` (highest number of indentation levels) and ``comments`` (share of lines that are comments)
     - ``one_letter_names`` (share of names with one letter) and ``name_length`` (mean number of characters)
     - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``

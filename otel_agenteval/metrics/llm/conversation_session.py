@@ -73,9 +73,8 @@ def _material(turn: Turn, history: str) -> Detail:
 def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
     """Consistency of the answer with the facts, context and persona of the conversation, 0..1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
-    also reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as
-    ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge also reads the
+    turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
 
     Detail: ``reason``.
     """
@@ -111,9 +110,8 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
     """How accurately the answer uses facts from earlier turns, 0..1.
 
-    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
-    also reads the turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as
-    ``missing:history``.
+    One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge also reads the
+    turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
