@@ -286,8 +286,7 @@ measures the same thing on the same scale and in the same direction. Otherwise, 
 error names a replacement.
 
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
-- You can omit the prefix, as in `KnowledgeRetentionMetric`, if only one tool has this name, or if it has the same meaning in all
-  tools. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
+- You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
 - Names of the five systems use their system's parameter units and default threshold.
 

@@ -1,9 +1,8 @@
 """These judged metrics evaluate the agent's work: task completion, tools, plan and steps. Each metric makes one to three judge calls.
 
 For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
-arguments, results and errors. Long arguments and results are truncated. If a turn has more than 100 steps, or if its steps have more
-than about 16,000 characters, the judge doesn't read the middle steps. If a turn has no spans, its steps are its retrievals, tool calls
-and hand-offs.
+arguments, results and errors. Long arguments and results are truncated. If a turn has more than 100 steps, or more than about 16,000
+characters of steps, the judge doesn't read the middle steps. Without spans, the steps are the turn's retrievals, tool calls and hand-offs.
 """
 
 from __future__ import annotations
