@@ -317,8 +317,12 @@ def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
             "|---" * (len(KINDS) + 4) + "|",
         ]
         lines += [_line(name, rows[name]) for name in names]
-        notes = [f"- `{name}`: {said}" for name in names if (said := _note(name, rows[name]))]
-        lines += ["", *notes, ""] if notes else [""]
+        notes: dict[str, list[str]] = {}
+        for name in names:
+            notes.setdefault(_note(name, rows[name]), []).append(f"`{name}`")
+        notes.pop("", None)
+        lines += ["", *(f"- {', '.join(named)}: {said}" for said, named in notes.items())] if notes else []
+        lines.append("")
     return "\n".join([*lines, promises.section()])
 
 

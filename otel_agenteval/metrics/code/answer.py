@@ -50,8 +50,8 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     r"""Check that the answer isn't empty, unless the turn has an error.
 
     White space, control characters, other invisible characters, ``null``, ``{}``, ``[]``, ``""`` and an empty code fence don't count as
-    content. An image or file counts as an answer. If the output is empty because the turn ends with a
-    tool call, the score is skipped. For example, the client executes the tool.
+    content. An image or file counts as an answer. If the turn ends with a tool call, for example one
+    that waits for approval, an empty output is skipped as ``tool_calls``.
 
     | turn | result |
     |---|---|
