@@ -91,11 +91,12 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         about = dict.fromkeys(inspect.getdoc(inspect.getmodule(metric.fn)) or "" for metric in metrics)
         parts = [f"# {family} metrics\n", *(f"{_markdown(doc)}\n" for doc in about)]
         parts += [_section_of(metric) for metric in metrics]
-        yield f"{family}.md", "\n".join(parts).rstrip() + "\n"
+        yield f"{family}.md", "\n".join(parts).replace("(vacuous)", _VACUOUS).rstrip() + "\n"
     yield "README.md", "\n".join(index).rstrip() + "\n"
     yield "other-tools.md", other_tools_page()
 
 
+_VACUOUS = "([vacuous](../../concepts/metrics.md#results))"
 _SEE_ALSO = (
     "[coverage](coverage.md) on recorded turns",
     "[detector accuracy](detectors.md)",
@@ -240,7 +241,10 @@ def _split(doc: str) -> tuple[str, dict[str, str]]:
 
 
 def _table_of(metric: Metric) -> str:
-    rows = [("value", value_of(metric)), ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing")]
+    rows = [
+        ("value", value_of(metric).replace("option threshold", "option `threshold`")),
+        ("needs", ", ".join(f"`{need}`" for need in metric.needs) or "nothing"),
+    ]
     if metric.applies_to:
         rows.append(("applies to", _markdown(metric.applies_to)))
     for name, facts in (("uses", metric.uses), ("references", metric.references)):
@@ -254,7 +258,8 @@ def _table_of(metric: Metric) -> str:
             ("default in a configuration", f"{set_there}, if the entry sets no options other than `threshold` and `inverse`")
         )
     if metric.heavy:
-        rows.append(("runs on", "the worker thread only (no span event)"))
+        thread = "a separate thread" if metric.media else "the worker thread"
+        rows.append(("runs on", f"{thread}, so the score isn't on the exported span"))
     if metric.extra:
         rows.append(("extra", f"`[{metric.extra}]`"))
     if metric.aliases:

@@ -14,7 +14,7 @@ from .names import names_of
 from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
-_UNITS = {"s": "seconds", "{item}": "count", "{token}": "tokens", "{level}": "level"}
+_UNITS = {"s": "seconds", "{item}": "number", "{token}": "tokens", "{level}": "level"}
 _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "non-empty"))
 _CHOICE = (typing.Literal, typing.Union, types.UnionType)
 _NAMES = {
@@ -82,6 +82,11 @@ def value_of(metric: Metric) -> str:
     better = {"up": "higher is better", "down": "lower is better", "neutral": "neither high nor low is better"}[metric.direction]
     if metric.threshold is None:
         return f"{unit.replace(', ', '. ')}{better.capitalize()}" if metric.direction == "neutral" and unit else f"{unit}{better}"
+    own = metric.parameters.get("threshold")
+    if own is not None and own.default is not None:  # a threshold of something other than the value
+        return f"{unit}{better}. The option threshold determines the verdict"
+    if metric.threshold == (0 if metric.direction == "down" else 1) and (metric.unit == "1" or metric.direction == "down"):
+        return f"{unit}{better}, passes only at {metric.threshold:g}"
     return f"{unit}{better}, passes at {metric.threshold:g} or {'below' if metric.direction == 'down' else 'above'}"
 
 

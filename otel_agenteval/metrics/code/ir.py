@@ -73,9 +73,10 @@ def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     as in ``code_recall_at_k``.
 
     Parameters:
-        max_rank: Last rank to read. 0 means no limit.
+        max_rank: Last rank that the metric considers. 0 means no limit.
 
-    Detail: ``first_relevant_rank`` (0 if a relevant document wasn't found), ``max_rank``, ``reciprocal_rank`` and ``first_relevant_doc``.
+    Detail: ``first_relevant_rank`` (0 if no relevant document was found), ``max_rank``, ``reciprocal_rank`` and
+    ``first_relevant_doc``.
 
     The name ``agenteval:code_mrr_at_5`` sets ``max_rank`` to 5.
     """

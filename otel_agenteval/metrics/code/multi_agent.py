@@ -1,8 +1,8 @@
 """These metrics evaluate how several agents work together in a turn: self-organization, coordination and communication network.
 
 If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. If a metric
-doesn't apply to a turn, its score is skipped. The vacuous values on this page are used only if you call the metric function
-directly or if another metric combines its value.
+doesn't apply to a turn, its score is skipped. The vacuous values on this page only occur if you call a metric function directly,
+or if another metric includes its value.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -50,7 +50,7 @@ _COLLECTIVE = ("collaboration", "negotiation")
 def code_coordination_efficiency(
     turn: Turn, *, weights: FiveWeights = (0.25, 0.20, 0.25, 0.15, 0.15), roles: Roles | None = None
 ) -> Result:
-    """Coordination of the agents in one number: hand-offs, conflicts, messages, roles, load.
+    """Coordination of the agents in one number: hand-offs, conflicts, messages, roles and load.
 
     The value is a weighted mean of five metrics with default options:
 
@@ -124,8 +124,8 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. If there are no conflicts, the value is 0. If you also provided no
-    ``interactions``, this 0 is vacuous.
+    The value is ``conflicts / max(1, interactions) * 100``. If there are no conflicts, the value is 0. If you didn't provide
+    ``interactions`` either, this value is vacuous.
 
     Detail: ``conflicts`` and ``interactions``.
     """
@@ -199,15 +199,15 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) -> Result:
     """Share of the interactions that the sender's role allows.
 
-    Only interactions whose sender has a role count. To send a delegation, an agent needs ``can_delegate``. To send a response, it
-    needs an ``authority_level`` of at least 5. All other interaction types are allowed. A call to another agent is a delegation. If
-    no interaction counts, the value is 1 (vacuous).
+    An interaction counts only if its sender has a role. To send a delegation, an agent needs ``can_delegate``. To send a
+    response, it needs an ``authority_level`` of at least 5. All other interaction types are allowed. A call to another agent is a
+    delegation. If no interaction counts, the value is 1 (vacuous).
 
     Parameters:
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
             ``can_delegate`` is false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (number whose sender has a role) and ``adherent`` (number that the role allows).
+    Detail: ``interactions`` (number of interactions that count) and ``adherent`` (number of these that the role allows).
     """
     table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
     judged: list[bool] = []
@@ -347,9 +347,9 @@ def _improvement(early: float, late: float) -> float:
 def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)] = 10) -> Result:
     """Change in the division of labor during the turn: above 0.5 if it became clearer.
 
-    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` is the entropy (in bits) of the (agent, interaction type)
-    pairs in the first half of the interactions (rounded down), and ``late`` is the entropy in the second half. If ``early`` is 0, the value
-    is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
+    The value is ``0.5 + (early - late) / early``, limited to 0..1. ``early`` and ``late`` are entropies (in bits) of the (agent,
+    interaction type) pairs. ``early`` covers the first half of the interactions (rounded down), and ``late`` the second half. If
+    ``early`` is 0, the value is 0.5. If there are fewer than ``min_interactions`` interactions, the value is 0 (vacuous).
 
     Parameters:
         min_interactions: Minimum number of interactions.
@@ -391,8 +391,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are a collaboration or a negotiation.
 
-    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Calls and hand-offs, which the metrics read from
-    spans, are neither. If there are no interactions, the value is 0 (vacuous).
+    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Calls and hand-offs from spans have neither
+    type. If there are no interactions, the value is 0 (vacuous).
 
     Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).
     """

@@ -1,6 +1,6 @@
 """The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
-nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran. Agents that only took part
-in interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a metric, for example
+nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran. Agents that occur only in
+interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a metric, for example
 shortest paths between thousands of agents, the score is skipped as ``too_long``.
 """
 
@@ -271,7 +271,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Share of an agent's recipient pairs that also send each other messages.
+    """Share of the possible edges between an agent's recipients that exist.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most one
     recipient, it is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). With more agents but no
@@ -318,10 +318,10 @@ def bottlenecks_of(graph: AgentGraph, mode: str) -> list[str]:
 def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweenness"] = "heuristic") -> Result:
     """Number of agents that much of the communication passes through.
 
-    For each agent, the metric multiplies its number of senders by its number of recipients. An agent counts if this product is above 0
-    and at least half of the highest product. With one or two agents, or if no messages were sent, the value is 0 (vacuous). If no agent
-    is known, the score is skipped as ``missing:interactions``. If ``mode`` is ``betweenness`` and the graph is too large, the score is
-    skipped as ``too_long``.
+    For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if this
+    product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is
+    0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``. If ``mode`` is ``betweenness`` and the
+    graph is too large, the score is skipped as ``too_long``.
 
     Parameters:
         mode: ``betweenness`` compares the number of shortest paths through each agent instead of the product. For example, if all

@@ -143,11 +143,11 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     - The share of pixels that are too dark to show detail is at most ``max_lost``.
     - The share of pixels that are too bright to show detail is at most ``max_lost``.
 
-    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. For the images that are measured, and reasons
-    for skipped scores, see ``code_image_sharpness``.
+    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images
+    are measured and when scores are skipped.
 
     Parameters:
-        max_lost: Maximum share of pixels that are too dark, and of pixels that are too bright, 0..1.
+        max_lost: Maximum share of too dark pixels, 0..1. The same maximum applies to too bright pixels.
         brightness: Lowest and highest mean brightness of a well exposed image, each 0..1.
 
     Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
@@ -164,8 +164,8 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
 def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     """Share of the turn's images that aren't blank.
 
-    An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. Failed uploads and screenshots
-    are often blank. For the images that are measured, and reasons for skipped scores, see ``code_image_sharpness``.
+    An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. Failed uploads and
+    screenshots are often blank. ``code_image_sharpness`` explains which images are measured and when scores are skipped.
 
     Parameters:
         min_contrast: Lowest contrast (0..0.5) of an image that isn't blank.
@@ -179,12 +179,12 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
 def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate another image.
 
-    The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits are
-    equal. A scaled, converted or recompressed image is still a duplicate. All blank images are duplicates of each other. An image that
-    occurs again with the same reference counts once.
+    The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits
+    are equal. A scaled, converted or recompressed image is still a duplicate. All blank images are duplicates of each other.
+    Repeated references to the same image count once.
 
-    For the images that are measured, and reasons for skipped scores, see ``code_image_sharpness``. If there is only one image, the
-    score is skipped as ``not_applicable:one_image``.
+    ``code_image_sharpness`` explains which images are measured and when scores are skipped. If there is only one image, the score
+    is skipped as ``not_applicable:one_image``.
 
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.
@@ -219,12 +219,13 @@ def code_image_text_overlap(
 ) -> Result:
     """Share of the words in the turn's images that also occur in the answer, or vice versa.
 
-    A local OCR model reads the images. It recognizes Latin letters, digits and Chinese, but hardly any other script. Words are compared
-    ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use ``share_of: image``.
-    To check an image that was generated with a given text, use ``share_of: text``.
+    A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. Words
+    are compared ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use
+    ``share_of: image``. To check that a generated image shows a given text, use ``share_of: text``.
 
-    For the images that are read, and reasons for skipped scores, see ``code_image_sharpness``. The score is also skipped as
-    ``missing:output`` or ``missing:ground_truth`` if that text is missing, and as ``no_writing`` if there are no words to search for.
+    ``code_image_sharpness`` explains which images are read and when scores are skipped. If the text to compare with is missing,
+    the score is skipped as ``missing:output`` or ``missing:ground_truth``. If there are no words to search for, it is skipped as
+    ``no_writing``.
 
     Parameters:
         share_of: ``image`` returns the share of the images' words that the text contains. ``text`` returns the share of the text's words

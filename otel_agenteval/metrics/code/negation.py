@@ -1,5 +1,5 @@
-"""These metrics are negated checks of the output text. They are skipped or return errors for the same reasons as ``code_contains``
-and ``code_equals``.
+"""These metrics are the opposites of ``code_contains`` and ``code_equals``. They are skipped, or return an error, for the same
+reasons.
 """
 
 from __future__ import annotations

@@ -122,8 +122,8 @@ def code_bleu(
 
     - ``empty_output`` if the output is blank.
     - ``missing:references`` if there are no references, or only blank references. Blank references are ignored.
-    - ``too_long`` if the output, or all references together, have more than 100,000 characters, or if the number of output characters times
-      the number of references is more than a million.
+    - ``too_long`` if the output or all references together exceed 100,000 characters, or if the number of output characters times
+      the number of references exceeds a million.
 
     Parameters:
         references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
@@ -131,11 +131,12 @@ def code_bleu(
         max_n: Maximum number of words in an n-gram.
         tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except after a number:
             ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower case and
-            returns runs of letters and digits, or the symbols if there are none. ``whitespace`` converts to lower case and splits
-            at white space.
-        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(words) / (5 · 2)`` matches for
-            the first such length, ``ln(words) / (5 · 4)`` for the second, and so on. If the texts have no word in common, the value is 0.
-            ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips counts with the best single reference.
+            returns runs of letters and digits. If there are none, it returns the symbols. ``whitespace`` converts to lower case
+            and splits at white space.
+        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(output words) / (5 ·
+            2)`` matches for the first such length, ``ln(output words) / (5 · 4)`` for the second, and so on. If the texts have no
+            common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips
+            counts with the best single reference.
 
     Detail: ``precisions`` (by n-gram length, after smoothing), ``brevity_penalty``, ``output_words`` and ``reference_words``.
     """
@@ -330,10 +331,10 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the share of the reference that was matched, and
-    precision is the share of the output. The default measure is recall, which rewards long answers. A reference can have fewer words than
-    the variant needs (2 for ``rouge2`` and ``rougeS``, otherwise 1). The value is then 1 if the output is also too short, and otherwise 0.
-    An empty output isn't skipped.
+    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the share of the reference that was matched,
+    and precision is the share of the output. The default measure is recall, which rewards long answers. ``rouge2`` and ``rougeS``
+    need references of at least two words, and the other variants at least one word. For shorter references, the value is 1 if the
+    output is also too short, and otherwise 0. An empty output isn't skipped.
 
     The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` under the same limits as in
     ``code_bleu``, and if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
@@ -393,19 +394,20 @@ def code_meteor(
     tokenizer: Tokenizer = "word",
     stemmer: Literal["suffix", "none"] = "suffix",
 ) -> Result:
-    """METEOR-style overlap with a reference: shared word stems, with a penalty for a different order.
+    """METEOR-style overlap of the output and a reference: shared word stems, with a penalty for a different order.
 
     The value is ``(1 - gamma · (chunks / m)^beta) · P·R / (alpha·P + (1 - alpha)·R)``:
 
-    - ``m`` is the number of aligned words. Each word stem of the output is aligned, one after another, with the first equal stem in the
-      reference that isn't aligned yet.
+    - ``m`` is the number of aligned words. The metric aligns each word stem of the output, in order, with the first equal stem of
+      the reference that isn't aligned yet.
     - ``P`` is the precision: ``m`` divided by the number of words in the output.
     - ``R`` is the recall: ``m`` divided by the number of words in the reference.
     - ``chunks`` is the number of runs of aligned words that are contiguous in both texts.
 
-    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are penalized
-    too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are empty, it is ``1``.
-    If there is no reference, the score is skipped as ``missing:references``. The same limits as in ``code_bleu`` apply (``too_long``).
+    Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
+    penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
+    empty, it is ``1``. If there is no reference, the score is skipped as ``missing:references``. It is skipped as ``too_long``
+    under the same limits as in ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.

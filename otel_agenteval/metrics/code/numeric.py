@@ -1,8 +1,9 @@
 """These metrics compare the number in the output.
 
-If the whole output is a number, this number is compared. It can have a sign (``-``, ``+`` or ``−``), a decimal point, an exponent, a
-currency symbol before it, or ``%`` after it (``15%`` is 15). A comma, an apostrophe or a non-breaking space can separate groups of three
-digits. If the output contains other text, ``extract`` selects the number. ``NaN`` and ``Infinity`` aren't numbers.
+If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
+exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
+separate groups of three digits. If the output contains other text, ``extract`` selects the number. ``NaN`` and ``Infinity``
+aren't numbers.
 """
 
 from __future__ import annotations
@@ -118,9 +119,9 @@ def code_equals_number(
 
     Parameters:
         value: Expected number, as a number or as text. Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
-        tolerance: Highest difference that counts as equal.
-        extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the score fails if
-            there are several numbers.
+        tolerance: Maximum difference at which numbers count as equal.
+        extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the metric
+            fails if there are several numbers.
 
     Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
     """

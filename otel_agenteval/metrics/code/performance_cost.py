@@ -58,7 +58,7 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
 
 @metric(needs=("duration",), threshold=1.0, aliases=("agentunit:latency", "agentunit:LatencyMetric"))
 def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 5000) -> Result:
-    """Speed of the turn: 1 up to ``threshold_ms``, then ``threshold_ms / latency_ms``.
+    """Speed of the turn: 1 if it took at most ``threshold_ms``, otherwise ``threshold_ms / latency_ms``.
 
     Parameters:
         threshold_ms: Longest wall-clock duration of the root span, in milliseconds, that still scores 1.
@@ -192,25 +192,25 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
     2. ``cost_usd``, ``turn_cost_usd``, ``estimated_cost_usd`` or ``cost`` in the turn's metadata
     3. an estimate
 
-    By default, the cost of tool calls is added to this cost. If neither cost is known, the score is skipped as ``missing:cost``.
+    By default, the cost of tool calls is added. If neither cost is known, the score is skipped as ``missing:cost``.
 
     The estimate multiplies the tokens of each call by the model's price. Prices come from ``prices`` or from the bundled genai-prices
     table, without network access. The extra ``[cost]`` installs a newer table. A price depends on the model, the provider and the turn's
     start time. If the start time is unknown, the newest price is used.
 
-    There is no estimate if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have token counts
-    or costs. If no call has them, the estimate uses the turn's token counts, provided that all calls used the same model.
+    There is no estimate if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have
+    token counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's
+    token counts.
 
     Parameters:
         include_tool_costs: If true, the cost of tool calls is added.
         estimate: If true, a cost that wasn't reported is estimated.
-        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices. The model
-            can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you set ``prices`` in the
-            configuration, the estimate in the turn's cost field uses them too.
+        prices: Prices in USD per million tokens: ``{model: {input, output, cached_input?}}``. They override the bundled prices.
+            The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you
+            set ``prices`` in the configuration, estimates in the turn's ``cost_usd`` use them too.
 
     Detail: ``cost``, ``model_cost`` and ``tool_cost``. Estimates also contain ``estimated`` and ``price_source``: ``prices``,
-    ``genai-prices`` with its version, or both. If the price of a model is unknown, there is no estimate, and ``unpriced`` lists up
-    to ten such models.
+    ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     tool_costs = [call.cost_usd for call in turn.tool_calls or () if call.cost_usd is not None] if include_tool_costs else []
@@ -237,10 +237,11 @@ def code_max_cost(
     Parameters:
         max_cost_usd: Maximum cost in USD.
         estimate: If true, a cost that wasn't reported is estimated.
-        prices: Your prices, as in ``code_cost``.
+        prices: Prices, as in ``code_cost``.
 
     Detail: ``cost_usd``, ``limit`` and ``source_key``. ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls
-    recorded the cost, or ``tokens`` if the cost was estimated. ``estimated``, ``price_source`` and ``unpriced`` are as in ``code_cost``.
+    recorded the cost, or ``tokens`` if the cost was estimated. For ``estimated``, ``price_source`` and ``unpriced``, see
+    ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:

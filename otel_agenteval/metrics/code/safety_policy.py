@@ -91,18 +91,20 @@ def code_safety_policy(
     4. The severity is at or above ``warn_threshold``: ``warn``.
     5. Otherwise: ``allow``.
 
-    The metric fails only if the label is ``block``. If there are several ratings, one with the label ``block`` is enough.
+    The metric fails only if the label is ``block``. If there are several ratings, one rating with the label ``block`` is enough
+    to fail.
 
-    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If
-    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A severity that
-    isn't a number, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as ``missing:inner``. If a
-    rating has no value and no other rating has the label ``block``, the score is skipped as ``inner_null``.
+    A rating is another metric's score, whose detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If
+    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A severity
+    that isn't a number, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as
+    ``missing:inner``. If a rating has no value and no other rating has the label ``block``, the score is skipped as
+    ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration, the default is all
             configured ``llm_`` metrics that return a level. Not needed if you only call ``combine``.
-        block_threshold: Severity from which the metric fails, on the scale of the rating (0..7 for the metrics on this page).
-        warn_threshold: Severity from which a passing rating has the label ``warn``.
+        block_threshold: Lowest severity at which the metric fails, on the rating's scale (0..7 for the metrics on this page).
+        warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Recommended actions that make the metric fail.
 
     Detail: ``severity`` (the highest), ``decided_by`` (``threshold``, ``action``, ``judge``, or null if the metric passes) and

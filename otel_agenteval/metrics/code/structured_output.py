@@ -73,8 +73,8 @@ def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
 def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the output contains a JSON object or array. You can require a schema.
 
-    The metric searches from left to right for the longest JSON value that starts at each ``{`` or ``[``, and continues after this
-    value. An empty array doesn't count. JSON is strict, so ``{a: 1}`` doesn't count. A footnote such as ``[1]`` counts as an array,
+    From left to right, the metric finds the longest JSON value at each ``{`` or ``[``, and continues after this value. An empty
+    array doesn't count. Invalid JSON such as ``{a: 1}`` doesn't count either. A footnote such as ``[1]`` counts as an array,
     unless a schema excludes it. If you set a schema, at least one of the first 10,000 values must match it.
 
     Parameters:
@@ -154,9 +154,10 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     elements must contain all required elements.
 
     Parameters:
-        required_elements: Required elements, as in ``code_is_xml``. The element that was found is the root.
+        required_elements: Required elements, as in ``code_is_xml``. The found element is the root.
 
-    Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists what the first element lacks.
+    Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists the required elements that the first
+    element lacks.
     """
     output = turn.output or ""
     if too_long(output):
@@ -190,20 +191,21 @@ def code_is_sql(
     The parser ``sqlglot`` (extra ``[structured]``) must find one or more statements. The following outputs fail:
 
     - an empty output, or a single name or expression
-    - the text "update it", and commands that the parser doesn't analyze, such as ``CALL``
-    - a dangling comma (except after the last item in BigQuery, ClickHouse, DuckDB and Snowflake), ORDER or GROUP without BY, or clauses
-      in the wrong order. The parser accepts these faults, but the metric doesn't
+    - an incomplete statement such as "update it", and commands that the parser doesn't analyze, such as ``CALL``
+    - a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order. The parser accepts these faults, but the metric
+      doesn't. A comma after the last item is allowed in BigQuery, ClickHouse, DuckDB and Snowflake
 
-    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, the output has more than
-    10,000 characters, or parsing takes too long or nests too deeply. The output must then pass ``code_sql_shape``, must not have the faults
-    above, and must not end with a word such as FROM. In this case, if you set ``allowed_tables`` or ``allowed_columns``, the metric
-    fails, or returns an error if the parser isn't installed.
+    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, if the output has
+    more than 10,000 characters, or if the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must not
+    have the faults above, and must not end with a word such as FROM. In this case, ``allowed_tables`` and ``allowed_columns``
+    can't be checked. If you set one of them, the metric fails or, if the parser isn't installed, returns an error.
 
     Parameters:
-        dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The default is
-            a generic dialect. If it fails and the output contains backticks, MySQL's dialect is used. An unknown dialect is an error.
-        allowed_tables: Only these tables may occur, with or without their schema. Case is ignored. CTEs don't count as tables.
-        allowed_columns: Only these columns may occur. List them without their tables. Case is ignored. ``*`` is only allowed if the list
+        dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The
+            default is a generic dialect. If parsing fails and the output contains backticks, MySQL's dialect is used. An unknown
+            dialect is an error.
+        allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. CTEs don't count as tables.
+        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is only allowed if the list
             contains it, except in ``COUNT(*)``. Names that the statement defines don't count as columns.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
@@ -267,8 +269,8 @@ _HTML_TAG = re.compile(r"<\s*[A-Za-z][A-Za-z0-9:-]*(?:\s|/?>)")
 def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)], ...] = ()) -> Result:
     """Check that the output contains HTML and opens all required tags. The HTML isn't validated.
 
-    An opening tag is ``<``, optional white space, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and ``<br/>`` open a
-    tag, but ``</p>`` doesn't. Text such as ``a < b and c`` also counts. An empty output fails.
+    An opening tag is ``<``, optional white space, a name, and then white space, ``>`` or ``/>``. For example, ``<br>`` and
+    ``<br/>`` open a tag, but ``</p>`` doesn't. Text such as ``a < b and c`` also counts as an opening tag. An empty output fails.
 
     Parameters:
         required_tags: Names of tags that the output must open. Case is ignored.
@@ -294,7 +296,8 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
             Aliases: ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         ignore_list_order: If true, the order of list items doesn't matter.
 
-    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, a difference inside a list has the path of the list.
+    Detail: ``path``, the JSONPath of the first difference. With ``ignore_list_order``, the path of a difference inside a list is
+    the list's path.
     """
     expected = turn.ground_truth if value is None else value
     if expected is None or (expected == "" and value is None):

@@ -133,7 +133,7 @@ def _share_within(actual: float, limit: float) -> float:
     traits=("heavy",),
 )
 def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate: bool = True) -> Result:
-    """Energy efficiency: 1 up to ``threshold_kwh``, then ``threshold_kwh / energy``.
+    """Energy efficiency: 1 if the turn used at most ``threshold_kwh``, otherwise ``threshold_kwh / energy``.
 
     The energy amount comes from the first of these sources that has a value:
 
@@ -146,7 +146,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, an estimate is used if there is no measurement.
+        estimate: If true, the metric uses an estimate when there is no measurement.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and ``estimated``.
     """
@@ -168,7 +168,7 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
 def code_carbon_emissions(
     turn: Turn, *, threshold_kg: Amount = 0.05, grid_intensity: Amount = 0.475, estimate: bool = True
 ) -> Result:
-    """Carbon efficiency: 1 up to ``threshold_kg``, then ``threshold_kg / carbon``.
+    """Carbon efficiency: 1 if the turn emitted at most ``threshold_kg``, otherwise ``threshold_kg / carbon``.
 
     The carbon amount comes from the first of these sources that has a value:
 
@@ -181,7 +181,7 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, an energy estimate is used if there is no measurement.
+        estimate: If true, the metric uses an energy estimate when there is no measurement.
 
     Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
     year). If the carbon amount was computed from energy, ``energy_kwh`` and, for an estimate, ``estimated`` are added.

@@ -290,7 +290,7 @@ def code_word_count(
         exact: Exact number of words. Overrides ``min`` and ``max``.
         min: Minimum number of words.
         max: Maximum number of words.
-        tokenizer: With ``whitespace``, the parts between white space count as words instead ("a - b" has 3).
+        tokenizer: With ``whitespace``, the text is split at white space instead, so "a - b" has three words.
 
     Detail: ``word_count``.
     """
@@ -341,8 +341,9 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: they repeat at least 12 words of the system instructions, or, in sentences that don't decline, at
-      least 5 words of a tool result or document. Words count if they have at least five letters and aren't in the user's message
+    - answers that pass on information: they repeat at least 12 words of the system instructions, or at least 5 words of a tool
+      result or document. The 5 words must be in sentences that don't decline. Words count if they have at least five letters and
+      aren't in the user's message
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
     - JSON, unless its status is a refusal (``"status": "declined"``) and it contains a reason or lacks data
     - an empty output
@@ -385,8 +386,8 @@ def code_refusal(
 def code_keyword_coverage(turn: Turn, *, keywords: list[str], ignore_case: bool = True, inverse: bool = False) -> Result:
     """Share of the keywords that occur in the output.
 
-    A keyword counts once, however often it occurs in the output, and may be part of a longer word. If you list a keyword twice, it
-    counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
+    A keyword counts once, even if it occurs several times in the output. It can be part of a longer word. If you list a keyword
+    twice, it counts twice. Blank keywords are ignored. If all keywords are blank, the value is 1 (vacuous).
 
     Parameters:
         keywords: Keywords to search for.
@@ -431,7 +432,7 @@ def code_content_similarity(
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
-        mode: With ``seed``, each distinct common pair counts once, as in HPD. Equal texts can then have a value below 1.
+        mode: With ``seed``, each distinct common pair counts only once, as in HPD. Equal texts can then have a value below 1.
         inverse: If true, the value is 1 minus the similarity.
 
     Detail: ``common``, ``output_pairs`` and ``expected_pairs`` (numbers of pairs).

@@ -127,8 +127,9 @@ def code_tool_arguments(
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
-            ``required_arguments`` is used, or ``required_params`` in the turn's metadata. In these two, a tool can have a JSON Schema
-            instead of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as ``missing:criteria``.
+            ``required_arguments`` is used, or ``required_params`` in the turn's metadata. Both can contain a tool's JSON Schema
+            instead of a list. If there are no required arguments and ``schemas`` is false, the score is skipped as
+            ``missing:criteria``.
         non_empty: If true, an argument is also missing if its value is null, blank text, or an empty list or object.
         schemas: If true, each call is also checked against the JSON Schema in the tool's definition (one check per call). Requires
             the extra ``[structured]``.
@@ -365,7 +366,8 @@ def code_tool_correctness(
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
             ``expected``. If all are missing, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, arguments are compared.
-        check_output: If true, outputs are compared as JSON. The actual output may be wrapped in an object with one key: ``{"result": …}``.
+        check_output: If true, outputs are compared as JSON. The actual output can be wrapped in an object with one key:
+            ``{"result": …}``.
         exact_match: If true, the value is 1 for exactly the expected calls in the same order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
 
@@ -455,8 +457,8 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     The names of the tool and the argument must match exactly. Only top-level arguments are compared. A call doesn't match if the argument
     is missing or if the arguments aren't a JSON object.
 
-    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If the arguments are
-    malformed because the turn's content was truncated, it is skipped as ``truncated``.
+    If no call matches and the arguments of a call weren't recorded, the metric is skipped as ``missing:arguments``. If the
+    arguments are malformed because the turn's content was truncated, the metric is skipped as ``truncated``.
 
     Parameters:
         tool: Name of the tool.
@@ -521,8 +523,8 @@ def code_no_tools_called(turn: Turn) -> Result:
 def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -> Result:
     """Check that the expected tools were called in the expected order.
 
-    Other calls may occur before, between and after the expected calls. Names must match exactly. A name that is listed twice needs two
-    calls. If no tool is expected, the value is 1 (vacuous).
+    Other calls can occur before, between and after the expected calls. Names must match exactly. A name that is listed twice
+    needs two calls. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
         expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If all are

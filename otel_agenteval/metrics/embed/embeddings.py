@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric embeds all of its texts in one request. A negative cosine, or the cosine of a zero vector, counts as 0. Values of
-different embedding models aren't comparable.
+Each metric embeds all of its texts in one request. A negative cosine counts as 0, and so does the cosine of a zero vector. Don't
+compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def embed_response_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["
     If the answer is blank, the score is skipped as ``empty_output``. If the whole context is blank, the reason is ``missing:context``.
 
     Parameters:
-        aggregate: ``joined`` embeds the context as one text, with lines ``---`` between its chunks. ``max`` embeds each chunk separately
-            and uses the chunk that is most similar to the answer. ``max`` suits long contexts better.
+        aggregate: ``joined`` embeds the context as one text, with a line ``---`` between chunks. ``max`` embeds each chunk
+            separately and uses the chunk that is most similar to the answer. ``max`` suits long contexts better.
 
     Detail: ``cosine_similarity`` (-1..1).
     """
@@ -133,8 +133,8 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
     If the whole context is blank, the score is skipped as ``missing:context``.
 
     Parameters:
-        aggregate: ``joined`` embeds the context as one text, with lines ``---`` between its chunks. ``max`` embeds each chunk separately
-            and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of all chunks.
+        aggregate: ``joined`` embeds the context as one text, with a line ``---`` between chunks. ``max`` embeds each chunk
+            separately and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of all chunks.
 
     Detail: ``cosine_similarity`` (-1..1).
     """
@@ -175,20 +175,20 @@ def embed_similar(
 
     | ``metric`` | passes if | value |
     |---|---|---|
-    | ``cosine`` | the similarity is at least the threshold | the similarity, at least 0 |
+    | ``cosine`` | the similarity is at least the threshold | the similarity, or 0 if it is negative |
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    If ``value`` is a list, the metric passes if at least one text passes. The score has the value of the first text that passes or,
-    if none passes, the highest value.
+    If ``value`` is a list, the metric passes if one of its texts passes. The score's value comes from the first text that passes.
+    If no text passes, the highest value is used.
 
-    If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed. Each text's value is subtracted
-    from 1, and the smallest result is the score's value.
+    If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed, and each value
+    becomes ``1 - value``. The score's value is the lowest of these.
 
     If the output is blank, the score is skipped as ``empty_output``.
 
     Parameters:
-        value: Text, or a list of texts. At least one must match.
+        value: Text to compare with, or a list of texts.
         metric: Measure of similarity.
         threshold: Lowest similarity, or highest distance, that passes.
         inverse: If true, the output must differ from the texts.
@@ -215,7 +215,7 @@ def embed_similar(
 
 @metric(applies=applies.question_and_answer, threshold=0.5, aliases=("pandaprobe:coherence",))
 def embed_coherence(turn: Turn, embedder: Embeds) -> Result:
-    """Similarity of question and answer, based on their embeddings. A cheap but weak indicator of coherence.
+    """Similarity of question and answer, based on their embeddings: a cheap but weak sign of coherence.
 
     Detail: ``coherence_gap`` (1 minus the value, rounded to four decimals).
     """

@@ -41,7 +41,7 @@ def _states(turn: Turn, *names: str) -> bool:
 
 
 def an_interaction(turn: Turn, params: Params) -> str | None:
-    """Turns in which one agent called or wrote to another."""
+    """Turns in which an agent called another agent or sent it a message."""
     return None if interactions_of(turn) else "missing:interactions"
 
 

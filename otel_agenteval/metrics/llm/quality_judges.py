@@ -91,7 +91,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
     Parameters:
         rubric: Description of a good answer, in your words.
-        threshold: Score that is required in addition to the judge's verdict, 0..1.
+        threshold: Lowest passing score, 0..1, in addition to the judge's verdict.
 
     Detail: ``pass`` (the verdict), ``score`` and ``reason``.
     """
@@ -118,8 +118,8 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: Criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``criteria`` (a list of objects with these keys and
-    ``criterion``) and ``reason``.
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and ``criteria``, which contains these
+    keys and ``criterion`` for each criterion.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 

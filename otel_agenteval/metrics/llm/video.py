@@ -192,9 +192,9 @@ def llm_video_g_eval(
 ) -> Result:
     """How well a video meets your criteria, evaluated in steps (G-Eval).
 
-    For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and returns a
-    score from 0 to 10. The value is the score divided by 10. For several criteria, it is the mean. If the turn's input is known, the
-    judge reads it as the video's prompt.
+    For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and
+    returns a score from 0 to 10. The value is the score divided by 10, or the mean of several criteria. If the turn's input is
+    known, the judge reads it as the video's prompt.
 
     Missing steps, a score outside the range, or a missing reason is an error.
 
@@ -205,8 +205,8 @@ def llm_video_g_eval(
         sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
             can open the video file.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria: ``reason``, and ``criteria``, a list of objects with these
-    keys and ``criterion``. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, which contains these
+    keys and ``criterion`` for each criterion. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")
