@@ -97,6 +97,25 @@ def _langfuse_offline(file: Path, address: str) -> object:
     return found
 
 
+def _phoenix(provider: Any, address: str) -> Turn:
+    from phoenix.otel import BatchSpanProcessor
+
+    provider.add_span_processor(BatchSpanProcessor(endpoint=f"{address}/v1/traces"))
+    return scenario.turn
+
+
+def _phoenix_offline(file: Path, _: str) -> object:
+    import pandas
+    from phoenix.evals import create_evaluator, evaluate_dataframe
+
+    checks = [
+        create_evaluator(name="names_city", kind="code")(lambda output: "Paris" in output),
+        create_evaluator(name="is_text", kind="code")(lambda output: isinstance(output, str)),
+        create_evaluator(name="is_short", kind="code")(lambda output: len(output) < 2_000),
+    ]
+    return evaluate_dataframe(pandas.DataFrame({"output": _answers(file)}), checks)
+
+
 def _pydantic_evals(_: Any, __: str) -> Turn:
     from pydantic_evals import evaluators, online
 
@@ -272,6 +291,10 @@ PEERS: dict[str, Peer] = {
     "langfuse": Peer(
         "langfuse==5.0.4", "in the agent's process, it only sends the spans to its server. Offline, it runs `run_experiment` with three functions on the answer",
         _langfuse, _langfuse_offline,
+    ),
+    "phoenix": Peer(
+        "arize-phoenix-evals==3.9.4 arize-phoenix-otel==0.17.2", "in the agent's process, it only sends the spans to its server. Offline, it runs `evaluate_dataframe` with three functions on the answer",
+        _phoenix, _phoenix_offline,
     ),
     "pydantic-evals": Peer(
         "pydantic-evals==2.62.0", "`Contains`, `IsInstance` and `MaxDuration` on the answer", _pydantic_evals, _pydantic_evals_offline
