@@ -107,7 +107,7 @@ GRANTS = any_of(
 REPORTED = re.compile(
     r"(?<![\w.@/-])(?:prompt[-_ ]injection|injecti\w+|iniettat|injekcj|инъекц|injection|injecao|inyeccion|iniezione|injekt|inject(?:s|ed|ing)\b|attack|attacker|payload|jailbreak|malicious|adversar|red[- ]team|vulnerab|exploit|"
     r"suspicious|for example|for instance|e\.g\.|such as|examples?\b|phrases?\b|sentences? like|strings? like|texts? like|things like|detects?\b|detection|classifier|regex|pattern:|blocklist|denylist|pytest|assert|test case|unit test|steps to reproduce|postmortem|scenario|"
-    r"angreifer|angriff|beispiel|attaque|pirate|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
+    r"angreifer|angriff|beispiel|attaque|(?:[ld]es|par un) pirate|pirates? informatique|piratage|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
     r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
 )
 """Words in texts about attacks, in any language."""
