@@ -80,7 +80,8 @@ def orders() -> list[Text]:
 
     Short orders count twice, because they have few n-grams.
     """
-    found = [Text(line["text"], line["flag"], "sentences") for line in lines_of(CASES / "sentences" / "injection_markers.jsonl")]
+    lines = lines_of(CASES / "sentences" / "injection_markers.jsonl")
+    found = [Text(as_in_traffic(line["text"]), line["flag"], "sentences") for line in lines]
     found += [text for text in found if text.flag and len(text.text) <= SHORT]
     for case in lines_of(CASES / "train" / "injection_markers.jsonl"):
         if not case["flag"]:
@@ -92,11 +93,20 @@ def orders() -> list[Text]:
     return found
 
 
+_RESERVED = re.compile(r"([\w-]+)\.example\b")
+_ENDINGS = ("com", "com", "com", "org", "net", "io", "de", "fr", "co.uk", "es", "it", "nl", "pl", "eu")
+
+
+def as_in_traffic(text: str) -> str:
+    """The text with usual endings of domains. The cases' orders have most of the reserved ones, which the model would learn as a sign."""
+    return _RESERVED.sub(lambda domain: f"{domain[1]}.{_ENDINGS[zlib.crc32(domain[1].encode()) % len(_ENDINGS)]}", text)
+
+
 def texts_of(turn: dict[str, Any]) -> list[str]:
     """What the agent was given by others."""
     found = [call.get("result") for call in turn.get("tool_calls") or ()]
     found += [document.get("content") for one in turn.get("retrievals") or () for document in one["documents"]]
-    return [jsonio.text_of(text) for text in [*found, *(turn.get("context") or ())] if text]
+    return [as_in_traffic(jsonio.text_of(text)) for text in [*found, *(turn.get("context") or ())] if text]
 
 
 def passages(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from .model import Rated, order_model
 from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
-_LEAST = 0.7
+_LEAST = 0.8
 """Minimum score of an order: the log-odds of the model and the following evidence."""
 _SURE = 2.0
 """Minimum score of an order that can't be for people. No innocent turn of the labeled ones has one."""
