@@ -70,16 +70,16 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| property | meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. |",
+        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Only a direct call of `evaluate` scores them. |",
         "| uses, references | Optional turn fields and [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
         "| runs on | If a metric runs on the worker thread only, its score isn't recorded as a span event. |",
-        "| extra | The [extra](../../get-started/installation.md#extras) that the metric requires. |",
+        "| extra | The [extra](../../get-started/installation.md#extras) that the metric, or one of its options, requires. |",
         "| also called | Names of the metric in other tools. You can use them too. |\n",
         (
-            "A score without a value is either *skipped*, with a reason, or an *error*, with a type. "
-            "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages exclude vacuous scores. "
-            "At the end of a description, **Detail** lists the keys of a score's `detail`.\n"
+            "A score without a value is *skipped* (with a reason), an *error* (with a type), or only a label. "
+            "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages in reports exclude vacuous scores. "
+            "**Detail** lists the keys that a score's `detail` can contain.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),
@@ -187,7 +187,7 @@ def _groups() -> Iterator[str]:
     yield "## Groups\n"
     yield (
         "You can select these groups in `inline.metrics` and, with `@`, in `eval --metrics @cost`. "
-        "For example, `[default, cost, -code_refusal]` selects the metrics of two groups, except `code_refusal`.\n"
+        "For example, `[default, cost, -code_refusal]` selects the metrics of two groups, except `code_refusal`. Groups omit metrics whose extra isn't installed.\n"
     )
     yield "| group | purpose | metrics |\n|---|---|---|"
     for name, meaning in GROUPS.items():
@@ -293,7 +293,7 @@ error names a replacement.
 - You can write each name with its tool's prefix, as in `deepeval:FaithfulnessMetric`.
 - You can omit the prefix, as in `KnowledgeRetentionMetric`, if the name means the same in all tools that use it. Our own metric names and the names of the five systems with a [preset](#presets) take precedence.
 - You can write parameters with the tool's names or ours, in snake case or camel case. Setting one parameter twice is an error.
-- Names of the five systems use their system's parameter units and default threshold.
+- Names of the five systems use their system's parameter units and, in most cases, its default threshold.
 
 ```yaml
 metrics:

@@ -254,7 +254,7 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
             row.evaluated[kind] += 1
             if score.status == "ok" and score.value is not None and not score.vacuous:
                 row.values.append(score.value)
-                row.passed += [] if score.passed is None else [score.passed]
+                row.passed += [] if score.verdict is None else [score.verdict]
         else:
             row.reasons[str(score.detail.get("reason") or ("nothing to evaluate" if score.vacuous else score.error_type))] += 1
     return row
@@ -282,7 +282,7 @@ _LEGEND = (
     "- **passed**: percentage of values that pass.",
     (
         "- **reads**: turn fields, reference data and required parameters of the metric. Spans rarely contain the linked data. "
-        "*(given)* means that we added reference data for the measurement. For every third turn, it is deliberately wrong."
+        "*(given)* means that we added reference data for the measurement. For every third turn, the ground truth and the expected tools are those of the preceding turn."
     ),
 )
 

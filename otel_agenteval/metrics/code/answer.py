@@ -1,6 +1,6 @@
 """These metrics check the answer itself, such as its completeness, without a reference.
 
-Some turns contain only the number of their LLM calls. Metrics that read individual calls are skipped for these turns.
+Some turns contain only the number of their LLM calls. Metrics that need individual calls are skipped for these turns.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def code_audio_silence(turn: Turn) -> Result:
 
     - ``missing:audio``: the turn doesn't contain recordings.
     - ``media_not_open``: the metric isn't allowed to open any recording.
-    - ``too_long``: the turn has more than 20 recordings.
+    - ``too_long``: the metric is allowed to open more than 20 of the turn's recordings.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
     """
@@ -107,7 +107,7 @@ def code_audio_silence(turn: Turn) -> Result:
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
+    A sample is clipped if both it and the preceding sample reach 99 % of full scale. If there are several recordings, the highest
     share is used. The metric finds few clipped samples in MP3 files, because compression smooths them. ``code_audio_silence``
     describes which recordings are measured, and when the score is skipped.
 
@@ -125,7 +125,7 @@ def code_audio_talk_over(turn: Turn) -> Result:
     If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to
     half a second count as speech. The detector can mistake music and tones for speech.
 
-    Each speaker needs a separate channel. If all recordings have one channel, the score is skipped as ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured,
+    Each speaker needs a separate channel. If all recordings have one channel or equal channels, the score is skipped as ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured,
     and when else the score is skipped.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An

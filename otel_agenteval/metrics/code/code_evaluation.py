@@ -44,7 +44,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     - YAML, if the block consists of annotations in Python syntax, such as ``name: value``
     - Python, if the block is valid Python
 
-    The metric reads at most 200 blocks, and parses at most 100,000 characters.
+    The metric reads at most 200 blocks, and parses at most 100,000 characters as Python or SQL.
 
     Parameters:
         language: Name of the language. Case is ignored. You can also use short names: ``py``, ``js``, ``ts``, ``sh``, ``yml``, ``c++``,
@@ -103,13 +103,13 @@ def code_code_execution(
     """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
 
     The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``.
-    Don't add the metric to ``inline.metrics``, because it takes as long as the program.
+    The metric takes as long as the program, so don't use it for live scoring.
 
     Only Python blocks run. An output without such a block fails. If the sandbox itself fails, the score is an error.
 
     | sandbox | runs | limits |
     |---|---|---|
-    | ``bubblewrap`` | the CPython of a Linux system. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges, network or environment variables. Programs can read ``/usr``, write 16 MiB of files to ``/tmp``, and run 32 processes of 512 MiB each |
+    | ``bubblewrap`` | the CPython of a Linux system. Requires ``bwrap`` 0.8 or newer, ``prlimit`` and user namespaces | no privileges or network, and none of your environment variables. Programs can read ``/usr``, write 16 MiB to ``/tmp`` (1 MiB per file), and run 32 processes or threads. Each process can use 512 MiB |
     | ``monty`` (extra ``[code]``) | an interpreter for a subset of Python | 512 MiB, no access to the operating system |
 
     If a program in ``monty`` uses unsupported features (generators, inheritance, most of the standard library), the score is the error
@@ -122,8 +122,8 @@ def code_code_execution(
         sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a specific sandbox that isn't usable, the score
             is an error. Null means no sandbox, so the score is skipped.
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
-        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs up to 10 blocks separately, and all of them
-            must pass.
+        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately, and all of
+            these must pass.
         tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an exception, the
             metric fails. The default is the turn's reference ``tests``.
 

@@ -1,8 +1,9 @@
-"""These metrics combine the scores of other metrics, called inner metrics, or apply a policy to them.
+"""Most of these metrics combine the scores of other metrics, called inner metrics, or apply a policy to them.
 
 A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The scores
 of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the composite metric
-waits for the results of all inner metrics.
+usually waits for it. If an inner metric isn't evaluated, for example without a judge, the composite metric is skipped as
+``missing:METRIC``, unless another metric already violates the policy.
 """
 
 from __future__ import annotations
@@ -284,15 +285,15 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     |---|---|
     | a bool | 1 or 0, with a verdict |
     | a number | this number |
-    | a ``Score`` or ``Result`` | this object, unchanged |
+    | a ``Score`` or ``Result`` | the same value, verdict, label, explanation and detail |
     | None | skipped |
     | any other result, or an exception | an error |
 
-    If the function is slow, don't add this metric to ``inline.metrics``.
+    If the function is slow, don't use this metric for live scoring.
 
     Parameters:
         oracle: Your function. In a configuration file, write its import path ``module:function``. Source code isn't accepted.
-        threshold: Lowest passing value if the result is a number. By default, a number has no verdict.
+        threshold: Lowest passing value if the result has no verdict. By default, a number has none.
 
     Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """
@@ -342,8 +343,8 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
 
-    A metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. The
-    metric passes if there are no violations.
+    A metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. By
+    default, the metric passes only if there are no violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:

@@ -1,7 +1,7 @@
 """These metrics evaluate the completeness of a conversation, and the agent's reliability over a session.
 
-The evaluated turn represents the whole conversation. Its ``messages`` contain the messages of all turns, and its ``session``
-describes each trace.
+Here, one turn represents the whole conversation. Its ``messages`` contain the input and output of each turn, and its ``session``
+contains the signals of each trace.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def code_agent_reliability(
         ensemble: Weight of the highest risk in the raw risk (0.1 in the formula).
 
     Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_risk``, ``signal_weights``, ``flagged_traces`` (ids of traces
-    with a risk above 0.5), ``per_trace_signals`` (signals, their risks and ``step_risk`` of at most 200 traces) and
+    with a risk above 0.5), ``per_trace_signals`` (for at most 200 traces: signals, risks and ``step_risk``) and
     ``aggregation`` (``mean_top_k_risk``, ``max_risk`` and the parameters).
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
@@ -207,9 +207,9 @@ def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWei
     Parameters:
         signal_weights: Weight of each signal, 0..1000. Defaults: confidence 1, loop_detection 1, tool_correctness 0.8, coherence 1.
 
-    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (the root mean square, can exceed 1),
-    ``signal_weights``, ``per_trace_signals`` (signals, their risks, ``situational_penalty`` and ``weighted_uncertainty`` of at
-    most 200 traces) and ``aggregation``.
+    Detail: ``total_traces_in_session``, ``traces_evaluated``, ``raw_instability`` (root mean square, can exceed 1),
+    ``signal_weights``, ``per_trace_signals`` (for at most 200 traces: signals, risks, ``situational_penalty`` and
+    ``weighted_uncertainty``) and ``aggregation``.
     """
     weights = {**SIGNAL_WEIGHTS, **(signal_weights or {})}
     traces = _traces(turn)

@@ -2,7 +2,8 @@
 
 For most metrics, the judge reads the request, the reasoning, the steps, the answer and the error. Steps are numbered, and contain
 arguments, results and errors. Long arguments and results are truncated. If a turn has more than 100 steps, or more than about 16,000
-characters of steps, the judge doesn't read the middle steps. Without spans, the steps are the turn's retrievals, tool calls and hand-offs.
+characters of steps, the judge doesn't read the middle steps. Without spans, the steps are the turn's
+retrievals, tool calls, hand-offs and remarks.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def llm_topic_adherence(
 
 @metric(needs=("input",), threshold=0.5, applies=applies.tools, version="2", aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
-    """Quality of the agent's choice of tools: no superfluous, missing or inferior tools, 0..1.
+    """Quality of the agent's tool choice, 0..1. Superfluous, missing or inferior tools lower it.
 
     The first judge call lists the user's request, the called tools and the available tools. The second scores the choice of tools. Calls
     and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged
@@ -325,9 +326,9 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """Efficiency of the agent's steps: no redundant calls or long-winded reasoning, 0..1.
+    """Efficiency of the agent's steps, 0..1. Redundant calls and long-winded reasoning lower it.
 
-    The first judge call extracts the task. The second scores the steps. Needless steps and speculation also lower the score.
+    The first judge call extracts the task. The second scores the steps. Needless steps and speculation also lower the value.
 
     Detail: ``task`` and ``reason``.
     """

@@ -1,11 +1,11 @@
 """The ``llm_`` metrics judge a turn's recordings, based on their sound or on transcripts.
 
 The recordings are the turn's audio attachments. If the turn contains the recording itself, or the ``media`` configuration allows
-fetching it, the judge receives the sound. Otherwise, the judge receives the recording's address. If the address is an id that
-models can't open, the judge receives only this id as text.
+opening it, the judge receives the sound, unless ``media.transcriber.instead_of_sound`` is set. Otherwise, the judge receives the
+recording's HTTP address, or an id as text. Any other address is an error.
 
-The judge also reads the turn's reference ``transcript`` or, if it is missing, the ``transcript`` of the attachments. A transcript
-without a recording is enough. If the turn has neither a recording nor a transcript, the score is skipped as ``missing:audio``.
+The judge also reads the turn's reference ``transcript`` or, if it is missing, the transcripts of the attachments or of
+``media.transcriber``. A transcript without a recording is enough. If the turn has neither, the score is skipped as ``missing:audio``.
 """
 
 from __future__ import annotations
@@ -179,12 +179,12 @@ def llm_audio_language(
 ) -> Result:
     """Check that a recording is in the expected language.
 
-    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other reply is an error. The metric passes if the tag is
-    expected, ignoring case.
+    A single judge call returns a BCP 47 tag such as ``en`` or ``pt-BR``. Any other reply is an error. The metric passes if the tag
+    matches an expected tag (see ``match``).
 
     Parameters:
         expected: Expected BCP 47 tag, or list of expected tags.
-        match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares whole tags.
+        match: ``primary`` compares only the language (``en-US`` equals ``en``). ``exact`` compares whole tags. Both ignore case.
 
     Detail: ``language`` (as the judge returned it), ``confidence`` (null if the judge didn't return it) and ``reason``.
     """

@@ -204,7 +204,7 @@ def _one_tool(value: Any) -> Mapping[str, Any]:
 def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
-            how = "For an exact sequence, use code_tool_selection with strict_order"
+            how = "For an exact sequence, use code_tool_correctness with exact_match"
             raise ValueError(f"must be in_order, because other calls may occur between. {how}")
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
