@@ -1,8 +1,7 @@
 """These metrics evaluate how several agents work together in a turn: self-organization, coordination and communication network.
 
-If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. If a metric
-doesn't apply to a turn, its score is skipped. The vacuous values on this page only occur if you call a metric function directly,
-or if another metric includes its value.
+If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. The vacuous values
+on this page mainly occur if you call a metric function directly, or if another metric includes its value.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -64,7 +63,7 @@ def code_coordination_efficiency(
     ``missing:interactions``, or as ``missing:agents`` if no agent is known either.
 
     Parameters:
-        weights: Weights of the five parts (each 0..1), in the listed order. They are divided by their sum, which must not be 0.
+        weights: Weights of the five parts, in the listed order. They are divided by their sum, which must not be 0.
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
 
     Detail: ``handoff_success_rate``, ``conflict_resolution_rate``, ``communication_efficiency``, ``role_adherence`` and
@@ -173,10 +172,9 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     - success: share of successful interactions among those with a known result, or 1 if no result is known.
     - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If there are none, ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
-      pairs, ``evenness`` is 1.
+      pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
-    A message to several agents counts once per recipient. The response time of a called agent is its run time. If there are no
-    interactions, the value is 1 (vacuous).
+    The response time of a called agent is its run time. If there are no interactions, the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
@@ -315,7 +313,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     If there are no interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        weights: Weights of the four parts (each 0..1), in the order of the formula. They are divided by their sum, which must not be 0.
+        weights: Weights of the four parts, in the order of the formula. They are divided by their sum, which must not be 0.
 
     Detail: ``self_organization``, ``specialization``, ``collective_decision`` and ``adaptation_rate``.
     """
@@ -391,8 +389,8 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of the interactions that are a collaboration or a negotiation.
 
-    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Calls and hand-offs from spans have neither
-    type. If there are no interactions, the value is 0 (vacuous).
+    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. If there are no interactions, the value is 0
+    (vacuous).
 
     Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).
     """

@@ -1,7 +1,7 @@
 """The network metrics evaluate a graph whose nodes are agents. An edge leads from agent A to agent B if A sent B a message. The
-nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran. Agents that occur only in
-interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a metric, for example
-shortest paths between thousands of agents, the score is skipped as ``too_long``.
+nodes are the agents in the turn's role table (``agents``) or, without a table, the agents that ran or took part in a hand-off.
+Agents that occur only in interactions are added. An agent's message to itself isn't an edge. If the graph is too large to compute a
+metric, for example shortest paths between thousands of agents, the score is skipped as ``too_long``.
 """
 
 from __future__ import annotations
@@ -258,8 +258,8 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. The value is at least 1. If there is
-    no path, the score is skipped as ``missing:interactions``. If the graph is too large, it is skipped as ``too_long``.
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. If there is no path, the score is
+    skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.
 
@@ -275,7 +275,7 @@ def code_clustering_coefficient(turn: Turn) -> Result:
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most one
     recipient, it is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). With more agents but no
-    known interactions, the score is skipped as ``missing:interactions``. If the graph is too large, it is skipped as ``too_long``.
+    known interactions, the score is skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.
     """
@@ -320,12 +320,11 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
 
     For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if this
     product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is
-    0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``. If ``mode`` is ``betweenness`` and the
-    graph is too large, the score is skipped as ``too_long``.
+    0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        mode: ``betweenness`` compares the number of shortest paths through each agent instead of the product. For example, if all
-            agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
+        mode: ``betweenness`` compares the agents' betweenness centrality instead of the product. For
+            example, if all agents send to all others, ``heuristic`` counts every agent, and ``betweenness`` counts none.
 
     Detail: ``bottleneck_agents`` (names, in the order of the role table, followed by other agents).
     """

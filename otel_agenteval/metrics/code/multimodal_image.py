@@ -123,7 +123,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 
     - ``missing:image``: the turn doesn't contain images.
     - ``media_not_open``: the metric isn't allowed to open any image.
-    - ``too_long``: the turn has more than 100 images.
+    - ``too_long``: the metric may open more than 100 images.
 
     Parameters:
         min_sharpness: Lowest sharpness at which an image counts as sharp.
@@ -139,7 +139,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
 
     An image is well exposed if all of these conditions are true:
 
-    - Its mean brightness is within ``brightness``.
+    - Its mean brightness is in the range ``brightness``.
     - The share of pixels that are too dark to show detail is at most ``max_lost``.
     - The share of pixels that are too bright to show detail is at most ``max_lost``.
 
@@ -147,8 +147,8 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     are measured and when scores are skipped.
 
     Parameters:
-        max_lost: Maximum share of too dark pixels, 0..1. The same maximum applies to too bright pixels.
-        brightness: Lowest and highest mean brightness of a well exposed image, each 0..1.
+        max_lost: Maximum share of too dark pixels. The same maximum applies to too bright pixels.
+        brightness: Lowest and highest mean brightness of a well exposed image.
 
     Detail: ``images``, each with ``width`` and ``height`` (pixels), ``brightness``, and the shares of ``dark`` and ``bright`` pixels.
     """
@@ -180,11 +180,11 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
     """Share of the turn's images that don't duplicate another image.
 
     The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits
-    are equal. A scaled, converted or recompressed image is still a duplicate. All blank images are duplicates of each other.
-    Repeated references to the same image count once.
+    are equal. A scaled, converted or recompressed image is usually still a duplicate. Images of a single color are duplicates of
+    each other. Repeated references to the same image count once.
 
-    ``code_image_sharpness`` explains which images are measured and when scores are skipped. If there is only one image, the score
-    is skipped as ``not_applicable:one_image``.
+    ``code_image_sharpness`` explains which images are measured and when scores are skipped. If only one image is measured, the score is
+    skipped as ``not_applicable:one_image``.
 
     Parameters:
         max_likeness: Share of equal bits (0..1) above which two images are duplicates.

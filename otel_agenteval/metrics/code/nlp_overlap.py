@@ -11,7 +11,7 @@ All tokenizers of these metrics treat scripts and encodings in the same way:
 - Scripts without spaces are split. In Chinese and Japanese, each character counts as a word. In Thai, Lao, Khmer and Burmese, each written
   syllable counts as a word.
 - Different encodings of a character are equal: an accented letter as one or two code points, full-width and plain digits, and an emoji with
-  and without a variation selector. Other invisible characters are ignored.
+  and without a variation selector. Most other invisible characters are ignored.
 
 If a text is compared with itself, the value is 1, with three exceptions:
 
@@ -129,10 +129,10 @@ def code_bleu(
         references: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
             truth. Aliases: ``value``, ``expected_output``, ``expcted_output`` (spelled as in Trusys).
         max_n: Maximum number of words in an n-gram.
-        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except after a number:
-            ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower case and
-            returns runs of letters and digits. If there are none, it returns the symbols. ``whitespace`` converts to lower case
-            and splits at white space.
+        tokenizer: ``ms`` converts words to upper case. Each symbol or punctuation mark is a separate word, except punctuation after
+            a number: ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower
+            case and returns runs of letters and digits. If there are none, it returns the symbols. ``whitespace`` converts to lower
+            case and splits at white space.
         smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(output words) / (5 ·
             2)`` matches for the first such length, ``ln(output words) / (5 · 4)`` for the second, and so on. If the texts have no
             common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips

@@ -1,4 +1,4 @@
-"""These metrics compare the number in the output.
+"""These metrics check the output's number.
 
 If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
 exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
@@ -123,7 +123,7 @@ def code_equals_number(
         extract: Number to compare if the output contains other text: ``first``, ``last``, or ``only``. With ``only``, the metric
             fails if there are several numbers.
 
-    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
     """
     slack = Decimal(str(tolerance))
     return _compared(
@@ -141,7 +141,7 @@ def code_greater_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], 
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
     """
     return _compared(turn, value, extract, operator.gt)
 
@@ -156,6 +156,6 @@ def code_less_than(turn: Turn, *, value: Annotated[Number, EXPECTED_OUTPUT], ext
         value: Limit, as a number or as text.
         extract: Number to compare, as in ``code_equals_number``.
 
-    Detail: ``number`` and ``value``. If the output has no number, ``number`` is null and ``reason`` is ``no_number``.
+    Detail: ``number`` and ``value``. If no number was selected, ``number`` is null and ``reason`` is ``no_number``.
     """
     return _compared(turn, value, extract, operator.lt)

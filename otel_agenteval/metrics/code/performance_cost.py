@@ -21,9 +21,10 @@ def _within(observed: float | None, limit: float) -> Result:
 
 @metric(needs=("duration",), unit="s", direction="down", groups=("default", "cost"), aliases=("hpd:LatencyEvaluator",))
 def code_latency(turn: Turn) -> Result:
-    """Wall-clock seconds from the start to the end of the turn's root span.
+    """Wall-clock duration of the turn in seconds.
 
-    The duration is unknown if the root span is missing or hasn't ended.
+    The turn starts with its root span. It ends with this span or a later one, such as a streamed model call. If the root span is
+    missing, the duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """
@@ -36,7 +37,7 @@ def code_max_duration(turn: Turn, *, max_seconds: Annotated[float, Ge(0)]) -> Re
     """Check that the turn took at most ``max_seconds``.
 
     Parameters:
-        max_seconds: Maximum wall-clock duration of the root span in seconds.
+        max_seconds: Maximum duration in seconds, as in ``code_latency``.
 
     Detail: ``observed`` and ``limit``, in seconds.
     """
@@ -48,7 +49,7 @@ def code_latency_threshold(turn: Turn, *, threshold_ms: Annotated[float, Ge(0), 
     """Check that the turn took at most ``threshold_ms`` milliseconds.
 
     Parameters:
-        threshold_ms: Maximum wall-clock duration of the root span in milliseconds. Alias: ``threshold``, as in Trusys.
+        threshold_ms: Maximum duration in milliseconds, as in ``code_latency``. Alias: ``threshold``, as in Trusys.
 
     Detail: ``latency_ms``.
     """
@@ -61,9 +62,9 @@ def code_latency_score(turn: Turn, *, threshold_ms: Annotated[float, Ge(0)] = 50
     """Speed of the turn: 1 if it took at most ``threshold_ms``, otherwise ``threshold_ms / latency_ms``.
 
     Parameters:
-        threshold_ms: Longest wall-clock duration of the root span, in milliseconds, that still scores 1.
+        threshold_ms: Longest duration that still scores 1, in milliseconds.
 
-    Detail: ``latency_ms``, ``threshold_ms`` and ``under_threshold`` (true if the latency is at most ``threshold_ms``).
+    Detail: ``latency_ms``, ``threshold_ms`` and ``under_threshold``.
     """
     latency_ms = (turn.duration_s or 0.0) * 1000
     under = latency_ms <= threshold_ms + EPSILON
@@ -194,9 +195,9 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
 
     By default, the cost of tool calls is added. If neither cost is known, the score is skipped as ``missing:cost``.
 
-    The estimate multiplies the tokens of each call by the model's price. Prices come from ``prices`` or from the bundled genai-prices
-    table, without network access. The extra ``[cost]`` installs a newer table. A price depends on the model, the provider and the turn's
-    start time. If the start time is unknown, the newest price is used.
+    The estimate multiplies a call's tokens by the model's price, unless the call reports a cost. Prices come from ``prices`` or from
+    the bundled genai-prices table, without network access. The extra ``[cost]`` can provide a newer table. A price depends on the model,
+    the provider and the turn's start time. If the start time is unknown, the newest price is used.
 
     There is no estimate if a model's price is unknown, the turn has more than 1,000 calls, or only some successful calls have
     token counts or costs. If no call has token counts or costs, but all calls used the same model, the estimate uses the turn's
@@ -231,7 +232,7 @@ def code_max_cost(
 ) -> Result:
     """Check that the turn's model calls cost at most ``max_cost_usd``.
 
-    The cost is the model cost of ``code_cost``, reported or estimated. Tool calls don't count. If the cost is unknown, the score is skipped
+    The cost is the model cost of ``code_cost``. Tool calls don't count. If the cost is unknown, the score is skipped
     as ``missing:cost``.
 
     Parameters:
@@ -239,9 +240,9 @@ def code_max_cost(
         estimate: If true, a cost that wasn't reported is estimated.
         prices: Prices, as in ``code_cost``.
 
-    Detail: ``cost_usd``, ``limit`` and ``source_key``. ``source_key`` is the metadata key of the cost, ``llm_calls`` if the calls
-    recorded the cost, or ``tokens`` if the cost was estimated. For ``estimated``, ``price_source`` and ``unpriced``, see
-    ``code_cost``.
+    Detail: ``cost_usd``, ``limit`` and ``source_key``. ``source_key`` is the source of the cost: ``cost_usd`` (the turn's cost),
+    another metadata key, ``llm_calls`` (recorded by the calls) or ``tokens`` (an estimate). For ``estimated``, ``price_source`` and
+    ``unpriced``, see ``code_cost``.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     if found is None:
@@ -259,10 +260,10 @@ def code_perplexity(turn: Turn) -> Result:
     """Perplexity of the answer: ``exp(-mean(logprobs))``, which is 1 if every token was certain.
 
     If the value is 10, the model was as uncertain as if it had chosen each token from ten equally likely tokens. OpenTelemetry's
-    conventions don't include token probabilities, so you must provide ``logprobs`` (natural logarithms, one per generated token). A log
-    probability that is above 0 or not finite is an error.
+    conventions don't include token probabilities. If your instrumentation doesn't record them, provide ``logprobs`` (natural
+    logarithms, one per generated token). Log probabilities that are clearly above 0 or not finite are an error.
 
-    Detail: ``tokens`` (number), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if
+    Detail: ``tokens`` (count), ``mean_logprob``, and ``normalised_score``, which is ``1 / (1 + exp(-mean_logprob))``: near 0 if
     the model was uncertain, and 0.5 if it was certain.
     """
     logprobs = turn.logprobs or []

@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric embeds all of its texts in one request. A negative cosine counts as 0, and so does the cosine of a zero vector. Don't
-compare values from different embedding models.
+Each metric embeds its texts in one request, if the server accepts as many. A negative cosine (or mean of cosines) counts as 0, and
+so does the cosine of a zero vector. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 
     Parameters:
         aggregate: ``joined`` embeds the context as one text, with a line ``---`` between chunks. ``max`` embeds each chunk
-            separately and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of all chunks.
+            separately and uses the chunk that is most similar to the question. ``mean`` uses the mean similarity of the chunks.
 
     Detail: ``cosine_similarity`` (-1..1).
     """
@@ -239,10 +239,10 @@ def embed_loop_detection(
     The answer is compared with each answer of the last ``window`` turns in ``history``. The value is ``1 - max(cosine * jaccard)``
     over these answers. Turns without an answer count toward ``window``.
 
-    The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. If no words remain,
-    the index is 0. Scripts without spaces are split as in ``code_bleu``.
+    The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. In scripts
+    without spaces, it compares the characters or syllables, as in ``code_bleu``. If no words remain, the index is 0.
 
-    If the answer is blank or no earlier answer has text, the value is 1 (vacuous), and no embedding is requested.
+    If the answer is blank or no earlier answer has text, the value is 1 (vacuous).
 
     Parameters:
         window: Number of earlier turns to compare with.

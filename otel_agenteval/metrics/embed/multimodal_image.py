@@ -32,11 +32,10 @@ def embed_cross_modal_grounding(
     1 and the metric passes. Otherwise, the value is ``similarity / threshold``, but at least 0, and the metric fails. If the answer
     doesn't contain text, the score is skipped as ``empty_output``.
 
-    The metric requires an embedder for images and text, such as CLIP. It makes one request, which contains the data, URI or id of each
-    image.
+    The metric requires an embedder for images and text, such as CLIP, which receives the data, URI or id of each image.
 
     Parameters:
-        threshold: Lowest similarity (not value) that passes, -1..1.
+        threshold: Lowest similarity (not value) that passes.
         model: Name of the model for which you chose the threshold. This option doesn't select the embedder.
 
     Detail: ``similarity`` (-1..1) and ``is_grounded``.
@@ -73,7 +72,7 @@ def embed_image_caption_accuracy(
 
     Parameters:
         use_semantic: If false, the value is F1 alone, and the metric doesn't request embeddings.
-        weights: Weights of the cosine and F1, each 0..1. The value is at most 1.
+        weights: Weights of the cosine and F1. The value is at most 1.
 
     Detail: ``keyword_precision``, ``keyword_recall``, ``keyword_f1`` and, if used, ``semantic_similarity`` (0..1).
     """

@@ -53,7 +53,7 @@ def three_agents(turn: Turn, params: Params) -> str | None:
 
 
 def typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns for which you provide an interaction with a ``type``."""
+    """Turns for which you provide an interaction with a ``type`` or ``message_type``."""
     given: Any = turn.interactions
     return None if any(entry.get("type") or entry.get("message_type") for entry in given) else "missing:interactions"
 
@@ -66,7 +66,7 @@ def many_interactions(turn: Turn, params: Params) -> str | None:
 
 
 def many_typed_interactions(turn: Turn, params: Params) -> str | None:
-    """Turns for which you provide at least 10 interactions, at least one with a ``type``."""
+    """Turns for which you provide at least 10 interactions, at least one with a ``type`` or ``message_type``."""
     return typed_interactions(turn, params) or many_interactions(turn, params)
 
 
