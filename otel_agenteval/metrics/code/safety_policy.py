@@ -95,8 +95,8 @@ def code_safety_policy(
     to fail.
 
     A rating is another metric's score, whose detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If
-    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A severity
-    that isn't a number, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as
+    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A missing
+    or non-numeric severity, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as
     ``missing:inner``. If a rating has no value and no other rating has the label ``block``, the score is skipped as
     ``inner_null``.
 

@@ -54,7 +54,7 @@ def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
 def code_is_json(turn: Turn, *, schema: Schema | str | None = None) -> Result:
     """Check that the whole output is one JSON document. You can require a schema.
 
-    Any JSON value passes. White space around the value is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown
+    Any JSON value passes, unless it is nested more than 200 levels deep. White space around the value is allowed. Comments, trailing commas, single quotes, ``NaN``, fenced Markdown
     blocks and an empty output fail. If a key occurs twice, its last value is used.
 
     Parameters:
@@ -134,7 +134,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).
             A single name is the root or one of its children. Prefixes are part of names.
 
-    Detail: ``missing_elements``. If the output isn't XML, ``error`` contains ``line`` and ``column``.
+    Detail: ``missing_elements``. If the output isn't XML, ``error`` and usually its ``line`` and ``column``.
     """
     output = turn.output or ""
     if too_long(output):
@@ -150,7 +150,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) -> Result:
     """Check that the output contains an XML element. You can require certain elements.
 
-    An element extends from its start tag to the matching end tag. Only outermost elements count. At least one of the first 10,000
+    An element extends from its start tag to the matching end tag, or is empty (``<a/>``). Only outermost elements count. At least one of the first 10,000
     elements must contain all required elements.
 
     Parameters:
@@ -205,8 +205,8 @@ def code_is_sql(
             default is a generic dialect. If parsing fails and the output contains backticks, MySQL's dialect is used. An unknown
             dialect is an error.
         allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. CTEs don't count as tables.
-        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is only allowed if the list
-            contains it, except in ``COUNT(*)``. Names that the statement defines don't count as columns.
+        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` of a table is only allowed if
+            the list contains it, except in ``COUNT(*)``. Names that the statement defines don't count as columns.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
     Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
@@ -253,7 +253,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes`` and ``even_double_quotes``.
 
-    Source: HPD SqlShapeEvaluator, which accepts "Selecting a plan" as SQL.
+    Source: HPD SqlShapeEvaluator, which also accepts "Selecting a plan".
     """
     output = turn.output or ""
     if too_long(output):
@@ -360,15 +360,15 @@ def code_array_length(
 def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
     """Check that the output is JSON that conforms to a JSON Schema.
 
-    JSON Schema drafts 4 to 2020-12 are fully supported. ``$schema`` selects the draft. The default is 2020-12. ``2.0`` is an integer, and
-    ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. An invalid schema, or a reference to another document, is an
-    error.
+    JSON Schema drafts 4 to 2020-12 are supported. ``$schema`` selects the draft. The default is 2020-12. From draft 6, ``2.0`` is an integer.
+    ``"1"`` doesn't equal 1 in an ``enum``. An output that isn't JSON fails. The score is an error if the schema is invalid, refers to another
+    document, or takes too many steps.
 
     Parameters:
         schema: Schema as an object, a boolean, or JSON text. It can be wrapped as in model requests: ``{"name": …, "schema": {…}}``. A
             misspelled keyword is an error.
 
-    Detail: ``violations`` as ``[{path, message}]``, at most ten. Messages don't quote the output.
+    Detail: ``violations`` as ``[{path, message}]``, at most ten. Paths and messages can contain keys of the output, but not its values.
     """
     return _conforms(turn, schema, "code_schema_conformance")
 
@@ -408,7 +408,7 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
         expected: Text or any JSON value.
         ignore_case: If true, case is ignored.
 
-    Detail: ``actual``, the field's value (a number, or the first 100 characters).
+    Detail: ``actual``, the field's value (text and JSON are limited to 100 characters).
     """
     output = turn.output or ""
     if too_long(output):

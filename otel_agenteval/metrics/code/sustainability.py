@@ -141,14 +141,14 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
     3. an estimate by EcoLogits, based on each call's model and output tokens (extra ``[sustainability]``)
 
-    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of every call, and the turn can have at most 500 calls.
+    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of every successful call, and the turn can have at most 500 calls.
     If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
         estimate: If true, the metric uses an estimate when there is no measurement.
 
-    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and ``estimated``.
+    Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and, for an estimate, ``estimated``.
     """
     energy, estimated = _energy(turn, estimate)
     if energy is None:

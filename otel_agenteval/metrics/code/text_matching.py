@@ -282,7 +282,7 @@ def code_word_count(
 ) -> Result:
     """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens. "it's" and
+    A word starts with a letter or digit of any script, and continues with letters, digits, ``'`` and ``-``. "it's" and
     "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces, such as Chinese and Thai, the text up to
     the next space or punctuation is one word. If you don't set a limit, every output passes.
 
@@ -341,21 +341,22 @@ def code_refusal(
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
     - quotes, letters, translations, and questions for missing data
-    - answers that pass on information: they repeat at least 12 words of the system instructions, or at least 5 words of a tool
-      result or document. The 5 words must be in sentences that don't decline. Words count if they have at least five letters and
+    - answers that pass on information: they repeat at least 12 words of the system instructions, or at least 5 words of tool
+      results or documents. The 5 words must be in sentences that don't decline. Words count if they have at least five letters and
       aren't in the user's message
     - answers of more than 2,000 characters, code, tables, and long answers with many figures
-    - JSON, unless its status is a refusal (``"status": "declined"``) and it contains a reason or lacks data
+    - JSON, unless it has at most 400 characters, starts with a declined status (``{"status": "declined"``) and contains a reason or
+      lacks data
     - an empty output
 
     The method can't decide whether a refusal is justified, or whether an answer is true. It misses about one in five unusually worded
-    refusals, such as "My lips are sealed".
+    refusals, such as "Mum's the word".
 
     ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of apostrophe.
     It mistakes "I can't wait to help" for a refusal.
 
-    In a configuration, the default method is ``answer``. ``evaluate()`` and the name ``hpd:RefusalEvaluator`` use ``phrases``. To fail on
-    refusals, set ``inverse``.
+    In a configuration and in ``oa.evaluate``, the default method is ``answer``. Composite metrics, ``get_metric`` and the name
+    ``hpd:RefusalEvaluator`` use ``phrases``. To fail on refusals, set ``inverse``.
 
     Parameters:
         phrases: Phrases that replace the default list. Only allowed with ``method="phrases"``.

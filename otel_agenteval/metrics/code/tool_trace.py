@@ -72,7 +72,7 @@ def code_tool_selection(
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
     Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another agent are
-    ignored unless they are expected.
+    ignored unless they are expected, even if they are forbidden.
 
     If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
     the value is 0.
@@ -307,7 +307,7 @@ def code_tool_efficiency(
         max_calls: Number of calls without a penalty.
         max_duration_s: Seconds without a penalty.
         duplicate_key: With ``name``, each further call of the same tool is a repeat (case-sensitive). With ``name_args``, only
-            further calls with the same arguments are repeats, which suits agents that search more than once.
+            further calls with the same arguments are repeats.
         optimal_calls: If set, the value is this number divided by the number of calls, at most 1. Time and repeats are then ignored.
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).

@@ -217,7 +217,7 @@ def code_workflow_execution_order(
 
     1. spans with the attribute ``executor.id``
     2. the outermost agents, if there are several or if a span describes a workflow
-    3. the only outermost agent and the agents that it called
+    3. the only outermost agent, if it called other agents, and these agents
 
     If none exists, the metric is skipped as ``missing:workflow``.
 
@@ -246,8 +246,8 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error also has a ``step``, only that step failed.
     ``step`` is the step's ``id`` or, if it doesn't have one, its position, starting at 0.
 
-    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its span failed. If there
-    are no runs, the metric is skipped as ``missing:workflow``.
+    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its agent failed or its
+    ``executor.id`` span has an ``error.type``. If there are no runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """

@@ -133,7 +133,7 @@ def sensitive_metadata(turn: Turn, params: Params) -> str | None:
 
 
 def energy(turn: Turn, params: Params) -> str | None:
-    """Turns with measured energy, and all turns if you set your own limit.
+    """Turns with measured energy, and all turns if you set a limit or ``estimate``.
 
     Without a limit, estimates don't count: for one turn, they stay far below the default limit.
     """
@@ -143,7 +143,7 @@ def energy(turn: Turn, params: Params) -> str | None:
 
 
 def carbon(turn: Turn, params: Params) -> str | None:
-    """Turns with measured carbon or energy, and all turns if you set your own limit.
+    """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``.
 
     Without a limit, estimates don't count: for one turn, they stay far below the default limit.
     """

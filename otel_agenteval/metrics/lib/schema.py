@@ -29,7 +29,7 @@ _OPEN = -1
 def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dict[str, str]]:
     """Return the first ten violations of a schema as ``{path, message}``.
 
-    The list is empty if ``instance`` is valid. Messages don't quote the instance. ``$schema`` chooses the draft (default:
+    The list is empty if ``instance`` is valid. Paths and messages can contain keys of the instance, but not its values. ``$schema`` chooses the draft (default:
     2020-12). The schema can be JSON text, or in the form of a request to a model.
 
     Raises:

@@ -31,7 +31,7 @@ def llm_coherence(turn: Turn, judge: Asks) -> Result:
     A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the answer is blank, the score is skipped
     as ``empty_output``. To measure the similarity of question and answer instead, use ``embed_coherence``.
 
-    Detail: ``has_logical_flow``, ``has_contradictions`` (null if the judge didn't return it), ``contradictions``, ``structure_quality`` and
+    Detail: ``has_logical_flow``, ``has_contradictions``, ``contradictions``, ``structure_quality`` and
     ``reasoning``.
     """
     if not (turn.output or "").strip():

@@ -1,5 +1,4 @@
-"""The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images. The scored dimensions
-can differ from those in Trusys.
+"""The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images.
 
 The judge receives frames with their times, from the first of these sources that is available:
 
@@ -7,7 +6,7 @@ The judge receives frames with their times, from the first of these sources that
 2. frames of the video file, if the turn contains it or the ``media`` configuration allows fetching it. This requires the extra
    ``[media]``.
 
-If neither is available, the judge receives only the video's address. If otel-agenteval opened the video file, the judge also reads
+If neither is available, the judge receives only the video's address. A local file that ``media`` doesn't allow is an error. If otel-agenteval opened the video file, the judge also reads
 measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn doesn't
 contain a video, the score is skipped as ``missing:video``.
 """
@@ -116,8 +115,8 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
-            can open the video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
+            file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -134,8 +133,8 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
-            can open the video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
+            file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -155,8 +154,8 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
-            can open the video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
+            file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -172,8 +171,8 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
-            can open the video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
+            file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -202,8 +201,8 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are judged separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, but only if otel-agenteval
-            can open the video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
+            file.
 
     Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, which contains these
     keys and ``criterion`` for each criterion. If the video file was opened, ``measured`` is added.
