@@ -13,7 +13,7 @@ class TurnOptions(Section):
     """Closing of turns, and memory limits of open turns."""
 
     idle_timeout: Duration = 300.0
-    """Seconds without a new span after which a turn closes, even if its root hasn't ended."""
+    """Seconds without a new span after which a received turn closes if its root hasn't arrived."""
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until it closes."""
     decision_delay: DurationOrAuto = "auto"

@@ -1,6 +1,6 @@
 """Outlet that adds scores as events to the root span of their turn.
 
-This is the only module that depends on SDK internals. The specification says that a span can be changed in ``OnEnding``. If
+This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If
 the SDK complies, its public ``add_event`` is used. The Python SDK instead freezes the span before it calls ``_on_ending``,
 but exporters get an ended span that shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`.
 The worker adds the scores, or the first exporter that reads the list earlier. They reach every exporter, in any order, and
