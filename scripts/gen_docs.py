@@ -313,7 +313,7 @@ In the tables of rejected names, *original* means the tool's metric.
 
 ## Presets
 
-A preset runs the metrics of another evaluation system with that system's thresholds. It omits metrics that require parameters. To use
+A preset runs selected metrics of another evaluation system with that system's thresholds. None of them requires parameters. To use
 a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
 in addition to yours. If you configure one of them yourself, your entry replaces the preset's. To run only the preset, use `--metrics @NAME`.
 

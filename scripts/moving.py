@@ -42,24 +42,25 @@ def names_of(seed: str) -> dict[str, list[str]]:
 
 def page(seed: str) -> str:
     facts, preset = FACTS[seed], names.presets()[seed]
+    formulas = facts.get("formulas", f"{preset.title}'s formulas")
     parts = [
         f"# Moving from {preset.title}\n",
         f"{facts['intro']} This page covers {preset.title} {facts['version']}.\n",
         *([f"## {START}\n\n{facts['start']}"] if "start" in facts else []),
         "## Turn on the metrics\n",
-        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {preset.title}'s metrics, except those that require parameters:\n",
+        f"The [preset](../reference/metrics/other-tools.md#presets) `{seed}` runs {_in_preset(seed)}:\n",
         f"```yaml\npreset: {seed}\n```\n",
         f"```bash\notel-agenteval eval traces.jsonl --preset {seed}\n```\n",
-        f"Add other metrics under {preset.title}'s names. In Python:\n",
+        f"You can also use {preset.title}'s names. In Python:\n",
         f"```python\n{facts['python']}```\n",
         f"## Equivalents\n\n| {preset.title} | otel-agenteval |\n|---|---|",
         *(f"| {theirs} | {_cell(ours)} |" for theirs, ours in facts["features"].items()),
         "\n## Names\n",
-        f"You can omit the prefix `{seed}:` if no other system uses the name.\n",
+        f"You can omit the prefix `{seed}:` if the name is neither ours nor another system's.\n",
         f"| {preset.title} name | our metric | defaults with this name |\n|---|---|---|",
         *_name_rows(seed),
         "\n## Parameters\n",
-        f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.\n",
+        f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.{facts.get('parameters', '')}\n",
         "| metric | parameters |\n|---|---|",
         *(
             f"| every metric that has these parameters | {_cell(shown)} |"
@@ -71,11 +72,20 @@ def page(seed: str) -> str:
             for metric, aliases in names_of(seed).items()
             if (parameters := _parameters(seed, METRICS[metric], aliases[0])) not in ("none", "`threshold`")
         ),
-        f"\n## Differences\n\nMetrics that aren't in this table give the same values as in {preset.title}.\n\n| metric | difference |\n|---|---|",
+        "\n## Differences\n",
+        f"Deterministic metrics that aren't in this table use {formulas}. Values of judged metrics can differ.\n",
+        "| metric | difference |\n|---|---|",
         *(f"| {_linked(metric)} | {_cell(said)} |" for metric, said in facts["differences"].items()),
-        "\nIf a turn lacks data that a metric needs, the metric is skipped. Skipped scores and errors don't count as 0.",
+        "\nIf a turn lacks data that a metric needs, the metric is skipped.",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _in_preset(seed: str) -> str:
+    preset = names.presets()[seed]
+    entries = [next(iter(one)) if isinstance(one, dict) else one for one in (*preset.metrics, *preset.conversation)]
+    is_all = names_of(seed).keys() <= {resolve(name).metric.name for name in entries}
+    return f"{preset.title}'s metrics" if is_all else f"a selection of {preset.title}'s metrics"
 
 
 def _linked(metric: str) -> str:

@@ -83,7 +83,7 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
             [row] = reader.changes()
         assert (row["metric"], row["agent"], row["service"], row["verdict"]) == ("llm_relevance", "bot", "shop", "worse")
         assert row["turns"] == list(said[semconv.CHANGE_TURNS])
-    assert "llm_relevance of bot is worse" in caplog.text
+    assert "llm_relevance is worse for bot" in caplog.text
 
 
 def test_change_for_the_worse_names_facts_of_failed_turns(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_webhook_says_it_in_each_form(form: str) -> None:
     assert "changes" in options.outlets.webhook.about
     notice = notice_of(change, Root(1, 2, resource={"service.name": "shop"}))
     said = json.dumps(bodies([notice], Context(options.outlets.webhook, "engine-1", "now")))
-    assert "llm_relevance of bot is worse" in said.replace("\\", "")
+    assert "llm_relevance is worse for bot" in said.replace("\\", "")
     assert change.found.exemplars[0].turn_id[:8] in said
 
 

@@ -36,10 +36,10 @@ class Change:
     @property
     def title(self) -> str:
         found = self.found
-        of = f" of {self.agent}" if self.agent else ""
-        of += f" (tenant {self.tenant})" if self.tenant is not None else ""
+        where = f" for {self.agent}" if self.agent else ""
+        where += f" (tenant {self.tenant})" if self.tenant is not None else ""
         since = f" with version {found.version}" if found.version_before is not None else ""
-        return f"{self.metric}{of} is {self.verdict}{since}: mean {found.after:.3g}, before {found.before:.3g}"
+        return f"{self.metric} is {self.verdict}{where}{since}: mean {found.after:.3g}, before {found.before:.3g}"
 
 
 def verdict_of(direction: Direction, size: float) -> Verdict:
