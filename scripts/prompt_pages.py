@@ -421,7 +421,7 @@ def pages() -> Iterator[tuple[Path, str]]:
         unwrapped(_ABOUT),
         _COLUMNS,
         "\n".join(table) + "\n",
-        f"## System prompt\n\nEvery call starts with this system prompt of {tokens_of(SYSTEM)} tokens.\n\n```text\n{SYSTEM}\n```",
+        f"## System prompt\n\nEvery prompt starts with this system prompt of {tokens_of(SYSTEM)} tokens.\n\n```text\n{SYSTEM}\n```",
     ]
     yield PAGES / "README.md", "\n".join(parts).rstrip() + "\n"
 
@@ -447,8 +447,8 @@ _COLUMNS = """\
 | all | tokens of all calls, including the system prompt |
 """
 _NOTE = (
-    "`scripts/gen_docs.py` generates this page. Each call replaces `WORD` with a new random word. Long texts are shortened, and "
-    "repeated prompts appear once. For token counts, see [Judge prompts](README.md)."
+    "Each call replaces `WORD` with a new random word. Long texts are shortened, and "
+    "each stage appears once. For token counts, see [Judge prompts](README.md)."
 )
 
 

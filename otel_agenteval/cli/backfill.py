@@ -19,7 +19,7 @@ from .options import add_jobs, add_logging, add_scored_config, scored_config
 from .scoring import warn_of_new_budget
 
 EXIT_CODES = {
-    OK: "every turn was scored, now or by an earlier run",
+    OK: "the turns were scored, now or by an earlier run; errors of metrics don't change the exit code",
     UNUSABLE: "an argument is invalid, or the source can't be read or has no spans",
 }
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--buckets",
         type=int,
         metavar="N",
-        help="number of parts, which are scored one after another (default: depends on the size)",
+        help="number of parts; a process scores one part at a time (default: depends on the size)",
     )
     parser.add_argument("--shard", metavar="K/N", help="score only part K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)

@@ -15,8 +15,8 @@ from .options import add_files, add_jobs, progress, report_reading, scored_confi
 from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; failed metrics change the exit code only with --gate",
-    FAILED: "with --gate: a gate failed, has no verdict or regressed, or a metric in --fail-on-regression regressed",
+    OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
+    FAILED: "with --gate: a gate failed, has no verdict or regressed, a metric in --fail-on-regression regressed, or no metric can fail",
     UNUSABLE: "an argument is invalid, a file can't be read, or the files don't contain a turn",
 }
 

@@ -27,8 +27,8 @@ from .options import scored_config
 from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_models, reported, warn_of_unread_columns, watched
 
 EXIT_CODES = {
-    OK: "every turn was scored; failed metrics change the exit code only with --gate",
-    FAILED: "the task raised an exception for a case; with --gate: a gate failed, has no verdict or regressed, or a metric in --fail-on-regression regressed",
+    OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
+    FAILED: "the task raised an exception for a case; with --gate: a gate failed, has no verdict or regressed, a metric in --fail-on-regression regressed, or no metric can fail",
     UNUSABLE: "an argument is invalid, the task can't be imported, or the data set can't be read",
     INTERRUPTED: "Ctrl-C or SIGTERM stopped the run; the reports contain the finished repetitions",
 }

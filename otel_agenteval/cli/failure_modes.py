@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_turn_sources(parser)
     parser.add_argument(
         "--by", metavar="KEY",
-        help="compare the two latest versions, agents or other groups, instead of the two halves of the period; KEY is service.version, agent, service, model, tenant, or an attribute in outlets.store.attributes",
+        help="compare the latest two groups, such as versions, instead of the two halves of the period; KEY is service.version, agent, service, model, tenant, or an attribute in outlets.store.attributes",
     )  # fmt: skip
     parser.add_argument("--mode", metavar="ID", help="only the failure mode with this id")
     parser.add_argument(

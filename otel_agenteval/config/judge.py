@@ -117,7 +117,7 @@ class CacheOptions(Section):
     max_bytes: Size = 256 * 2**20
     """Maximum bytes of all replies. Above the limit, the oldest replies are deleted."""
     audit: Share = 0.01
-    """Share of judged turns that bypass the cache. Their new replies replace the cached ones."""
+    """Share of judge jobs that bypass the cache. Their new replies replace the cached ones."""
 
 
 class ServerOptions(Section):
@@ -191,7 +191,7 @@ class JobQueueOptions(Section):
     """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or
     ``redis+cluster://``. ``valkey`` also works in place of ``redis``."""
     name: Text = "agenteval"
-    """Prefix of all keys in ``redis``. Keys contain the prefix in braces. Processes with the same prefix share their jobs."""
+    """Prefix of all keys in ``redis``, in braces. Processes with the same prefix share their jobs."""
     shards: Count = 1
     """Number of shards in ``redis``, spread over the nodes of a cluster. All processes need the same number."""
     work: Switch = True
@@ -221,11 +221,11 @@ class JudgeOptions(ServiceOptions):
     """Approximate maximum tokens of a judge call. If a call is longer, the middle of the longest texts is removed, and the
     score's ``detail`` contains ``input_truncated``. Safety metrics read the whole text in several calls."""
     incomplete: Literal["skip", "judge"] = "skip"
-    """Skip or judge incomplete turns (``complete: false``). Judging an incomplete turn costs as much as judging a complete
-    one, and its score can be misleading."""
+    """Skip or judge incomplete turns (``complete: false``). Scores of incomplete turns
+    can be misleading."""
     attempts: Count = 5
     """Maximum number of attempts to evaluate a metric on a turn if the judge or embedder fails. After that, the score is an
-    error."""
+    error. Waits for rate limits or for a server that is down don't count."""
     seed: Text | None = None
     """Seed for sampling by trace id. Processes with the same seed choose the same turns."""
     budget: BudgetOptions = BudgetOptions()

@@ -104,7 +104,7 @@ class InlineOptions(Section):
     """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. When it is used up, the
     remaining metrics run on the worker thread."""
     expected: Switch = True
-    """Let `oa.expect(...)` turn on the `code_` metrics that use its reference data. See [Reference
+    """Let `oa.expect(...)` turn on `code_` metrics that use its reference data. See [Reference
     data](../concepts/reference-data.md#metrics-that-expect-enables). `expect` never turns on judged metrics."""
 
 

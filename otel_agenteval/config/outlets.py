@@ -35,7 +35,7 @@ class SpoolOptions(Section):
     directory: FilePath
     """Folder for the files, created if missing. Processes can share the folder, because each process uses its own file."""
     max_bytes: Size = 256 * 2**20
-    """Maximum bytes of one file. Above the limit, new scores are dropped and counted."""
+    """Maximum bytes of one file. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
 
 
 class OtlpOptions(Section):
@@ -67,7 +67,7 @@ class OtlpOptions(Section):
     retry_for: Duration = 3600.0
     """Seconds to retry before a score is dropped."""
     queue_bytes: Size = 16 * 2**20
-    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted."""
+    """Maximum bytes of undelivered scores in memory. Above the limit, new scores are dropped and counted, unless a sidecar has a journal."""
     spool: SpoolOptions | None = None
     """Files that keep undelivered scores, instead of memory."""
 
@@ -108,7 +108,7 @@ class WebhookOptions(Section):
     least: Count = 20
     """Minimum number of turns in ``window`` before their mean is compared with a floor."""
     every: DurationOrZero = 60.0
-    """Minimum seconds between two messages. Notices in between are combined into one message."""
+    """Minimum seconds between two messages. Notices in between are combined."""
     signing_secret: Secret | None = None
     """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None
@@ -203,7 +203,8 @@ class OutletOptions(Section):
     """Inline scores to add as events to the turn's root span: ``all``, ``notable`` (failures, errors, gates) or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
-    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates."""
+    exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates. In a
+    sidecar, the default is ``off``."""
     otlp_metrics: Switch = False
     """Export the metrics through OpenTelemetry's Meter API, for applications that push metrics."""
     prometheus: PrometheusOptions | None = PrometheusOptions.of(registry="default")
@@ -217,6 +218,6 @@ class OutletOptions(Section):
     store: StoreOptions | None = None
     """Score store for ``why``, ``export``, ``compare`` and the web page: an SQLite file or PostgreSQL. Null keeps none."""
     webhook: WebhookOptions | None = None
-    """Messages to Slack, Teams, PagerDuty or any URL about failed gates and metrics below their floor. Null sends none."""
+    """Messages to Slack, Teams, PagerDuty or any URL, for example about failed gates. Null sends none."""
     otlp: OtlpOptions | None = None
     """Scores exported directly to an OTLP endpoint. Null exports none."""

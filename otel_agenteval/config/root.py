@@ -61,8 +61,7 @@ class Config(Section):
     imports: Annotated[tuple[str, ...], Before(_modules), Kind("list of modules")] = ()
     """Python modules that define your own metrics. Commands also find modules in the current folder."""
     groups: Annotated[dict[str, GroupOptions], Kind("mapping of names to groups, see [below](#groups)")] = NO_ENTRIES
-    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``. To run only one group, use
-    ``eval --metrics @NAME``."""
+    """Groups of metrics that share policy, selector and sampling. They run in addition to ``metrics``."""
     references: ReferenceOptions = ReferenceOptions()
     """Reference data for turns."""
     conversation: ConversationOptions = ConversationOptions()

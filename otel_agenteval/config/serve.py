@@ -135,7 +135,7 @@ class ServeOptions(Section):
         Before(texts(f"must be a list of {', '.join(_OUTLETS)}", _OUTLETS.__contains__, alone=False)),
         Kind("list of outlets"),
     ] = ()
-    """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, ``/readyz`` only checks the receivers. ``/readyz?verbose`` reports all outlets."""
+    """Outlets that ``/readyz`` requires, by their names in ``outlets``: ``[store]``. By default, ``/readyz`` checks no outlet. ``/readyz?verbose`` reports all outlets."""
     tls: TlsOptions = TlsOptions()
     """Certificate for gRPC, HTTP and the API."""
     allowed_hosts: Names = ()

@@ -13,7 +13,7 @@ class TurnOptions(Section):
     """Closing of turns, and memory limits of open turns."""
 
     idle_timeout: Duration = 300.0
-    """Seconds without a new span after which a received turn closes if its root hasn't arrived."""
+    """Seconds without a new span after which a turn from OTLP or Kafka closes if its root hasn't arrived."""
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until it closes."""
     decision_delay: DurationOrAuto = "auto"
@@ -22,13 +22,13 @@ class TurnOptions(Section):
     """Seconds that a model call waits for the next one, if it has no parent span and requested a tool. If the next call contains
     the tool's result, both belong to one turn. With 0, each such call is a separate turn."""
     max_open: Count = 50_000
-    """Maximum number of open turns. If there are more, the oldest turn closes and is evaluated."""
+    """Maximum number of open turns. If there are more, a turn closes early and is evaluated."""
     max_spans: Count = 2_000
     """Maximum number of spans in one turn. At the limit, the turn closes and is evaluated."""
     max_bytes: Size = 4 * 2**20
     """Maximum bytes of one turn. At the limit, the turn closes and is evaluated."""
     total_bytes: Size = 256 * 2**20
-    """Maximum bytes of all open turns. Above the limit, the oldest turns close and are evaluated."""
+    """Maximum bytes of all open turns. Above the limit, turns close early and are evaluated."""
     max_work: Duration = 10.0
     """Maximum CPU seconds to read and score one turn in ``serve`` and ``worker``. A turn that takes longer is dropped and
     counted. A custom metric that takes longer than 1.5 times this limit in real time returns an error."""
@@ -47,7 +47,7 @@ class ConversationOptions(Section):
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics that score a whole conversation. Each receives all messages of the conversation, and all turns but the last as history."""
     idle_timeout: Duration = 1800.0
-    """Seconds without a new turn after which a conversation ends. A later turn resumes it."""
+    """Seconds without a new turn after which a conversation ends. A later turn can resume it."""
     max_open: Count = 10_000
     """Maximum number of open conversations. If there are more, the conversation that was idle longest ends."""
     max_turns: Count = 200
@@ -64,7 +64,7 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, its score is exported with only the ids that the feedback contains."""
+    """Seconds that feedback waits for its turn. After that, its score is exported with only its ids, if it names a span."""
 
 
 _DETECT = {"auto": "auto", "true": True, "false": False}

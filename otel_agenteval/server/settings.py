@@ -18,7 +18,7 @@ def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
     The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
-    a file. With a journal, undelivered scores are kept in a spool. Explicit options override all of these.
+    a file. With a journal, undelivered scores are kept in a spool. Explicit options override these, except for ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
