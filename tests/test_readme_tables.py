@@ -68,7 +68,7 @@ def test_first_figures_of_the_readme_are_measured() -> None:
     assert f"{len(defaults)} metrics without a model or key" in text
     assert turns is not None
     measured = read("docs/reference/metrics/detectors.md")
-    assert f"{turns[1]} of them are ordinary" in measured
+    assert f"{turns[1]} are ordinary" in measured
     assert re.search(r"\| all verdicts of the default metrics \|.*\| \*\*0\*\* \|", measured)
 
 
