@@ -684,6 +684,6 @@ _FORMS: Sequence[Form] = (
     (_has(scopeLogs=list), lambda value: [{"resourceLogs": [value]}]),
     (_has(rows=list), _from_rows),
     (_has(columns=list), _from_columns),
-    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces") for kind in (list, dict)),
+    *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
 )  # fmt: skip
 """Formats in order. The first one whose keys a document has is used."""

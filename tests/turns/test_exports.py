@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,19 @@ def test_turns_of_a_recording_are_the_same_in_every_form(form: str, recordings: 
     else:  # some dialects are told by their scope alone, and some spell a name or a count in a way that only it explains
         assert same >= 0.78 * len(recordings)
         assert said >= 0.95 * len(recordings)
+
+
+def test_spans_in_a_wrapper_are_read(recordings: list[Path], tmp_path: Path) -> None:
+    spans = [
+        json.loads(document)
+        for document in re.split(r"(?<=^})\n", console(spans_in(recordings[0])), flags=re.MULTILINE)
+        if document
+    ]
+    bare, wrapped = tmp_path / "bare.json", tmp_path / "wrapped.json"
+    bare.write_text(json.dumps(spans))
+    for key in ("spans", "traces", "data"):
+        wrapped.write_text(json.dumps({"exported_at": "2026-06-26", key: spans}, indent=2))
+        assert outline(wrapped) == outline(bare) != []
 
 
 def test_what_the_sdk_prints_is_read(tmp_path: Path) -> None:
