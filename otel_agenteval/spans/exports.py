@@ -20,6 +20,7 @@ CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events a
 Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
 Go               ``SpanContext``: ``stdouttrace``
 Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
+flat             trace id, span id and attributes in one object, as in ClickHouse's ``otel_traces``, MLflow and own exporters
 ===============  ==================================================================================================
 """
 
@@ -198,6 +199,8 @@ def _nanoseconds(value: Any) -> str | None:
     """Return a time as nanoseconds since 1970, or None. It is ISO 8601, or a number in seconds, milli-, micro- or nanoseconds."""
     if isinstance(value, bool) or value is None:
         return None
+    if isinstance(value, list):  # Node.js: seconds and nanoseconds
+        return str(value[0] * 10**9 + value[1])
     if isinstance(value, (int, float)):
         if isinstance(value, float) and not abs(value) < 1e20:
             return None
@@ -292,6 +295,49 @@ def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
             "status": {"status_code": status.get("code"), "description": status.get("message")},
             "events": [{**one, "timestamp": one["time"][0] * 10**9 + one["time"][1]} for one in _objects(value.get("events"))],
             "scope": value.get("instrumentationScope"),
+        }
+    )
+
+
+def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object's values by keys that are the same in all spellings: ``trace_id``, ``traceId`` and ``TraceId``."""
+    return {str(key).lower().replace("_", ""): one for key, one in value.items()}
+
+
+def _is_flat(value: Mapping[str, Any]) -> bool:
+    keys = _plain_keys(value).keys()
+    return keys >= {"traceid", "spanid"} and not keys.isdisjoint({"attributes", "spanattributes"})
+
+
+def _from_flat(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    flat = _plain_keys(value)
+
+    def get(*keys: str) -> Any:
+        return next((flat[key] for key in keys if flat.get(key) not in (None, "")), None)
+
+    start = get("starttimeunixnano", "starttime", "timestamp")
+    begin = _nanoseconds(start)
+    end = get("endtimeunixnano", "endtime") or (begin and int(begin) + int(get("duration", "durationnano", "durationns") or 0))
+    status, scope = get("status"), get("scope", "instrumentationscope")
+    columns = zip(*(flat.get(f"events.{key}") or () for key in ("name", "timestamp", "attributes")), strict=False)
+    attributes = _object(get("attributes", "spanattributes"))
+    return _from_console(
+        {
+            "name": get("name", "spanname"),
+            "context": {"trace_id": get("traceid"), "span_id": get("spanid")},
+            "parent_id": get("parentspanid", "parentid"),
+            "kind": get("kind", "spankind"),
+            "start_time": start,
+            "end_time": end,
+            "status": status if isinstance(status, dict) and "status_code" in status else None,
+            "status_code": _object(status).get("code") or get("statuscode") or status,
+            "status_message": _object(status).get("message") or get("statusmessage"),
+            "attributes": {key: _typed(key, one) for key, one in attributes.items()},
+            "events": get("events") or [{"name": name, "timestamp": time, "attributes": found} for name, time, found in columns],
+            "resource": {"service.name": get("servicename"), **_object(get("resourceattributes"))}
+            if "resourceattributes" in flat
+            else get("resource"),
+            "scope": scope if isinstance(scope, dict) else {"name": get("scopename") or scope},
         }
     )
 
@@ -682,6 +728,7 @@ _FORMS: Sequence[Form] = (
     (lambda value: str(value.get("field"))[:1] == "@", _from_log_line),
     (_has(scopeSpans=list), lambda value: [{"resourceSpans": [value]}]),
     (_has(scopeLogs=list), lambda value: [{"resourceLogs": [value]}]),
+    (_is_flat, _from_flat),
     (_has(rows=list), _from_rows),
     (_has(columns=list), _from_columns),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),

@@ -368,6 +368,42 @@ def azure(spans: list[SpanRecord]) -> str:
     return json.dumps({"tables": [{"name": "PrimaryResult", "columns": columns, "rows": [list(row.values()) for row in rows]}]})
 
 
+def flat(spans: list[SpanRecord]) -> str:
+    """What exporters of one's own write: an object per span, in a list of an object."""
+    rows = [
+        {
+            "trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}",
+            "parent_span_id": f"{span.parent_id:016x}" if span.parent_id else None, "name": span.name,
+            "start_time_unix_nano": span.start_ns, "end_time_unix_nano": span.end_ns,
+            "status": {"code": f"STATUS_CODE_{CODES[span.status]}", "message": span.status_message or ""},
+            "attributes": span.attributes, "resource": {"attributes": dict(span.resource_attributes)}, "scope": {"name": span.scope},
+            "events": [{"name": one.name, "timestamp": one.time_ns, "attributes": one.attributes} for one in span.events],
+        }
+        for span in spans
+    ]  # fmt: skip
+    return json.dumps({"exported_at": "2026-06-26", "spans": rows}, indent=2)
+
+
+def clickhouse(spans: list[SpanRecord]) -> str:
+    """``SELECT * FROM otel_traces FORMAT JSONEachRow``, the table of the Collector's exporter: all values of attributes are texts."""
+    rows = [
+        {
+            "Timestamp": iso(span.start_ns).replace("T", " ").removesuffix("Z"), "TraceId": f"{span.trace_id:032x}",
+            "SpanId": f"{span.span_id:016x}", "ParentSpanId": f"{span.parent_id:016x}" if span.parent_id else "", "TraceState": "",
+            "SpanName": span.name, "SpanKind": "Internal", "ServiceName": span.resource_attributes.get("service.name", ""),
+            "ResourceAttributes": {key: as_text(value) for key, value in span.resource_attributes.items()},
+            "ScopeName": span.scope, "ScopeVersion": "", "Duration": span.end_ns - span.start_ns,
+            "SpanAttributes": {key: as_text(value) for key, value in span.attributes.items()},
+            "StatusCode": CODES[span.status].capitalize(), "StatusMessage": span.status_message or "",
+            "Events.Timestamp": [iso(one.time_ns).replace("T", " ").removesuffix("Z") for one in span.events],
+            "Events.Name": [one.name for one in span.events],
+            "Events.Attributes": [{key: as_text(value) for key, value in one.attributes.items()} for one in span.events],
+        }
+        for span in spans
+    ]  # fmt: skip
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
 FORMS: dict[str, Callable[[list[SpanRecord]], str]] = {
     "console": console,
     "jaeger": jaeger,
@@ -380,4 +416,6 @@ FORMS: dict[str, Callable[[list[SpanRecord]], str]] = {
     "node": node,
     "cloudwatch": cloudwatch,
     "azure": azure,
+    "flat": flat,
+    "clickhouse": clickhouse,
 }
