@@ -26,6 +26,7 @@ flat             trace id, span id and attributes in one object, as in ClickHous
 
 from __future__ import annotations
 
+import base64
 import datetime
 import hashlib
 import json
@@ -185,9 +186,12 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 def _hex(value: Any, digits: int) -> str | None:
     """Return an id as hex digits without ``0x`` and with leading zeros. An id of another form becomes its digest."""
-    text = str(value or "").strip().removeprefix("0x").lower()
+    text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
+    if text[-1:] == "=" and len(text) == {32: 24, 16: 12}[digits]:  # base64, as in protobuf's JSON
+        return base64.b64decode(text).hex()
+    text = text.lower()
     if len(text) <= digits and all(one in "0123456789abcdef" for one in text):
         return text.zfill(digits)
     if digits == 32 and len(plain := text.replace("-", "")) == 32 and all(one in "0123456789abcdef" for one in plain):

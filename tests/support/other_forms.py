@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -369,11 +370,12 @@ def azure(spans: list[SpanRecord]) -> str:
 
 
 def flat(spans: list[SpanRecord]) -> str:
-    """What exporters of one's own write: an object per span, in a list of an object."""
+    """MLflow's ``trace.to_json()``, and what exporters of one's own write: an object per span, in a list of an object."""
     rows = [
         {
-            "trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}",
-            "parent_span_id": f"{span.parent_id:016x}" if span.parent_id else None, "name": span.name,
+            "trace_id": base64.b64encode(span.trace_id.to_bytes(16, "big")).decode(),
+            "span_id": base64.b64encode(span.span_id.to_bytes(8, "big")).decode(),
+            "parent_span_id": base64.b64encode(span.parent_id.to_bytes(8, "big")).decode() if span.parent_id else None, "name": span.name,
             "start_time_unix_nano": span.start_ns, "end_time_unix_nano": span.end_ns,
             "status": {"code": f"STATUS_CODE_{CODES[span.status]}", "message": span.status_message or ""},
             "attributes": span.attributes, "resource": {"attributes": dict(span.resource_attributes)}, "scope": {"name": span.scope},
@@ -381,7 +383,7 @@ def flat(spans: list[SpanRecord]) -> str:
         }
         for span in spans
     ]  # fmt: skip
-    return json.dumps({"exported_at": "2026-06-26", "spans": rows}, indent=2)
+    return json.dumps({"info": {"state": "OK"}, "data": {"spans": rows}}, indent=2)
 
 
 def clickhouse(spans: list[SpanRecord]) -> str:
