@@ -30,7 +30,7 @@ _UNDECIDED = 3.0
 """Evidence between minus this and this is undecided, so the text models decide."""
 _MODEL_WEIGHT = 1.5
 """Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
-_THRESHOLD = 0.4
+_THRESHOLD = 0.3
 """Minimum sum of evidence and models' score. A higher one finds fewer refusals and raises fewer false alarms."""
 _PASSED_ON = 5
 """Words of the material in sentences that don't decline, with which an answer delivers."""
