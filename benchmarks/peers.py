@@ -441,7 +441,7 @@ def tables(chosen: Mapping[str, Peer], rounds: int) -> str:
                 lines.append(line_of(name, peer, folder, address, rounds))
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 print(error, file=sys.stderr)
-                notes[-1] += f" It can't be measured here ({type(error).__name__})."
+                notes[-1] += f" Its benchmark fails ({type(error).__name__})."
     return (
         f"Measured on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}:\n\n{harness.plain_table(lines)}\n\n"
         + "\n".join(notes)

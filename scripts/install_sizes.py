@@ -91,7 +91,7 @@ def table() -> Iterator[str]:
     core = installed(str(ROOT))
     yield "| install | for | packages | MB | seconds |"
     yield "|---|---|---|---|---|"
-    yield f"| `otel-agenteval` | all features without an extra | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
+    yield f"| `otel-agenteval` | all features that need no extra | {core.packages} | {core.megabytes:.0f} | {core.seconds:.0f} |"
     for extra in sorted(extras()):
         wanted = f"{ROOT}[{extra}]"
         installed(wanted)

@@ -39,7 +39,7 @@ class Change:
         where = f" for {self.agent}" if self.agent else ""
         where += f" (tenant {self.tenant})" if self.tenant is not None else ""
         since = f" with version {found.version}" if found.version_before is not None else ""
-        return f"{self.metric} is {self.verdict}{where}{since}: mean {found.after:.3g}, before {found.before:.3g}"
+        return f"{self.metric} is {self.verdict}{where}{since}: mean {found.after:.3g}, was {found.before:.3g}"
 
 
 def verdict_of(direction: Direction, size: float) -> Verdict:

@@ -295,7 +295,7 @@ def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> No
     ]
     [change] = [one for some in found for one in some]
     assert (change.agent, change.verdict) == ("bot", "worse")
-    assert change.title == "llm_relevance is worse for bot: mean 0.4, before 0.9"
+    assert change.title == "llm_relevance is worse for bot: mean 0.4, was 0.9"
     assert changes.read() == [change]
     assert [verdict_of(direction, 0.1) for direction in ("up", "down", "neutral")] == ["better", "worse", "changed"]
 
