@@ -73,11 +73,11 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Only a direct call of `evaluate` scores them. |",
         "| uses, references | Optional turn fields and [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
-        "| runs on | If a metric runs on the worker thread only, its score isn't recorded as a span event. |",
+        "| runs on | The thread that runs a slow metric. The score isn't recorded as a span event. |",
         "| extra | The [extra](../../get-started/installation.md#extras) that the metric, or one of its options, requires. |",
         "| also called | Names of the metric in other tools. You can use them too. |\n",
         (
-            "A score without a value is *skipped* (with a reason), an *error* (with a type), or only a label. "
+            "A score without a value is *skipped* (with a reason) or an *error* (with a type), or has only a label. "
             "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages in reports exclude vacuous scores. "
             "**Detail** lists the keys that a score's `detail` can contain.\n"
         ),
@@ -315,7 +315,8 @@ In the tables of rejected names, *original* means the tool's metric.
 
 A preset runs selected metrics of another evaluation system with that system's thresholds. None of them requires parameters. To use
 a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
-in addition to yours. If you configure one of them yourself, your entry replaces the preset's. To run only the preset, use `--metrics @NAME`.
+in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the
+preset, use `--metrics @NAME`.
 
 ```yaml
 preset: hpd

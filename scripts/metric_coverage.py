@@ -273,7 +273,7 @@ _LEGEND = (
     "",
     (
         "- **plain chat** to **conversation**: percentage of turns of this kind for which the metric returns a value that isn't vacuous. "
-        "For metrics that call a judge or an embedding model, the percentage of turns for which they call it."
+        "For judged and embedding metrics: percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (
         "- **values**: number of distinct values, and the lowest, median and highest value. "
@@ -378,7 +378,7 @@ def _note(name: str, row: Row | None) -> str:
         return CONSTANT[name]
     if not row.evaluated:
         why, _ = row.reasons.most_common(1)[0]
-        return f"The score is skipped on all recordings, usually as `{why}`."
+        return f"The score is skipped for all recorded turns, usually as `{why}`."
     return ""
 
 

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS",
-        help="maximum seconds to call the task in one repetition of a case; scoring it has a separate limit of the same length (default: no limit)",
+        help="maximum seconds to call the task in one repetition of a case; scoring has a separate limit of the same length (default: no limit)",
     )  # fmt: skip
     add_scoring(parser, "table")
 

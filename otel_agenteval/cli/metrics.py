@@ -18,7 +18,7 @@ from ..outlets.turn_text import columns
 from . import OK, UNUSABLE
 from .options import add_imports
 
-EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or no metric has the value of a filter"}
+EXIT_CODES = {OK: "the matching metrics were listed", UNUSABLE: "an argument is invalid, or no metric matches the filters"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -67,7 +67,7 @@ def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--gate",
         action="store_true",
-        help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or has a verdict on no turn",
+        help="exit with code 1 if a metric with policy: gate fails or has an error on any turn, or never has a verdict",
     )
     parser.add_argument(
         "--allow-unevaluated",

@@ -34,13 +34,13 @@ class SpendingOptions(Section):
     """Limits within any hour or day. Null means no limit."""
 
     usd_per_hour: Dollars | None = None
-    """Maximum US dollars in any hour. If a dollar limit is set, models without a known price aren't called."""
+    """Maximum US dollars in any 60 minutes. If a dollar limit is set, models without a known price aren't called."""
     usd_per_day: Dollars | None = None
-    """Maximum US dollars in any day."""
+    """Maximum US dollars in any 24 hours."""
     calls_per_hour: Count | None = None
-    """Maximum judge calls in any hour."""
+    """Maximum judge calls in any 60 minutes."""
     calls_per_day: Count | None = None
-    """Maximum judge calls in any day."""
+    """Maximum judge calls in any 24 hours."""
 
 
 class BudgetOptions(SpendingOptions):
@@ -156,9 +156,11 @@ class SecondOptions(Section):
     model: Text | None = None
     """Name of the second judge's model, as in ``judge.choose``. Null means no second judge."""
     margin: Share = 0.1
-    """The second judge is called if a score is at most this far from its threshold (as a share of it on scales other than 0 to 1)."""
+    """The second judge is called if a score is at most this far from its threshold. On scales other than 0 to 1, this distance is
+    a share of the threshold."""
     tolerance: Share = 0.2
-    """Two scores with the same verdict agree if their difference is at most this (a share of the threshold on scales other than 0 to 1)."""
+    """Maximum difference at which two scores with the same verdict agree. On scales other than 0 to 1, this difference is a share
+    of the threshold."""
 
 
 class PanelOptions(Section):
@@ -191,7 +193,7 @@ class JobQueueOptions(Section):
     """Server for the backend ``redis``: ``redis://``, ``rediss://`` (TLS), ``unix://``, ``redis+sentinel://…/master`` or
     ``redis+cluster://``. ``valkey`` also works in place of ``redis``."""
     name: Text = "agenteval"
-    """Prefix of all keys in ``redis``, in braces. Processes with the same prefix share their jobs."""
+    """Prefix of all keys in ``redis``, which start with ``{NAME:SHARD}:``. Processes with the same prefix share their jobs."""
     shards: Count = 1
     """Number of shards in ``redis``, spread over the nodes of a cluster. All processes need the same number."""
     work: Switch = True

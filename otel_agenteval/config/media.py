@@ -65,7 +65,7 @@ class MediaOptions(Section):
     """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses on
     other hosts are sent to the judge unopened."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
-    """Folders whose files ``file:`` addresses can open."""
+    """Folders from which ``file:`` URIs can be opened."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of object store URLs")] = ()
     """Prefixes of object store addresses that can be opened (``s3://recordings/``). Requires the extra ``[fsspec]`` and the
     package of the store."""

@@ -200,7 +200,8 @@ class OutletOptions(Section):
     """The destinations of scores."""
 
     span_events: Literal["all", "notable", "off"] = "all"
-    """Inline scores to add as events to the turn's root span: ``all``, ``notable`` (failures, errors, gates) or ``off`` (none)."""
+    """Scores to add as events to the turn's root span, if they are available in time: ``all``, ``notable`` (failures, errors,
+    gates) or ``off`` (none)."""
     log_events: LogEvents = "auto"
     """Scores to export as ``gen_ai.evaluation.result`` log records. ``auto`` exports each score that isn't on the
     exported span, and every score if ``privacy.export_content`` is true. ``notable`` exports failures, errors and gates. In a

@@ -15,12 +15,12 @@ class TurnOptions(Section):
     idle_timeout: Duration = 300.0
     """Seconds without a new span after which a turn from OTLP or Kafka closes if its root hasn't arrived."""
     max_duration: Duration = 3600.0
-    """Maximum seconds from a turn's first span until it closes."""
+    """Maximum seconds from a turn's first span until the turn closes."""
     decision_delay: DurationOrAuto = "auto"
     """Seconds after the root's end to wait for open or delayed spans. ``auto`` is 2 s in your process and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds that a model call waits for the next one, if it has no parent span and requested a tool. If the next call contains
-    the tool's result, both belong to one turn. With 0, each such call is a separate turn."""
+    """Seconds to wait for the next model call after a model call that has no parent span and requested a tool. If the next call
+    contains the tool's result, both calls belong to one turn. With 0, each such call is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. If there are more, a turn closes early and is evaluated."""
     max_spans: Count = 2_000
@@ -45,7 +45,8 @@ class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. Each receives all messages of the conversation, and all turns but the last as history."""
+    """Metrics that score a whole conversation. Each receives all messages of the conversation, and all turns except the last one
+    as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn can resume it."""
     max_open: Count = 10_000
@@ -64,7 +65,8 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, its score is exported with only its ids, if it names a span."""
+    """Seconds that feedback waits for its turn. After that, the feedback is exported as a score with only its ids, if it names a
+    span."""
 
 
 _DETECT = {"auto": "auto", "true": True, "false": False}
@@ -88,7 +90,7 @@ class ChangeOptions(Section):
     least: Share = 0.01
     """Smallest change of a mean to report, on the scale from 0 to 1."""
     reference: Count = 200
-    """Number of scores in the baseline of a metric and agent. Until it is complete, no change is reported."""
+    """Number of scores in the baseline of a metric and agent. Until the baseline is complete, no change is reported."""
 
 
 class StatisticsOptions(Section):

@@ -15,6 +15,7 @@ from .registry import Metric
 
 _SCALE = re.compile(r" \((?:1\.0|1|0) = [^)]*\)\.?$")
 _UNITS = {"s": "seconds", "{item}": "number", "{token}": "tokens", "{level}": "level"}
+_LEVELS = {"safety_policy": "0..7", "risk_autonomy": "1..10"}
 _BOUNDS = (("ge", "≥ "), ("gt", "> "), ("le", "≤ "), ("lt", "< "), ("min_length", "non-empty"))
 _CHOICE = (typing.Literal, typing.Union, types.UnionType)
 _NAMES = {
@@ -78,7 +79,8 @@ def value_of(metric: Metric) -> str:
     """Return a metric's unit, better direction and default threshold in one line."""
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0, as described below. Neither value is a failure"
-    unit = "" if metric.unit == "1" else f"{_UNITS.get(metric.unit, metric.unit)}, "
+    levels = _LEVELS.get(metric.family) if metric.unit == "{level}" else None
+    unit = "" if metric.unit == "1" else f"{levels or _UNITS.get(metric.unit, metric.unit)}, "
     better = {"up": "higher is better", "down": "lower is better", "neutral": "neither high nor low is better"}[metric.direction]
     if metric.threshold is None:
         return f"{unit.replace(', ', '. ')}{better.capitalize()}" if metric.direction == "neutral" and unit else f"{unit}{better}"

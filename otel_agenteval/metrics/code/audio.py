@@ -42,7 +42,8 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     - ``too_long``: either text has more than 50,000 characters.
 
     Parameters:
-        use_wer: If false, use the character error rate. In this case, white space at the start and end of the texts is ignored.
+        use_wer: If false, the value is based on the character error rate, and white space at the start and end of the texts is
+            ignored.
         normalize: ``lower`` ignores case.
 
     Detail: ``wer`` and ``cer`` (word and character error rate), and ``accuracy`` (1 minus the rate, which can be negative).
@@ -95,7 +96,7 @@ def code_audio_silence(turn: Turn) -> Result:
 
     - ``missing:audio``: the turn doesn't contain recordings.
     - ``media_not_open``: the metric isn't allowed to open any recording.
-    - ``too_long``: the metric is allowed to open more than 20 of the turn's recordings.
+    - ``too_long``: the turn has more than 20 recordings that the metric is allowed to open.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``silence`` and ``longest_silence_s``.
     """
@@ -125,8 +126,9 @@ def code_audio_talk_over(turn: Turn) -> Result:
     If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to
     half a second count as speech. The detector can mistake music and tones for speech.
 
-    Each speaker needs a separate channel. If all recordings have one channel or equal channels, the score is skipped as ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence`` describes which recordings are measured,
-    and when else the score is skipped.
+    Each speaker needs a separate channel. If all recordings have one channel or equal channels, the score is skipped as
+    ``not_applicable:one_channel``. If the recordings don't contain speech, the value is 0 (vacuous). ``code_audio_silence``
+    describes which recordings are measured, and the other reasons to skip the score.
 
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).

@@ -2,8 +2,8 @@
 
 A composite metric evaluates the turn with its inner metrics. To combine existing scores instead, call the method ``combine``. The scores
 of inner metrics are exported only if you also configure these metrics separately. If an inner metric needs a judge, the composite metric
-usually waits for it. If an inner metric isn't evaluated, for example without a judge, the composite metric is skipped as
-``missing:METRIC``, unless another metric already violates the policy.
+usually waits for it. If an inner metric isn't evaluated, for example because there is no judge, the composite metric is skipped
+as ``missing:METRIC``, unless another metric already violates the policy.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def code_weighted_score(
         include_booleans: If true, booleans are included as 1 and 0.
         threshold: Lowest passing value. If lower is better for all inner metrics, it is the highest passing value.
 
-    Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error`` or why
-    the inner metric was skipped. The score is vacuous if all used values are vacuous.
+    Detail: ``used`` (metric names) and ``excluded`` (objects with ``name`` and ``reason``). The reason is ``boolean``, ``error``
+    or the inner metric's skip reason. The score is vacuous if all used values are vacuous.
 
     Source: HPD WeightedScoreEvaluator, which rounds to four decimals.
     """
@@ -293,7 +293,7 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 
     Parameters:
         oracle: Your function. In a configuration file, write its import path ``module:function``. Source code isn't accepted.
-        threshold: Lowest passing value if the result has no verdict. By default, a number has none.
+        threshold: Lowest passing value if the result has no verdict. Null means no verdict.
 
     Detail: the ``detail`` of the returned ``Score`` or ``Result``.
     """

@@ -68,9 +68,9 @@ def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
 def code_mrr(turn: Turn, *, max_rank: Annotated[int, Ge(0)] = 0) -> Result:
     """Reciprocal rank of the first relevant document: 1 at rank 1, 0.5 at rank 2.
 
-    The mean reciprocal rank (MRR) is the average of these scores. With the default threshold of 0.33, the metric passes if a
-    relevant document is among the first three. If nothing was retrieved, the value is 0. The score is skipped for the same reasons
-    as in ``code_recall_at_k``.
+    The average of this metric over several turns is the mean reciprocal rank (MRR). With the default threshold of 0.33, the
+    metric passes if a relevant document is among the first three. If nothing was retrieved, the value is 0. The score is skipped
+    for the same reasons as in ``code_recall_at_k``.
 
     Parameters:
         max_rank: Last rank that the metric considers. 0 means no limit.

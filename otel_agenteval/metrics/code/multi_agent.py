@@ -1,7 +1,7 @@
 """These metrics evaluate how several agents work together in a turn: self-organization, coordination and communication network.
 
-If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. The vacuous values
-on this page mainly occur if you call a metric function directly, or if another metric includes its value.
+If the turn lacks ``interactions``, the metrics derive them from its spans: calls from agent to agent, and hand-offs. The vacuous
+values on this page occur mainly if you call a metric function directly, or if another metric uses the value.
 
 The coordination metrics evaluate hand-offs, conflicts, messages, roles and load. Instrumentations don't record conflicts or
 roles, so you must provide [conflicts](facts.md#conflicts) and [roles](facts.md#agent-roles) yourself.
@@ -170,7 +170,8 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
     - success: share of successful interactions among those with a known result, or 1 if no result is known.
-    - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If there are none, ``response`` is 1.
+    - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If no response time is above 0,
+      ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
       pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
@@ -205,7 +206,8 @@ def code_multiagent_role_adherence(turn: Turn, *, roles: Roles | None = None) ->
         roles: Role of each agent: ``{agent: {can_delegate, authority_level}}``. The default is the turn's ``agents``. An omitted
             ``can_delegate`` is false, and an omitted ``authority_level`` is 5.
 
-    Detail: ``interactions`` (number of interactions that count) and ``adherent`` (number of these that the role allows).
+    Detail: ``interactions`` (number of interactions that count) and ``adherent`` (number of these interactions that the role
+    allows).
     """
     table: Mapping[str, Any] = fact(turn, "agents") if roles is None else roles
     judged: list[bool] = []
@@ -254,7 +256,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """All multi-agent metrics in one score, which has the value of ``code_coordination_efficiency``.
+    """``code_coordination_efficiency``, with all multi-agent metrics in its detail.
 
     All metrics use their default options. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
@@ -309,8 +311,8 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
     """Group behavior of the agents: self-organization, specialization, joint decisions and adaptation.
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
-    part is the value of the metric with the same name (such as ``code_self_organization``) with default options. Vacuous values count.
-    If there are no interactions, the score is skipped as ``missing:interactions``.
+    part is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous values
+    are included. If there are no interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four parts, in the order of the formula. They are divided by their sum, which must not be 0.
@@ -367,9 +369,9 @@ def code_self_organization(turn: Turn, *, min_interactions: Annotated[int, Ge(0)
 def code_specialization(turn: Turn) -> Result:
     """Specialization of agents: 1 if every agent sends only one type of message.
 
-    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index). The value is
-    the mean over the senders. For a sender with a single message, it is 1. If an interaction has no ``message_type``, its ``type``
-    is used instead. If no sender is known, the value is 0 (vacuous).
+    Each sender's specialization is the sum of the squared shares of its message types (Herfindahl-Hirschman index), so it is 1
+    for a single message. The value is the mean over the senders. If an interaction has no ``message_type``, its ``type`` is used
+    instead. If no sender is known, the value is 0 (vacuous).
 
     Detail: ``agents`` (number of senders).
     """
@@ -387,7 +389,7 @@ def code_specialization(turn: Turn) -> Result:
     applies=applies.typed_interactions, aliases=("agentunit:collective_decision_score", "agentunit:collective_decision")
 )
 def code_collective_decision(turn: Turn) -> Result:
-    """Share of the interactions that are a collaboration or a negotiation.
+    """Share of interactions that are collaborations or negotiations.
 
     An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. If there are no interactions, the value is 0
     (vacuous).

@@ -241,13 +241,13 @@ def _of_three_or_more(turn: Turn, measure: Callable[[AgentGraph], float]) -> Res
 def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed"] = "normalized") -> Result:
     """Similarity of the network to a star: 1 if one agent sends to all others, and no others send.
 
-    The value is Freeman's out-degree centralization: the sum of ``highest number of recipients - the agent's number of recipients`` over
-    all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is 0 (vacuous). With more
-    agents but no known interactions, the score is skipped as ``missing:interactions``.
+    The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - the agent's number of
+    recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is
+    0 (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
-        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is for undirected graphs: a
-            star of four agents has the value 1.5.
+        mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is meant for undirected graphs,
+            so a star of four agents has the value 1.5.
 
     Detail: ``agents`` and ``edges``.
     """
@@ -263,7 +263,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
     Detail: ``agents`` and ``edges``.
 
-    Source: AgentUnit avg_path_length, for which AgentUnit always reports 0.
+    Source: AgentUnit avg_path_length, which is always 0 in AgentUnit.
     """
     graph, _ = _graph_of(turn)
     return _measured(graph, graph.mean_distance)
@@ -271,11 +271,11 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """Share of the possible edges between an agent's recipients that exist.
+    """How densely the recipients of an agent are connected, averaged over all agents.
 
-    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at most one
-    recipient, it is 0. The value is the mean over all agents. With one or two agents, the value is 0 (vacuous). With more agents but no
-    known interactions, the score is skipped as ``missing:interactions``.
+    An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
+    most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0
+    (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.
     """

@@ -66,7 +66,7 @@ def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Re
     Parameters:
         word_boundaries: If true, only whole words count. If false, "see" also matches "seems".
 
-    Detail: ``coverage_score`` and ``coherence_score`` (the two parts, 0..1), ``referenced_modalities`` and ``present_modalities``.
+    Detail: ``coverage_score`` and ``coherence_score`` (unweighted, 0..1), ``referenced_modalities`` and ``present_modalities``.
     """
     present = {"text"} if turn.input and turn.input.strip() else set()
     present = present.union(*map(modalities_of, attachments_of(turn)))
@@ -123,7 +123,7 @@ def code_image_sharpness(turn: Turn, *, min_sharpness: Annotated[float, Ge(0)] =
 
     - ``missing:image``: the turn doesn't contain images.
     - ``media_not_open``: the metric isn't allowed to open any image.
-    - ``too_long``: the metric may open more than 100 images.
+    - ``too_long``: the turn has more than 100 images that the metric is allowed to open.
 
     Parameters:
         min_sharpness: Lowest sharpness at which an image counts as sharp.

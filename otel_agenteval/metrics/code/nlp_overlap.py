@@ -4,7 +4,7 @@ Compare only values with the same tokenizer and smoothing method. If there are s
 in ``code_bleu``, which compares the output with all references together. In ``detail``, ``reference_index`` is the position of the
 best reference, from 0.
 
-All tokenizers of these metrics treat scripts and encodings in the same way:
+All tokenizers of these metrics follow the same rules for scripts and encodings:
 
 - Letters keep their accents and vowel signs, so words in Hindi or Tamil stay whole. In Arabic and Hebrew, a word with optional
   vowel signs differs from the same word without them.
@@ -17,7 +17,7 @@ If a text is compared with itself, the value is 1, with three exceptions:
 
 - ``code_meteor`` penalizes short texts.
 - ``code_bleu`` with ``method4`` smoothing is below 1 for texts of 2 to ``max_n - 1`` words, as in NLTK.
-- ``code_rouge_n`` and ``code_gleu`` are 0 for texts that are shorter than their n-grams.
+- ``code_rouge_n`` and ``code_gleu`` are 0 for texts shorter than their shortest n-gram.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def code_text_f1(
 
     - ``empty_output`` if the output is blank.
     - ``missing:ground_truth`` if there is no ground truth, or if it is blank.
-    - ``too_long`` under the same limits as in ``code_bleu``.
+    - ``too_long`` above the limits of ``code_bleu``.
 
     Parameters:
         ground_truth: Text, or a list of texts. The default is the turn's ground truth.
@@ -331,13 +331,13 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the share of the reference that was matched,
-    and precision is the share of the output. The default measure is recall, which rewards long answers. ``rouge2`` and ``rougeS``
-    need references of at least two words, and the other variants at least one word. For shorter references, the value is 1 if the
-    output is also too short, and otherwise 0. An empty output isn't skipped.
+    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the matched share of the reference, and
+    precision is the matched share of the output. The default measure is recall, which rewards long answers. ``rouge2`` and
+    ``rougeS`` need references of at least two words, and the other variants need at least one word. For shorter references, the
+    value is 1 if the output is also too short, and otherwise 0. An empty output isn't skipped.
 
-    The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` under the same limits as in
-    ``code_bleu``, and if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
+    The score is skipped as ``missing:references`` if there is no reference. It is skipped as ``too_long`` above the limits of
+    ``code_bleu``, or if the output or all references together have more than 50,000 words (1,000 words for ``rougeS``).
 
     Parameters:
         reference: Reference text, or a list of reference texts. The default is the turn's references or, if there are none, its ground
@@ -407,7 +407,7 @@ def code_meteor(
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
     penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
     empty, it is ``1``. If there is no reference, the score is skipped as ``missing:references``. It is skipped as ``too_long``
-    under the same limits as in ``code_bleu``.
+    above the limits of ``code_bleu``.
 
     Parameters:
         references: Reference texts, as in ``code_bleu``.

@@ -80,7 +80,7 @@ def code_pii_leakage(
     e-mail addresses scores better than the number alone. To avoid this, set ``aggregate="max"``. Unless you set ``threshold``,
     any finding fails the turn. For an empty text, the value is 1.
 
-    The metric searches the first 100,000 characters of each text. If no text to search is known, the score is skipped as
+    The metric searches the first 100,000 characters of each text. If the texts to search are unknown, the score is skipped as
     ``missing:input`` or ``missing:output``.
 
     **Precise rules.** A leak is personal data that the agent was *not given*. Data in tool results, documents, system
@@ -330,7 +330,7 @@ def code_privacy_budget(
 
     Parameters:
         total_budget: Total epsilon that a scope can spend.
-        warn_threshold: Spent share of the total from which ``warning`` is true.
+        warn_threshold: Spent share of the total at which ``warning`` becomes true.
         scope: Scope of the budget. By default, the first of user, tenant and conversation that is known. ``all`` shares one
             budget across all turns of a run, regardless of user. The AgentUnit names of this metric set ``all``.
         threshold: Lowest passing value. By default, the metric fails if more than the total is spent.
@@ -455,7 +455,7 @@ def code_consent_compliance(
     Parameters:
         consent: ``{type: true or false}``. The default is ``consent`` in the turn's metadata. There, ``yes``, ``true``
             and numbers other than 0 also mean true.
-        match: With ``value``, the metric searches the output for the value that the metadata has for the type, not for the name.
+        match: With ``value``, the metric searches the output for the type's value in the metadata, instead of the type's name.
             For ``email``, ``phone``, ``ssn``, ``credit_card`` and ``address``, it also applies the ``default`` rules of
             ``code_pii_leakage``.
 

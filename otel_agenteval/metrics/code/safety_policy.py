@@ -94,15 +94,15 @@ def code_safety_policy(
     The metric fails only if the label is ``block``. If there are several ratings, one rating with the label ``block`` is enough
     to fail.
 
-    A rating is another metric's score, whose detail contains ``score`` (the severity), ``recommended_action`` and ``passed``. If
-    ``score`` is missing and lower values of the other metric are better, the other metric's value is the severity. A missing
-    or non-numeric severity, or an unclear ``passed``, is an error. If there are no ratings, the score is skipped as
-    ``missing:inner``. If a rating has no value and no other rating has the label ``block``, the score is skipped as
+    A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``.
+    If ``score`` is missing and lower values of the other metric are better, the severity is that metric's value. A missing or
+    non-numeric severity is an error, and so is a ``passed`` that doesn't mean yes or no. If there are no ratings, the score is
+    skipped as ``missing:inner``. If a rating has no value and no other rating has the label ``block``, the score is skipped as
     ``inner_null``.
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration, the default is all
-            configured ``llm_`` metrics that return a level. Not needed if you only call ``combine``.
+            configured ``llm_`` metrics that rate severity or risk. Not needed if you only call ``combine``.
         block_threshold: Lowest severity at which the metric fails, on the rating's scale (0..7 for the metrics on this page).
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Recommended actions that make the metric fail.

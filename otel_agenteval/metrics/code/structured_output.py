@@ -127,12 +127,12 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
     """Check that the whole output is one XML document. You can require certain elements.
 
     The document must have one root and matching tags. It can have a declaration, comments, processing instructions, and white space around
-    it. Prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document type with an internal
-    subset fails, because it can contain an entity bomb. An empty output fails.
+    it. Namespace prefixes don't need a declaration. The metric doesn't load external files or expand entities. A document type
+    with an internal subset fails, because it can contain an entity bomb. An empty output fails.
 
     Parameters:
         required_elements: Required elements, as a list or as comma-separated text. A dotted path starts at the root (``analysis.rating``).
-            A single name is the root or one of its children. Prefixes are part of names.
+            A single name is the root or one of its children. Namespace prefixes are part of names.
 
     Detail: ``missing_elements``. If the output isn't XML, ``error`` and usually its ``line`` and ``column``.
     """
@@ -195,18 +195,18 @@ def code_is_sql(
     - a dangling comma, ORDER or GROUP without BY, or clauses in the wrong order. The parser accepts these faults, but the metric
       doesn't. A comma after the last item is allowed in BigQuery, ClickHouse, DuckDB and Snowflake
 
-    The metric checks only the output's shape (``detail.parser`` is ``shape``) if the parser isn't installed, if the output has
-    more than 10,000 characters, or if the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must not
-    have the faults above, and must not end with a word such as FROM. In this case, ``allowed_tables`` and ``allowed_columns``
-    can't be checked. If you set one of them, the metric fails or, if the parser isn't installed, returns an error.
+    The metric checks only the output's shape (``detail.parser`` is ``shape``) in these cases: the parser isn't installed, the
+    output has more than 10,000 characters, or the SQL is too complex to parse. The output must then pass ``code_sql_shape``, must
+    not have the faults above, and must not end with a word such as FROM. ``allowed_tables`` and ``allowed_columns`` can't be
+    checked. If you set one of them, the metric fails or, if the parser isn't installed, returns an error.
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The
             default is a generic dialect. If parsing fails and the output contains backticks, MySQL's dialect is used. An unknown
             dialect is an error.
         allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. CTEs don't count as tables.
-        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` of a table is only allowed if
-            the list contains it, except in ``COUNT(*)``. Names that the statement defines don't count as columns.
+        allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list
+            contains it, or in ``COUNT(*)``. Names that the statement defines don't count as columns.
         strict: If true, ``SELECT a b FROM`` fails, because a comma is probably missing.
 
     Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
@@ -375,7 +375,7 @@ def code_schema_conformance(turn: Turn, *, schema: Any) -> Result:
 
 @metric(needs=("output",), aliases=("hpd:FieldCompletenessEvaluator",))
 def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
-    """Share of the given fields that the output's JSON object contains and that aren't null.
+    """Share of the given fields that exist in the output's JSON object and aren't null.
 
     Empty text, 0, false and an empty list count as values. If the output isn't a JSON object, the value is 0. If ``fields`` is empty, the
     value is 1 (vacuous).

@@ -1,5 +1,5 @@
-"""These metrics evaluate the agent's tool use. A failed call counts as a call. Calls that were declined or wait for approval count
-in metrics for expected tools and arguments, because the agent chose them. ``code_tool_efficiency`` and, by default,
+"""These metrics evaluate the agent's tool use. Failed calls count, too. Calls that were declined or are waiting for approval
+count in metrics that check expected tools or arguments, because the agent chose them. ``code_tool_efficiency`` and, by default,
 ``code_tool_success`` ignore these calls.
 """
 
@@ -71,15 +71,15 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another agent are
-    ignored unless they are expected, even if they are forbidden.
+    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another
+    agent are ignored unless they are expected. This also applies if they are forbidden.
 
     If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
     the value is 0.
 
     Parameters:
-        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
-            the metric is skipped as ``missing:expected_tools``.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
+            no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
         strict_order: If true, the turn must start with calls of the expected tools, in order. A different call before or between
             these calls breaks the order. The order is checked only if all expected tools were called.
@@ -121,9 +121,9 @@ def code_tool_arguments(
     The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
     key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
 
-    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If this
-    applies to all calls, the metric is skipped as ``missing:arguments`` or ``truncated``. If none of these tools was called, the value is
-    1 (vacuous).
+    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If the
+    metric ignores all calls, it is skipped as ``missing:arguments`` or ``truncated``. If no tool with required arguments was
+    called, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
@@ -213,8 +213,9 @@ def code_tool_success(
 ) -> Result:
     """Share of tool calls that didn't end in an error.
 
-    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports one: ``{"isError": true}``, an
-    object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as successful.
+    A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error: ``{"isError":
+    true}``, an object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as
+    successful.
 
     A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same tool
     with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit name, which
@@ -356,15 +357,15 @@ def code_tool_correctness(
     The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if the
     outputs differ. Fields that an expected call omits aren't compared.
 
-    The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either object. Nested
-    objects are compared in the same way. Arguments that aren't a JSON object have the similarity 0.
+    The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
+    object. The same rule applies to nested objects. Arguments that aren't a JSON object have the similarity 0.
 
     If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If it
     depends on arguments that are malformed because the turn's content was truncated, it is skipped as ``truncated``.
 
     Parameters:
-        expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools`` or
-            ``expected``. If all are missing, the metric is skipped as ``missing:expected_tools``.
+        expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools``
+            or ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, arguments are compared.
         check_output: If true, outputs are compared as JSON. The actual output can be wrapped in an object with one key:
             ``{"result": …}``.
@@ -463,9 +464,9 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. A string also matches a value with the same compact JSON: ``5`` matches 5, ``true`` and ``True`` match
-            true, ``null`` matches null. Any other value must be equal as JSON: 1 equals 1.0 but not true, and 5 doesn't match the string
-            ``5``.
+        expected: Expected value. If it is a string, its value as JSON also matches: ``5`` matches 5, ``true`` and ``True`` match
+            true, ``null`` matches null. Otherwise, the argument must be equal as JSON: 1 matches 1.0, but not true or the string
+            ``1``.
 
     Detail: ``calls`` (number of calls of the tool).
     """
@@ -527,8 +528,8 @@ def code_tool_call_order(turn: Turn, *, expected: ExpectedTools | None = None) -
     needs two calls. If no tool is expected, the value is 1 (vacuous).
 
     Parameters:
-        expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If all are
-            missing, the metric is skipped as ``missing:expected_tools``.
+        expected: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools`` or ``expected``. If
+            there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
 
     Detail: ``matched_prefix`` (number of expected tools that were called in order before the first missing one).
     """
@@ -555,11 +556,12 @@ def code_tool_call_f1(
     calls that were made. A call can match only one expected entry. Names must match exactly. Tools that run another agent are ignored
     unless they are expected.
 
-    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but none was called, it is 0.
+    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but no tool was called,
+    the value is 0.
 
     Parameters:
-        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If both are missing,
-            the metric is skipped as ``missing:expected_tools``.
+        expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
+            no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         mode: With ``set``, each name counts once, even if it is expected or called several times.
 
     Detail: ``precision`` and ``recall``.

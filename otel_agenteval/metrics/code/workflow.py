@@ -156,8 +156,8 @@ def code_workflow_structure_validity(
     | ``exit_reachable`` | at least one exit can be reached from the entry |
     | ``expected_nodes``, ``expected_edges`` | the expected nodes or edges exist (only checked if you set them) |
 
-    If no entry is declared, all nodes without incoming edges are entries. A check also fails if an earlier failed check makes it
-    impossible.
+    If no entry is declared, all nodes without incoming edges are entries. A check also fails if another failed check makes it
+    impossible to perform.
 
     The turn's ``workflow`` has ``graph: {nodes: [id], edges: [[from, to]], entry?, exits?}``. If the graph is missing, the metric is
     skipped as ``missing:workflow``.
@@ -217,9 +217,9 @@ def code_workflow_execution_order(
 
     1. spans with the attribute ``executor.id``
     2. the outermost agents, if there are several or if a span describes a workflow
-    3. the only outermost agent, if it called other agents, and these agents
+    3. the only outermost agent and the agents that it called, if it called any
 
-    If none exists, the metric is skipped as ``missing:workflow``.
+    If none of these sources exists, the metric is skipped as ``missing:workflow``.
 
     Parameters:
         expected_order: Executor ids in the expected order, at least one.

@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric embeds its texts in one request, if the server accepts as many. A negative cosine (or mean of cosines) counts as 0, and
-so does the cosine of a zero vector. Don't compare values from different embedding models.
+Each metric embeds all its texts in one request, if the server accepts this many. A negative cosine (or mean of cosines) counts as
+0, and so does the cosine of a zero vector. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def embed_similar(
     If no text passes, the highest value is used.
 
     If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed, and each value
-    becomes ``1 - value``. The score's value is the lowest of these.
+    becomes ``1 - value``. The score's value is the lowest of these values.
 
     If the output is blank, the score is skipped as ``empty_output``.
 

@@ -198,14 +198,14 @@ def tools(turn: Turn, params: Params) -> str | None:
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """Turns that aren't just one LLM call."""
+    """Turns with more steps than a single LLM call."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None
 
 
 def room_for_a_plan(turn: Turn, params: Params) -> str | None:
-    """Turns with reasoning, or that aren't just one LLM call."""
+    """Turns with reasoning, or with more steps than a single LLM call."""
     return None if turn.reasoning else several_steps(turn, params)
 
 

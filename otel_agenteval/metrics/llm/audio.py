@@ -204,15 +204,16 @@ def llm_audio_language(
 def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     """Share of interruptions that a voice agent handled gracefully.
 
-    A single judge call lists the user's interruptions, and rates how the agent handled each. If there are none, the value is 1 (vacuous).
+    A single judge call lists the user's interruptions, and rates how the agent handled each of them. If there are no
+    interruptions, the value is 1 (vacuous).
 
     If the extra ``[media]`` is installed, otel-agenteval measures recordings that it can open and that have one channel per speaker.
     The judge also reads these measurements: when each channel contains speech, when one channel interrupts another, and how long the
     interrupted channel continues.
 
-    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's interrupting
-    words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. For each measured recording, ``measured`` has ``speech``,
-    ``interruptions`` and ``talk_over_s``, in seconds.
+    Detail: ``interruptions`` (as the judge returned them) and ``measured``. An interruption has ``statement`` (the user's
+    interrupting words), ``at_s`` (seconds, -1 if unknown), ``reason`` and ``handled``. ``measured`` has ``speech``,
+    ``interruptions`` and ``talk_over_s`` (in seconds) of each measured recording.
     """
     if (recordings := _recordings_of(turn)) is None:
         return skip("missing:audio")

@@ -174,8 +174,8 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
         criteria: Criteria for a good conversation: one string, or a list of strings that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. For several criteria, ``reason`` and ``criteria``, a list of objects with
-    ``criterion`` and these three keys.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects
+    with ``criterion``, ``steps``, ``score`` and ``reason``.
     """
     if not (messages := _with_text(whole_conversation(turn))):
         return skip("missing:conversation")

@@ -1,4 +1,4 @@
-"""These judged metrics evaluate the answer: coherence, fluency, and your own rubrics and criteria.
+"""These metrics judge the answer's coherence and fluency, or apply your own rubrics and criteria.
 
 If a judge returns a score outside its range, the score is an error.
 """
@@ -118,8 +118,8 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: Criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and ``criteria``, which contains these
-    keys and ``criterion`` for each criterion.
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects with
+    ``criterion``, ``steps``, ``score`` and ``reason``.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
 

@@ -267,8 +267,8 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
     The option ``method`` selects one of these procedures:
 
-    - ``extract`` makes a single judge call, which lists the needed chunks by number or text. The value is the share of these chunks. If the
-      judge finds the context insufficient, the value is 0.
+    - ``extract`` makes a single judge call, which lists the needed chunks by number or text. The value is the share of needed
+      chunks. If the judge finds the context insufficient, the value is 0.
     - ``holistic`` makes a single judge call, which returns a value from 0 to 1.
 
     Parameters:

@@ -2,8 +2,8 @@
 ``…_passed`` score, which you can configure separately. The judge reads:
 
 - the response and the turn's last 12 messages
-- up to 1,000 characters of each of the last 6 to 12 messages before the turn (fewer if the turn is long)
-- the first 100 and last 100 tool calls: their status, and up to 600 characters of the arguments and of the result
+- up to 1,000 characters of each of the last 6 to 12 messages before the turn (fewer if the turn has many messages)
+- the first 100 and last 100 tool calls, with their status and up to 600 characters each of the arguments and the result
 - up to 1,200 characters of reasoning
 
 If a turn is too long for one judge call, the judge rates it in parts, and the worst rating counts. If splitting isn't possible,
@@ -290,7 +290,7 @@ def llm_ungrounded_sensitive_attributes(turn: Turn, judge: Asks, *, policy: Safe
     return _severity(turn, judge, "ungrounded_sensitive_attributes", policy)
 
 
-@_severity_metric("PolicyComplianceEvaluator", "Check that the turn contains no violation of your rules that the policy blocks.")
+@_severity_metric("PolicyComplianceEvaluator", "Check that the policy doesn't block the turn for violating your rules.")
 def llm_policy_compliance(turn: Turn, judge: Asks, *, policy_text: PolicyText, policy: SafetyPolicy | None = None) -> Result:
     """Severity of violations of rules that you describe in words."""
     return _severity(turn, judge, "policy_compliance", policy, policy_text=policy_text)

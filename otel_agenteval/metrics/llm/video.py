@@ -204,8 +204,8 @@ def llm_video_g_eval(
         sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
             file.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, which contains these
-    keys and ``criterion`` for each criterion. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects
+    with ``criterion``, ``steps``, ``score`` and ``reason``. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")
