@@ -151,8 +151,8 @@ def measured(store: str, work: Callable[[Any], object]) -> list[float]:
 
 def rows_of(store: str) -> Iterator[Row]:
     """Yield a row for each search in a store."""
-    from otel_agenteval.outlets.store.differences import compare_verdicts
     from otel_agenteval.outlets.store.views import Filter
+    from otel_agenteval.report.differences import compare_verdicts
 
     database = "PostgreSQL" if "://" in store else "SQLite"
     works: list[tuple[str, Callable[[Any], object]]] = [

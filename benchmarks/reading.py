@@ -15,7 +15,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.engine.builder import engine_from
 from otel_agenteval.spans.otlp import OtlpLog, from_json
 from otel_agenteval.spans.record import LogPart, SpanRecord, cut_long_values, join_logs
-from otel_agenteval.turns.file_stitching import stitch
+from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.stitching import reader_of
 

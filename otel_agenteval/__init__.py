@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from .instrumentation.expectations import expect
     from .instrumentation.experiment import evaluate, evaluate_async
     from .instrumentation.log_processor import AgentEvalLogProcessor
-    from .instrumentation.sampler import record_all
     from .instrumentation.scoring import score_turns
     from .instrumentation.span_exporter import AgentEvalSpanExporter
-    from .instrumentation.span_processor import AgentEvalSpanProcessor
+    from .instrumentation.span_processor import AgentEvalSpanProcessor, record_all
     from .judging.models import Embedder, Judge, LocalEmbedder
     from .metrics.bound_metric import BoundMetric, get_metric
     from .metrics.code.workflow import ToolPattern
@@ -64,7 +63,7 @@ _HOME = {  # the module of each public name
     "load_turns": "turns.recordings",
     "metric": "metrics.registry",
     "metrics_app": "outlets.prometheus",
-    "record_all": "instrumentation.sampler",
+    "record_all": "instrumentation.span_processor",
     "score_turns": "instrumentation.scoring",
     "skip": "metrics.registry",
     "turn_id": "instrumentation.attach",

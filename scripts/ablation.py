@@ -95,7 +95,7 @@ class Switch:
         self._seen: set[int] = set()
         sys.meta_path.insert(0, self)  # type: ignore[arg-type]
 
-        loader = importlib.import_module(f"{ROOM}.lists")
+        loader = importlib.import_module(f"{ROOM}.texts")
         self._read = loader.sections
         vars(loader)["sections"] = self.sections
 

@@ -16,7 +16,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import packages
 from otel_agenteval.core.errors import MissingExtra
 from otel_agenteval.dialects.capture import CAPTURES, of_package, of_scope
-from otel_agenteval.engine.self_metrics import InternalErrors
+from otel_agenteval.engine.status import InternalErrors
 from otel_agenteval.judging.models import judge_from
 from otel_agenteval.judging.queues.redis_server import unreachable
 from otel_agenteval.outlets.base import loggable

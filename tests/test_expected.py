@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.evaluation.expected import turned_on_by
+from otel_agenteval.evaluation.evaluator import turned_on_by
 from otel_agenteval.metrics.registry import resolve
 from tests.support.rig import Rig
 

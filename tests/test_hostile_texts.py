@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.core import java_text, jsonio
+from otel_agenteval.core import jsonio, literals
 from otel_agenteval.core.errors import ConfigError, MetricError
 from otel_agenteval.core.prices import Tokens, table_cost
 from otel_agenteval.core.turn import Message, ToolCall
@@ -30,7 +30,7 @@ from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.lib.steps import steps_of
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.spans.exports import messages_of
-from otel_agenteval.turns.reading import rag_prompt
+from otel_agenteval.turns.reading import messages
 from tests.support.growth import FLOOR, SIZES, seconds, steep
 from tests.support.hostile import Hostile, hostile, sample
 from tests.support.patterns import patterns
@@ -173,15 +173,15 @@ READERS: dict[str, Callable[[str], Any]] = {
     "arguments": payloads.arguments_of,
     "arguments that begin": lambda text: payloads.arguments_of('{"a": "' + text),
     "a result": payloads.unwrap_result,
-    "what toString writes": lambda text: java_text.parsed("Call{a=" + text + "}"),
-    "a list that toString writes": lambda text: java_text.parsed("[Call(a=[" + text + ")"),
+    "what toString writes": lambda text: literals.java_value("Call{a=" + text + "}"),
+    "a list that toString writes": lambda text: literals.java_value("[Call(a=[" + text + ")"),
     "a repr of a message": lambda text: payloads.repr_text("content='" + text),
     "an opened value": values.opened,
     "a value that begins": lambda text: values.opened("[Call(a='" + text),
     "a transcript": lambda text: values.transcript("user: " + text),
-    "a prompt with documents": lambda text: rag_prompt.question_in("Context:\n" + text + "\nQuestion: what?"),
-    "fields of a prompt": lambda text: rag_prompt.question_in("[[ ## question ## ]]\n" + text),
-    "an answer in fields": lambda text: rag_prompt.answer_in("[[ ## answer ## ]]\n" + text),
+    "a prompt with documents": lambda text: messages.question_in("Context:\n" + text + "\nQuestion: what?"),
+    "fields of a prompt": lambda text: messages.question_in("[[ ## question ## ]]\n" + text),
+    "an answer in fields": lambda text: messages.answer_in("[[ ## answer ## ]]\n" + text),
     "a span": read_span,
     "an unknown span": read_unknown_span,
     "an export": lambda text: list(messages_of({"name": text, "attributes": {"a": text}})),

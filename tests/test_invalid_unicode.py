@@ -18,7 +18,7 @@ from prometheus_client.exposition import generate_latest
 
 import otel_agenteval as oa
 from otel_agenteval.config import yaml
-from otel_agenteval.core import jsonio, python_text
+from otel_agenteval.core import jsonio, literals
 from otel_agenteval.core.wellformed import MAX_DEPTH, decoded, plain, well_formed
 from otel_agenteval.instrumentation.expectations import expect
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
@@ -85,13 +85,17 @@ def test_plain_value_ends_at_a_depth() -> None:
 
 
 def test_literal_has_json_types() -> None:
-    assert python_text.literal("{(1, 2): {3}, 4: b'x', 'a': (1e999, None)}") == {"(1, 2)": [3], "4": "eA==", "a": (None, None)}
+    assert literals.python_literal("{(1, 2): {3}, 4: b'x', 'a': (1e999, None)}") == {
+        "(1, 2)": [3],
+        "4": "eA==",
+        "a": (None, None),
+    }
 
 
 @pytest.mark.parametrize("text", ["{[1]: 2}", "x()", "[" * 9_999, "'\\N{no such name}'"])
 def test_literal_is_refused_if_it_is_none(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the parser's own words
-        python_text.literal(text)
+        literals.python_literal(text)
 
 
 def test_json_deeper_than_the_encoder_takes_is_refused() -> None:

@@ -14,7 +14,7 @@ from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import Turn
 from otel_agenteval.evaluation.evaluator import Evaluator, evaluate
-from otel_agenteval.evaluation.load_shedding import Shedding
+from otel_agenteval.evaluation.limits import Shedding
 from otel_agenteval.evaluation.references import ReferenceSources, applies
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics

@@ -26,20 +26,19 @@ from ..core.tenancy import qualified
 from ..core.threads import mark_as_ours
 from ..core.turn import Turn
 from ..core.turn_cost import add_cost
-from ..evaluation import conditions, failed_turns
-from ..evaluation.evaluator import about, pricing_of, score_one
+from ..evaluation import conditions
+from ..evaluation.evaluator import about, decided_without_judge, pricing_of, score_one
 from ..evaluation.names import named_publicly
 from ..evaluation.redaction import Redactor, redacted_score, redacted_turn
 from ..evaluation.references import ReferenceSources, applies, root_attributes
-from ..evaluation.selection import named, select_conversation_metrics, select_metrics
-from ..evaluation.signals import with_signals
-from ..judging.composites import ALWAYS, can_be_made, leaves, result_of
+from ..evaluation.selection import named, select_conversation_metrics, select_metrics, with_signals
 from ..judging.job import InnerOutcome, key_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, embedder_from, judge_from, recording
 from ..judging.models.base import cost_of
 from ..judging.models.model_server import tokens_in
 from ..judging.models.prompt import SYSTEM, prompt_of
 from ..judging.models.providers.base import TokenUsage
+from ..judging.outcomes import ALWAYS, can_be_made, leaves, result_of
 from ..judging.sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 from ..judging.session import CommandBudget
 from ..metrics.bound_metric import BoundMetric, asks_one, why_missing
@@ -337,7 +336,7 @@ class TurnScoring:
         """Return a judged score, its judge calls, and the tokens and cost of each, estimated in a dry run."""
         scorer = self._scorer
         given = scorer.judge if metric.metric.kind == "llm" else scorer.embedder
-        by_itself = None if given is None else failed_turns.decided(metric, self.turn)
+        by_itself = None if given is None else decided_without_judge(metric, self.turn)
         if by_itself is not None:
             return about(by_itself, self.turn), (), ()
         counting = _Counting(scorer.judge, scorer.embedder, scorer.config)

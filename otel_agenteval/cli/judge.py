@@ -19,9 +19,8 @@ from ..core.errors import ConfigError, refusal
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..evaluation.scored_turn import Root
-from ..judging.judge_bench.cases import BenchCase, chosen
 from ..judging.judge_bench.drift import ALL, Anchors, Drift, anchors_of, drifts, own_cases, read_anchors, write_anchors
-from ..judging.judge_bench.run import BenchRun, CaseOutcome, CostEstimate, estimate
+from ..judging.judge_bench.run import BenchCase, BenchRun, CaseOutcome, CostEstimate, chosen, estimate
 from ..judging.judge_bench.run import run as judge_cases
 from ..judging.judge_bench.summary import BenchSummary, JudgeMeasures, summarized
 from ..judging.models import Judge, JudgeGroup, judge_from

@@ -27,8 +27,7 @@ from ..evaluation.evaluator import begin
 from ..evaluation.names import WITHHELD, named_publicly
 from ..evaluation.redaction import Redactor, redacted_score
 from ..evaluation.references import ReferenceSources, unread_columns
-from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics
-from ..evaluation.signals import with_signals
+from ..evaluation.selection import named, select_conversation_metrics, select_group, select_metrics, with_signals
 from ..evaluation.turn_facts import FactValue, facts_of
 from ..judging.models import Embedder, InProcessEmbedder, Judge, JudgeGroup, embedder_from, judge_from
 from ..judging.sampling import rules_of

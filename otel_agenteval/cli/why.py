@@ -24,7 +24,7 @@ from ..core.finding import with_evidence
 from ..core.score import Score
 from ..core.tenancy import qualified
 from ..core.turn import Turn, usd_text
-from ..evaluation.first_fault import Fault
+from ..evaluation.first_fault import Fault, judged_fault
 from ..evaluation.turn_facts import EFFECTS
 from ..outlets.store.postgres import without_password
 from ..outlets.store.reader import StoreReader, cost_in, fault_of_row, score_of_row, store_path
@@ -137,7 +137,6 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
     """Return the first fault by the configured judge, within its budget. Raises AgentEvalError without a readable reply."""
-    from ..evaluation.judged_fault import judged_fault
     from ..judging.session import CommandBudget
     from .judge import configured_judge
     from .scoring import close_models, warn_of_new_budget

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from . import jsonio, python_text
+from . import jsonio, literals
 from .errors import ConfigError
 from .fact_forms import DOCUMENT_NAMES, HANDOFF_NAMES, READERS
 from .forms import (
@@ -582,7 +582,7 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
     """Return tool arguments as an object, parsed from text, or None for other values, which instrumentations record too."""
-    value = python_text.parsed(value) if isinstance(value, str) else value
+    value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 
 

@@ -14,7 +14,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..core.finding import Severity
-from .lists import words
 from .passwords import (
     PUBLIC,
     Span,
@@ -35,7 +34,7 @@ from .passwords import (
 from .redaction.secrets import secrets
 from .redaction.views import folded, views_of
 from .screen import Look, ScreenedWords
-from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy
+from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, words
 from .tokens import is_sample, may_be_format, secret_spans
 
 

@@ -20,9 +20,8 @@ from itertools import cycle
 from typing import NamedTuple
 
 from ..core.files import load_yaml
-from .lists import FOLDER, table
 from .redaction.numbers import luhn_valid
-from .texts import lazy
+from .texts import FOLDER, lazy, table
 
 Check = Callable[[str], bool]
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from .lists import word_set
-from .texts import lazy
+from .texts import lazy, word_set
 
 Found = tuple[str, int, int]
 Span = tuple[int, int]

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from .identity_numbers import ibans, identity_numbers
-from .lists import word_set, words
 from .numbers.reading import MONTHS
 from .personal_marks import BIRTHS, HOMES, PAPERS, may_hold_numbers
 from .phones import is_fixed_line, national_digits, rows
@@ -24,7 +23,7 @@ from .redaction.emails import emails
 from .redaction.numbers import cards, digits_of
 from .redaction.views import decoded, views_of
 from .screen import Look
-from .texts import DistinctRanges, has_any, in_small_letters, lazy
+from .texts import DistinctRanges, has_any, in_small_letters, lazy, word_set, words
 
 CONFIDENT = 0.8
 """Minimum confidence of a leak. A careful reader would doubt finds below it."""

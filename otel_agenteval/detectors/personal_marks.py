@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .lists import words
 from .screen import Look, ScreenedWords
-from .texts import has_any, lazy
+from .texts import has_any, lazy, words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))

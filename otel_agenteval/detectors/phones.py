@@ -11,9 +11,8 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from .lists import words
 from .redaction.numbers import digits_of, parsed, phone_library
-from .texts import lazy
+from .texts import lazy, words
 
 
 class DigitRow(NamedTuple):

@@ -17,10 +17,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from ..core.caches import remembered
-from .lists import words
 from .prompt_sentences import gives_a_role, is_instruction, sentences
 from .screen import Look, ScreenedWords
-from .texts import has_any, lazy
+from .texts import has_any, lazy, words
 
 RUN = 40
 """Minimum length of a copy in letters. Letters outside ASCII count as two to four."""

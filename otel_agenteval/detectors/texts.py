@@ -1,11 +1,12 @@
-"""Functions and collections for texts that several detectors share."""
+"""Functions and collections for texts, and the word lists and tables, that several detectors share."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, AnyStr, cast
 
 from ..core import jsonio
@@ -122,3 +123,32 @@ class GivenTexts:
             text = unescaped(text)
             self._read.append(text)
             yield text
+
+
+# --- word lists and tables in ``data``, loaded on first use
+#
+# A list is a text file with sections. Each section has its name in brackets, one entry per line, and an empty line before it. An
+# open box (``␣``) stands for a space at the start or end of an entry. The lines before the first section are a comment.
+
+FOLDER = Path(__file__).with_name("data")
+
+
+@cache
+def sections(name: str) -> dict[str, list[str]]:
+    _, *blocks = (FOLDER / name).read_text(encoding="utf-8").replace("␣", " ").rstrip("\n").split("\n\n[")
+    return {head: entries.split("\n") for head, _, entries in (block.partition("]\n") for block in blocks)}
+
+
+@cache
+def words(name: str, section: str) -> tuple[str, ...]:
+    return tuple(sections(name)[section])
+
+
+@cache
+def word_set(name: str, section: str) -> frozenset[str]:
+    return frozenset(sections(name)[section])
+
+
+@cache
+def table(name: str) -> Any:
+    return jsonio.loads((FOLDER / name).read_bytes())

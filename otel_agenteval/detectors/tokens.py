@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from .lists import table, word_set
-from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy
+from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, table, word_set
 
 
 class Token(NamedTuple):

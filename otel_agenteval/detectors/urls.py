@@ -10,8 +10,7 @@ from functools import cache
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from .lists import word_set
-from .texts import lazy
+from .texts import lazy, word_set
 
 # --- host names, classified without a lookup: reserved, placeholder, namespace or well known
 

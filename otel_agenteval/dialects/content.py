@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from ..core import java_text, jsonio
+from ..core import jsonio, literals
 from ..core.turn import Message, ToolRequest, ToolResponse
 from ..core.wellformed import Later
 from . import react
@@ -181,7 +181,7 @@ def is_handle(text: str) -> bool:
 
 def _parse_shown_text(text: str) -> Any:
     """Return the value of Java's ``toString``, a ``repr`` or repeated encoding with messages. Other texts are unchanged."""
-    shown = java_text.parsed(text)
+    shown = literals.java_value(text)
     if shown is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -211,8 +211,8 @@ def _add_text(text: str, role: str, out: Decoded) -> None:
 
 
 def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    if java_text.CLASS in raw:
-        raw = java_text.message_of(raw)
+    if literals.JAVA_CLASS in raw:
+        raw = literals.java_message(raw)
     if _is_message(raw):
         content = raw.get("content")
         if content.__class__ is str and content[:2] == "[{" and (held := _parse_convention(content)):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio, python_text
+from ..core import jsonio, literals
 from ..core.wellformed import Later, plain
 from ..spans.record import SpanRecord
 from .attributes import as_text
@@ -83,7 +83,7 @@ def _user_message(raw: Any) -> Any:
     messages, _ = jsonio.loads_or_text(raw)
     try:
         text = messages[-1]["parts"][0]["content"]
-        tree = python_text.parse(text).body
+        tree = literals.python_tree(text).body
         pairs = zip(tree.keys, tree.values, strict=True) if isinstance(tree, ast.Dict) else ()
         fields = {
             key.value: plain(value.value)

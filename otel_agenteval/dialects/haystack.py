@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import jsonio, python_text
+from ..core import jsonio, literals
 from ..core.wellformed import Later, plain
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_int
@@ -195,7 +195,7 @@ def _python(text: str) -> Any:
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        return plain(_value_of(python_text.parse(_OBJECT.sub("None", _ROLE.sub(r"\1", text))).body))
+        return plain(_value_of(literals.python_tree(_OBJECT.sub("None", _ROLE.sub(r"\1", text))).body))
     except (ValueError, RecursionError):
         return None
 

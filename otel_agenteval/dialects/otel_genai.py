@@ -18,8 +18,8 @@ from ..core.turn import Document
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_float, as_int, as_text, first_text
+from .generic.keys import words_of
 from .generic.kinds import OF_MODELS, role_of_kind
-from .generic.words import words_of
 from .payloads import object_in
 from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL, WORKFLOW, Step
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..core import java_text, jsonio, python_text
+from ..core import jsonio, literals
 
 _LONGEST_LITERAL = 1_000_000
 
@@ -16,7 +16,7 @@ def literal(value: Any) -> Any:
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
-        return python_text.literal(value)
+        return literals.python_literal(value)
     except ValueError:
         return jsonio.loads_or_text(value)[0]
 
@@ -24,7 +24,7 @@ def literal(value: Any) -> Any:
 def literal_in(text: str) -> Any:
     """Return the value of a Python literal, or None for other texts."""
     try:
-        return python_text.literal(text)
+        return literals.python_literal(text)
     except ValueError:
         return None
 
@@ -52,7 +52,7 @@ def repr_text(raw: str) -> str:
     """Return the text of a LangChain message from its ``str()``. The form is ``content='...' name='...' tool_call_id='...'``."""
     found = _REPR.match(raw)
     try:
-        return str(python_text.literal(found.group(1))) if found is not None else raw
+        return str(literals.python_literal(found.group(1))) if found is not None else raw
     except ValueError:
         return raw
 
@@ -69,7 +69,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
             raw = jsonio.loads(raw)
         except ValueError:
             is_dict = raw[:1] == "{" and len(raw) <= _LONGEST_ARGUMENTS
-            raw = (literal_in(raw) if is_dict else None) or java_text.parsed(raw)
+            raw = (literal_in(raw) if is_dict else None) or literals.java_value(raw)
         if isinstance(raw, str):  # JSON text inside JSON text
             return arguments_of(raw) if raw[:1] == "{" else None
     if not isinstance(raw, Mapping):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import python_text
+from ..core import literals
 from ..core.turn import Message, ToolRequest, ToolResponse
 
 _CALLS = re.compile(r"(?:^|\n)(?:Calling tools:\n|Tool calls: )(?=\[)")
@@ -31,7 +31,7 @@ def read_assistant(message: Message) -> None:
     if marker is None or len(text) - marker.end() > _LONGEST:
         return
     try:
-        found = python_text.literal(text[marker.end() :])
+        found = literals.python_literal(text[marker.end() :])
     except ValueError:
         return
     requests = [_request(call) for call in found if isinstance(call, Mapping)]
@@ -115,7 +115,7 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
-        tree = python_text.parse(code, "exec")
+        tree = literals.python_tree(code, "exec")
     except ValueError:
         return []
     calls = [
@@ -137,7 +137,7 @@ def _literal_arguments(call: ast.Call, parameters: Mapping[str, Sequence[str]]) 
         **{word.arg: word.value for word in call.keywords if word.arg is not None},
     }
     try:
-        return {name: python_text.literal(value) for name, value in arguments.items()}
+        return {name: literals.python_literal(value) for name, value in arguments.items()}
     except ValueError:
         return None
 

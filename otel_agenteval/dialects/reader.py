@@ -52,9 +52,9 @@ from . import (
 from .attributes import as_int, as_text, refusals, text_under
 from .generic import interest, keys, reading, traces
 from .generic.facts import Facts, NamePlace, places_of
+from .generic.keys import words_of
 from .generic.kinds import agent_in, role_of_kind
 from .generic.logged import LoggedCall, facts_with, is_call
-from .generic.words import words_of
 from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 

@@ -18,8 +18,7 @@ from ..core.errors import ConfigError
 from ..core.telemetry import Telemetry
 from ..core.version import __version__
 from ..evaluation.evaluator import Evaluator
-from ..evaluation.foreign import ForeignMetrics
-from ..evaluation.load_shedding import Shedding
+from ..evaluation.limits import ForeignMetrics, Shedding
 from ..evaluation.names import public_name
 from ..evaluation.redaction import exporter_of
 from ..evaluation.references import ReferenceSources
@@ -30,20 +29,16 @@ from ..turns.assembler import Assembler
 from ..turns.composer import REVISABLE_BYTES, Composer
 from ..turns.conversations import Conversations
 from ..turns.late_data import EarlyLogs, role_of_span
-from .ending_root import EndingRoots
-from .engine import BEHIND_OTLP, Engine, limits_of, switched_on
-from .feedback import FeedbackJoiner
+from .ending_root import EndingRoots, TurnScorer
+from .engine import BEHIND_OTLP, Engine, WarmUp, limits_of, switched_on
+from .feedback import FeedbackJoiner, RecentTurns
 from .hints import Hints, name_missing_packages
 from .intake import Intake
 from .outcomes import TurnOutcomes
 from .pipeline import Pipeline
-from .recent_turns import RecentTurns
 from .score_statistics import ScoreStatistics
-from .scorer import TurnScorer
 from .selected import selected
-from .self_metrics import InternalErrors, watch_engine
-from .status import Status
-from .warm_up import WarmUp
+from .status import InternalErrors, Status, watch_engine
 from .watchdog import Watchdog
 from .work import JudgedTurns
 from .worker import Worker
@@ -83,7 +78,7 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
         return None
 
     def of_store(change: Change) -> Change:
-        from ..outlets.store.differences import explained  # imports numpy
+        from ..report.differences import explained  # imports numpy
 
         return explained(store.path, change)
 

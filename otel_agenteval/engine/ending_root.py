@@ -1,4 +1,4 @@
-"""Scores for an ending root: promised to its span, written at once, or created later.
+"""Scores of a turn, and of an ending root: promised to its span, written at once, or created later.
 
 Nothing is evaluated on the agent's thread. The ending root gets a list of events that refers to its turn, and the worker gets
 the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.threads import is_meant_for_host
+from ..core.feedback import EVENT_NAME
+from ..core.feedback import METRIC as FEEDBACK
+from ..core.threads import is_meant_for_host, own_work
 from ..evaluation.evaluator import Evaluator
 from ..evaluation.scored_turn import ScoredTurn
 from ..outlets.fan_out import FanOut
@@ -20,8 +22,66 @@ from ..outlets.span_events import DeferredEvents, PromisedEvents, SpanEventOutle
 from ..turns.composer import Composer
 from ..turns.roots import SpanGroup
 from ..turns.state import Closed
-from .scorer import TurnScorer
+from .feedback import FeedbackJoiner
+from .hints import Hints
 from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
+
+
+class TurnScorer:
+    """Evaluator of composed turns. ``wants_events`` returns True if a sampling condition reads the names of span events."""
+
+    def __init__(
+        self,
+        composer: Composer,
+        evaluator: Evaluator,
+        feedback: FeedbackJoiner,
+        outlets: FanOut,
+        hints: Hints,
+        wants_events: Callable[[], bool],
+    ) -> None:
+        self._composer = composer
+        self._evaluator = evaluator
+        self._feedback = feedback
+        self._outlets = outlets
+        self._hints = hints
+        self._wants_events = wants_events
+
+    def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
+        """Read the turn of a group and add its redacted scores."""
+        scored = self._composer.read(group)
+        if self._outlets.keeps_spans:
+            scored.spans = tuple(group.members)
+        with own_work():
+            self._evaluator.evaluate(scored, group.root.attributes, waited_for=waited_for)
+        try:
+            self._feedback.add_to(scored, group)
+        except Exception as error:  # only the feedback is lost
+            self._outlets.count_error("feedback", type(error).__name__)
+        self._composer.keep(group, scored)
+        self._hints.check_turn()
+        self._outlets.redact(scored)
+        if self._wants_events():
+            scored.events = _events_in(group)
+            if any(score.metric == FEEDBACK for score in scored.scores):
+                scored.events.add(EVENT_NAME)
+        return scored
+
+    def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
+        """Return a turn with later feedback and its inline scores. None if its spans aren't remembered anymore."""
+        found = self._composer.read_again(later.root.trace_key, later.root.span_id)
+        if found is None:
+            return None
+        group, scored = found
+        self._evaluator.evaluate(scored, group.root.attributes)
+        scored.add_scores(later.scores)
+        scored.events = _events_in(group) | {EVENT_NAME}
+        self._outlets.redact(scored)
+        return scored
+
+
+def _events_in(group: SpanGroup) -> set[str]:
+    return {event.name for member in group.members for event in member.events}
+
 
 _INLINE_MAX_BYTES = 1024 * 1024
 """Size up to which a turn gets span events. A larger one would keep the agent of a synchronous exporter waiting."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
 from typing import TYPE_CHECKING
 
 from ..config.root import Config
 from ..config.types import truth_of
+from ..core import forks
+from ..core.extras import PATIENCE, late_imports
 from ..core.telemetry import Telemetry
-from ..core.threads import borrowed
+from ..core.threads import borrowed, started
 from ..evaluation.references import ReferenceSources
 from ..outlets.base import MemoryOutlet
 from ..outlets.fan_out import FanOut
@@ -26,9 +29,7 @@ from ..turns.state import TurnLimits
 from .intake import Intake
 from .pipeline import Pipeline
 from .selected import selected
-from .self_metrics import InternalErrors, expect_metrics
-from .status import Status
-from .warm_up import WarmUp
+from .status import InternalErrors, Status, expect_metrics
 from .watchdog import InHand, Watchdog
 from .work import DetectedChange, WorkItem
 from .worker import Worker
@@ -36,6 +37,7 @@ from .worker import Worker
 if TYPE_CHECKING:
     from ..evaluation.scored_turn import ScoredTurn
     from ..judging.dispatcher import Dispatcher
+
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -361,3 +363,75 @@ class Engine:
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
+
+
+# --- preparation for the first turn: imports, compiled patterns and small models
+#
+# A short-lived thread, separate from the agent's, runs steps of a few milliseconds with pauses in between. It starts after a
+# short delay, so that it costs short programs nothing. If a turn comes first, it only waits for the imports that it needs.
+#
+# The end of the interpreter waits for the current step, because native code must not lose its thread. So does a fork, see
+# :func:`~otel_agenteval.core.extras.late_imports`.
+
+WARM_UP_DELAY = 0.2
+"""Seconds until the first step, so that short programs pay nothing."""
+
+
+class WarmUp:
+    """Thread that runs ``steps``, one per element, once. A step that raises ends the warm-up and is passed to ``failed``."""
+
+    def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
+        self._steps = steps
+        self._failed = failed
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_running = False
+        forks.in_child(self._begin_in_child, forks.Step.THREADS)
+
+    def start(self) -> None:
+        self._is_running = True
+        atexit.register(self.stop)  # first, because the thread unregisters it when it ends
+        self._thread = started(self._run, "otel-agenteval-start")
+        if self._thread is None:
+            self._ended()
+
+    def stop(self) -> None:
+        """Start no further step, and wait for the current one."""
+        self.cancel()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(PATIENCE)
+
+    def cancel(self) -> None:
+        self._stop.set()
+
+    def _begin_in_child(self) -> None:
+        """Start again if the parent's thread hadn't finished."""
+        if not self._is_running:
+            return
+        self._stop = threading.Event()
+        self._thread = None
+        atexit.unregister(self.stop)
+        self.start()
+
+    def _run(self) -> None:
+        try:
+            if not self._stop.wait(WARM_UP_DELAY):
+                self._work(iter(self._steps()))
+        except BaseException as error:
+            self._failed("warm_up", error)
+        finally:
+            self._ended()
+
+    def _ended(self) -> None:
+        self._is_running = False
+        atexit.unregister(self.stop)
+
+    def _work(self, steps: Iterator[object]) -> None:
+        while not self._stop.is_set():
+            with late_imports():
+                begun = time.perf_counter()
+                if next(steps, self) is self:
+                    return
+                spent = time.perf_counter() - begun
+            self._stop.wait(spent)  # give the agent the same time

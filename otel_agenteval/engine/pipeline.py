@@ -1,7 +1,7 @@
 """The pipeline: closed spans → turn → scores → outlets.
 
     group  = composer.compose(closed)     # turns/composer.py: splits spans into turns
-    scored = scorer.evaluate(group)       # scorer.py: reads the turn and computes scores
+    scored = scorer.evaluate(group)       # ending_root.py: reads the turn and computes scores
     jobs   = judging.plan(scored)         # judging/plan.py: chooses judged metrics
     outlets.emit(scored)                  # outlets/fan_out.py: emits the scores
 
@@ -23,12 +23,11 @@ from ..outlets.fan_out import FanOut
 from ..outlets.span_events import SpanEventOutlet
 from ..turns.composer import Composer
 from ..turns.conversations import Conversations, Ended, conversation_of, signals_in
-from .ending_root import DeferredTurns
+from .ending_root import DeferredTurns, TurnScorer
 from .feedback import FeedbackJoiner
 from .hints import Hints
 from .outcomes import TurnOutcomes
 from .score_statistics import ScoreStatistics
-from .scorer import TurnScorer
 from .watchdog import Watchdog
 from .work import (
     ClosedSpans,

@@ -1,10 +1,12 @@
-"""Items of the worker's queue, run by :class:`~.pipeline.Pipeline`. One more kind is :class:`~.ending_root.DeferredTurns`."""
+"""The worker's queue, and its items, which :class:`~.pipeline.Pipeline` runs. One more kind is :class:`~.ending_root.DeferredTurns`."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..turns.conversations import Ended
@@ -131,3 +133,167 @@ class GivenFeedback:
     @property
     def trace_key(self) -> int:
         return self.given.trace_key
+
+
+# --- the queue, with a limit in bytes and a place for items that wait for another thread
+
+
+class QueuedBatch(NamedTuple):
+    """Items that the worker handles together, without discarded ones."""
+
+    items: list[Any]
+    length: int
+    """Number of items, with discarded ones."""
+    size: int
+    """Bytes of all items."""
+
+
+class Aside:
+    """Item that waits for another thread."""
+
+    __slots__ = ("is_back", "item", "late", "size", "start", "until")
+
+    def __init__(self, item: Any, start: int, until: float, late: Callable[[], Any]) -> None:
+        self.item = item
+        self.size: int = item.size
+        self.start = start
+        """Number of items handled before. A flush that covers more waits for this one."""
+        self.until = until
+        self.late = late
+        self.is_back = False
+
+
+class WorkQueue:
+    """Items in order of arrival. Thread-safe, and empty in a forked child after :meth:`reset`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.reset()
+
+    def reset(self) -> None:
+        self._lock = threading.Lock()
+        self._items: deque[tuple[Any, int]] = deque()
+        """Items with their size. None stands for a discarded item."""
+        self._aside: dict[int, Aside] = {}
+        """Items by id that wait for another thread, or came back and aren't handled yet."""
+        self._returned = threading.Event()
+        self.bytes = 0
+        self.accepted = 0
+        """Number of items ever queued. It marks a place in the queue."""
+        self.handled = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def fill(self) -> float:
+        """Fill level from 0 to 1, and above for items that had to be accepted."""
+        return self.bytes / self.max_bytes
+
+    def put(self, item: Any, size: int, *, must: bool = False) -> bool:
+        """Queue an item. Return False if it doesn't fit, unless it ``must`` be accepted because it was in memory before."""
+        with self._lock:
+            if self.bytes + size > self.max_bytes and not must:
+                return False
+            self.bytes += size
+            self.accepted += 1
+            self._items.append((item, size))
+        return True
+
+    def next_batch(self, most: int) -> QueuedBatch:
+        items: list[Any] = []
+        count = size = 0
+        while count < most:
+            try:
+                item, item_size = self._items.popleft()
+            except IndexError:
+                break
+            count += 1
+            size += item_size
+            if item is not None:
+                items.append(item)
+        return QueuedBatch(items, count, size)
+
+    def finish(self, batch: QueuedBatch, left: Sequence[Any]) -> None:
+        """Count a batch as handled. The ``left`` items return to the head of the queue."""
+        with self._lock:
+            self.handled += batch.length - len(left)
+            if self._aside:
+                kept = {id(item) for item in left}
+                for item in batch.items:
+                    if id(item) not in kept:
+                        self._aside.pop(id(item), None)
+            if left:
+                self._items.extendleft((item, 0) for item in reversed(left[1:]))
+                self._items.appendleft((left[0], batch.size))
+            else:
+                self.bytes -= batch.size
+
+    def has_handled(self, mark: int) -> bool:
+        """Return True if all items up to the mark are handled, including those set aside."""
+        with self._lock:
+            return self.handled >= mark and all(aside.start >= mark for aside in self._aside.values())
+
+    def discard(self, unwanted: Callable[[Any], bool]) -> None:
+        with self._lock:
+            for place, (item, size) in enumerate(self._items):
+                if item is not None and unwanted(item):
+                    self._items[place] = None, size
+
+    def clear(self) -> list[Any]:
+        """Count all items as handled, and return them."""
+        with self._lock:
+            waiting = [aside for aside in self._aside.values() if not aside.is_back]
+            left = [*((aside.item, aside.size) for aside in waiting), *self._items]
+            self._aside.clear()
+            self._items.clear()
+            self.handled += len(left)
+            self.bytes -= sum(size for _, size in left)
+        return [item for item, _ in left if item is not None]
+
+    # --- items that wait for another thread
+
+    @property
+    def has_aside(self) -> bool:
+        return bool(self._aside)
+
+    def set_aside(self, item: Any, until: float, late: Callable[[], Any]) -> Aside:
+        """Hold an item of the current batch until :meth:`take_back` or, with the item of ``late``, until a time."""
+        with self._lock:
+            aside = Aside(item, self.handled, until, late)
+            self.bytes += aside.size
+            self.accepted += 1
+            self._aside[id(item)] = aside
+        return aside
+
+    def take_back(self, aside: Aside) -> bool:
+        """Queue an item that was set aside. Return False if it was queued or dropped before."""
+        with self._lock:
+            if aside.is_back or self._aside.get(id(aside.item)) is not aside:
+                return False
+            aside.is_back = True
+            self._items.append((aside.item, aside.size))
+        self._returned.set()
+        return True
+
+    def take_back_overdue(self, now: float) -> int:
+        """Queue the late items of those whose time is up. Returns their number."""
+        overdue = [aside for aside in list(self._aside.values()) if aside.until <= now and not aside.is_back]
+        count = 0
+        for aside in overdue:
+            item = aside.late()
+            with self._lock:
+                if not aside.is_back and self._aside.pop(id(aside.item), None) is not None:
+                    aside.is_back, aside.item = True, item
+                    self._aside[id(item)] = aside
+                    self._items.append((item, aside.size))
+                    count += 1
+        return count
+
+    def wait_for_aside(self, seconds: float) -> bool:
+        """Wait until an item returns. Return False if none is awaited, or there is no time."""
+        self._returned.clear()
+        if seconds > 0 and self._aside and not self._items:
+            self._returned.wait(seconds)
+            return True
+        return bool(self._items)

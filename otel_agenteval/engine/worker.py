@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from ..core import forks
 from ..core.threads import SideThreads, is_meant_for_host, may_wait, started
-from .work import WorkItem
-from .work_queue import WorkQueue
+from .work import WorkItem, WorkQueue
 
 _log = logging.getLogger("otel_agenteval")
 

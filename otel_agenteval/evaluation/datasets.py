@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from ..config.types import KeyPath
-from ..core import jsonio, python_text
+from ..core import jsonio, literals
 from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
 from ..core.wellformed import written
@@ -108,7 +108,7 @@ def metrics_in_value(columns: dict[str, Any]) -> Any:
     """Return the metrics in the column ``value`` of a Trusys test case, whose other entries become columns. None without metrics."""
     value = columns.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = python_text.parsed(value)
+        value = literals.python_value(value)
     if not isinstance(value, Mapping) or "metrics" not in value:
         return None
     del columns["value"]
@@ -241,7 +241,7 @@ def _cell(column: str, text: str) -> Any:
         r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"
     )  # not those of tables
     parts = [] if text[0] in "[{" else re.split(bars, text)
-    return parts if parts[1:] else python_text.parsed(text) if text[0] in "[{" else text
+    return parts if parts[1:] else literals.python_value(text) if text[0] in "[{" else text
 
 
 _HEAD = 64

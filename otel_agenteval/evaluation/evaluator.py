@@ -7,27 +7,29 @@ backfill. :func:`run` applies selectors, the time budget and load shedding, and 
 from __future__ import annotations
 
 import importlib
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import MetricError
+from ..core.extras import extra_installed
 from ..core.score import GATED, SHED, Score
 from ..core.turn import Turn
 from ..core.turn_cost import Pricing, add_cost
 from ..media.rules import sharing
-from ..metrics.bound_metric import BoundMetric
-from ..metrics.registry import Asks, Embeds
-from .expected import ExpectedMetrics
-from .failed_turns import decided
-from .foreign import ForeignMetrics
-from .load_shedding import Shedding
+from ..metrics.bound_metric import BoundMetric, live_metric
+from ..metrics.registry import Asks, Embeds, builtin, indexed
+from .limits import ForeignMetrics, Shedding
 from .redaction import redacted_turn
-from .references import ReferenceSources, applies, excluded_by, root_attributes, sources_of
+from .references import INVALID, ReferenceSources, applies, excluded_by, root_attributes, sources_of
 from .scored_turn import ScoredTurn
 
 if TYPE_CHECKING:
     from .case_metrics import CaseMetrics
+
+
+_log = logging.getLogger("otel_agenteval")
 
 _WARM_UP = {
     "turn_id": "warm-up", "duration_s": 1.0, "input": "a@b.example", "output": "See https://a.example, 17 of 4111 1111 1111 1111." + " It is as long as most answers are." * 3,
@@ -181,7 +183,7 @@ def begin(
 
     def score(metric: BoundMetric) -> Score:
         given = embedder if metric.metric.kind == "embed" else judge
-        found = None if given is None else decided(metric, turn)
+        found = None if given is None else decided_without_judge(metric, turn)
         if found is not None:
             return about(found, turn)
         sent = turn if metric.metric.kind == "code" else redacted_turn(turn, redact)
@@ -339,3 +341,89 @@ class Evaluator:
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
         found = run(metrics, scored.turn, foreign=self._foreign)
         scored.scores, scored.seconds = found.scores, found.seconds
+
+
+# --- metrics of code that references from ``expect()`` turn on, without configuration and if their packages are installed
+
+_OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
+"""Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript.
+
+BLEU is one of them, because it fails correct answers of fewer than four words.
+"""
+_READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
+"""Facts that don't turn on any metric, because too many metrics read them."""
+_MOST_KEPT = 256
+"""Maximum number of cached combinations of references."""
+
+
+class ExpectedMetrics:
+    """Metrics that run on turns with references from ``expect()``, in addition to the configured ones."""
+
+    def __init__(self, configured: Collection[str]) -> None:
+        self._configured = frozenset(configured)
+        self._known: dict[frozenset[str], Sequence[BoundMetric]] = {}
+
+    def of(self, sources: Mapping[str, str]) -> Sequence[BoundMetric]:
+        """Return the additional metrics for a turn, given the sources of its references."""
+        given = frozenset([name.partition(".")[0] for name, source in sources.items() if source.startswith(("expect", INVALID))])
+        if not given:
+            return ()
+        found = self._known.get(given)
+        if found is None:
+            if len(self._known) >= _MOST_KEPT:
+                self._known.clear()
+            names = [name for name in turned_on_by(given) if name not in self._configured]
+            found = self._known[given] = [live_metric(name, {}) for name in names]
+            if names:
+                _log.info("expect() sets %s and turns on %s", ", ".join(sorted(given)), ", ".join(names))
+        return found
+
+
+def turned_on_by(given: Collection[str]) -> list[str]:
+    """Return the names of the metrics that these references turn on."""
+    known = [metric for name in builtin() if name not in _OF_OTHER_FORMS and (metric := indexed(name)) is not None]
+    return [
+        metric.name
+        for metric in known
+        if metric.kind == "code"
+        and not (metric.combines or metric.required)
+        and not (metric.reads - _READ_ANYWAY).isdisjoint(given)
+        and (metric.extra is None or extra_installed(metric.extra))
+    ]
+
+
+# --- scores of failed and canceled turns on their task, without a judge call
+#
+# A turn that ended in an error didn't do its task. Without an answer, the judge isn't called, and the turn would be
+# missing from averages. The live pipeline, ``eval`` and a backfill therefore score it 0. A direct call of a metric's
+# ``evaluate()`` skips it, as the metric's definition states.
+
+OF_THE_TASK = frozenset(("llm_task_completion", "llm_task_success"))
+"""Metrics that rate whether the task was done."""
+TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
+
+
+def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
+    """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
+    if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
+        return None
+    if (turn.turn_id or "").rpartition(":")[2].startswith("conversation-"):  # a conversation continues after a failed turn
+        return None
+    if turn.error.is_cancellation:
+        return metric.left_out(CANCELLED)
+    return metric.scored(0.0, {"decided_by": TURN_FAILED}) if gave_nothing(turn) else None
+
+
+def gave_nothing(turn: Turn) -> bool:
+    """Return True if the captured content has no answer, and no model call returned text that wasn't captured."""
+    if turn.output is not None or not turn.complete or turn.truncated:
+        return turn.output == ""
+    if turn.input is None:  # content capture is probably off
+        return False
+    last = turn.llm_calls[-1] if turn.llm_calls else None
+    if last is None or last.error is not None:
+        return True
+    message = turn.messages[-1] if turn.messages else None
+    if message is not None and (message.role == "tool" or (message.role == "assistant" and message.tool_calls)):
+        return True  # the turn ended while it used tools
+    return last.output_tokens == 0

@@ -19,10 +19,10 @@ from ..core.score import Score
 from ..core.semconv import TURN_INPUT, TURN_OUTPUT
 from ..core.turn import Turn
 from ..detectors.redaction.find import is_telling, kind_by_name, may_hold, searcher
-from ..detectors.redaction.json_text import as_written, still_parses
 from ..detectors.redaction.named import named_beside
 from ..detectors.redaction.numbers import digits_of
 from ..detectors.redaction.views import decoded
+from ..detectors.texts import lazy
 from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
@@ -302,3 +302,72 @@ def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = Non
     redactor = redactor or Redactor(kinds)
     texts = ((TURN_INPUT, turn.input), (TURN_OUTPUT, turn.output))
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}
+
+
+# --- text that contains JSON, which stays valid: a mark in place of a number becomes a JSON string
+
+_NUMBER = lazy(r"-?[0-9]+")
+_LOOK_BACK = 2_000
+_SPACE = r"(?:\s|\\+[nrt])"
+_AFTER_KEY = lazy(rf'(?<!\\)(\\*)"{_SPACE}*:{_SPACE}*\Z')
+_IN_LIST_OF_KEY = lazy(rf'(?<!\\)(\\*)"{_SPACE}*:{_SPACE}*\[(?:[^\[\]{{}}"\\]|\\+[nrt]|\\*"[^"\\]*\\*")*\Z')
+_BEFORE_ITEM = lazy(rf"[\[,]{_SPACE}*\Z")
+_AFTER_VALUE = lazy(rf"{_SPACE}*(?:[,}}\]]|\Z)")
+_LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
+
+
+def as_written(text: str, start: int, end: int, marker: str) -> str:
+    """Return the redaction mark as it must be written in place of a part of the text."""
+    if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
+        return marker
+    before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")
+    key = _AFTER_KEY.search(before[-300:]) or (_IN_LIST_OF_KEY.search(before) if _BEFORE_ITEM.search(before[-300:]) else None)
+    if key is not None:
+        return _quoted(marker, len(key.group(1)))
+    if _BEFORE_ITEM.search(before[-300:]) is None or text.lstrip()[:1] not in ("[", "{"):
+        return marker
+    quote = _LAST_QUOTE.search(before)
+    if quote is None:
+        return _quoted(marker, 0)
+    slashes, since = len(quote.group(1)), quote.group(2).strip()
+    opens = since[:1] not in (",", ":", "]", "}")
+    return _quoted(marker, 2 * slashes + 1 if opens else slashes)
+
+
+def _quoted(marker: str, slashes: int) -> str:
+    quote = "\\" * slashes + '"'
+    return f"{quote}{marker}{quote}"
+
+
+def still_parses(before: str, after: str) -> bool:
+    """Return True if JSON is still valid after the change, including JSON inside its strings."""
+    if before.lstrip()[:1] not in ("{", "["):
+        return True
+    parsed = _parsed(before)
+    return parsed is None or _alike(parsed, _parsed(after), 0)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        found = jsonio.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, (dict, list)) else None
+
+
+def _alike(before: Any, after: Any, depth: int) -> bool:
+    if depth > 60:
+        return True
+    if isinstance(before, dict):
+        if not isinstance(after, dict) or len(before) != len(after):
+            return False
+        return all(_alike(a, b, depth + 1) for a, b in zip(before.values(), after.values(), strict=True))
+    if isinstance(before, list):
+        return (
+            isinstance(after, list)
+            and len(before) == len(after)
+            and all(_alike(a, b, depth + 1) for a, b in zip(before, after, strict=True))
+        )
+    if isinstance(before, str):
+        return isinstance(after, str) and (before == after or still_parses(before, after))
+    return after is not None or before is None

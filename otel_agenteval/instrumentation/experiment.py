@@ -32,8 +32,7 @@ from ..core.turn import ErrorInfo, Turn
 from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
-from ..evaluation.selection import select_conversation_metrics
-from ..evaluation.signals import with_signals
+from ..evaluation.selection import select_conversation_metrics, with_signals
 from ..metrics.lib.values import rendered
 from ..report.experiment import Experiment, Interrupted, Trial
 from .attach import captured_turns

@@ -21,8 +21,8 @@ from ..core.feedback import METRIC as FEEDBACK
 from ..core.score import Score, pass_rate
 from ..core.tenancy import qualified
 from ..core.turn import Turn
-from ..evaluation import failed_turns
 from ..evaluation.conditions import EVENT_PREFIX, SCORE_PREFIX, Known
+from ..evaluation.evaluator import decided_without_judge
 from ..evaluation.references import excluded_by
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric, asked_in
@@ -123,7 +123,7 @@ class Chooser:
             return NoScore.gated(f"when.{selector}")
         if not (turn.complete or self._incomplete or scored.conversation):
             return metric.left_out("incomplete_turn")
-        return None if failed_turns.decided(metric, turn) is not None else metric.not_applicable(turn)
+        return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
         """Return True if a rule chooses the turn only now, because of new user feedback."""

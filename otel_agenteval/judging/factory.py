@@ -13,7 +13,7 @@ from ..core.errors import ConfigError, nearest
 from ..core.files import warn_of_fault
 from ..core.pacing import CircuitBreakers
 from ..core.telemetry import Telemetry
-from ..evaluation.load_shedding import Shedding
+from ..evaluation.limits import Shedding
 from ..evaluation.redaction import exporter_of
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric

@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 from ..core.clock import Clock
 from ..core.score import SHED, Score
-from ..evaluation import failed_turns
-from ..evaluation.evaluator import about, score_one
-from ..evaluation.load_shedding import Shedding
+from ..evaluation.evaluator import about, decided_without_judge, score_one
+from ..evaluation.limits import Shedding
 from ..evaluation.scored_turn import ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .choose import Chooser, JudgedMetrics, JudgedSample, MetricChoice
-from .composites import ALWAYS, NEVER, can_be_made, leaves, missing_in, parts, result_of, scored_or_not, unevaluated
 from .job import (
     ContentFilter,
     Decision,
@@ -29,7 +27,20 @@ from .job import (
     key_of,
     unmarked,
 )
-from .outcomes import NoScore, Outcomes, outcome_of
+from .outcomes import (
+    ALWAYS,
+    NEVER,
+    NoScore,
+    Outcomes,
+    can_be_made,
+    leaves,
+    missing_in,
+    outcome_of,
+    parts,
+    result_of,
+    scored_or_not,
+    unevaluated,
+)
 from .queues import Job
 from .sampling import Chance
 
@@ -146,7 +157,7 @@ class _Draft:
         """Skip a metric, score it without a judge call, or make it a job, and so those that wait for it."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
-            decided = failed_turns.decided(metric, scored.turn) if can_ask else None
+            decided = decided_without_judge(metric, scored.turn) if can_ask else None
             canceled = decided is not None and decided.status == "skipped"
             if can_ask and not canceled and self._leave_out(metric, key, chance):
                 return

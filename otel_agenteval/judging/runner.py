@@ -22,7 +22,6 @@ from ..evaluation.scored_turn import Judged, ScoredTurn
 from ..metrics.bound_metric import BoundMetric
 from .budget import JudgeBudget
 from .choose import JudgedMetrics, JudgedSample
-from .composites import result_of, scored_or_not, unevaluated
 from .job import (
     ContentFilter,
     Decision,
@@ -38,7 +37,7 @@ from .job import (
     unmarked,
 )
 from .models import JudgeGroup, bypassing_cache
-from .outcomes import NoScore, Outcomes
+from .outcomes import NoScore, Outcomes, result_of, scored_or_not, unevaluated
 from .queues import Job
 from .sampling import position
 from .session import OF_THE_SERVER, DelegatingGroup, Exhausted, JobProgress, Models, Session, is_transient

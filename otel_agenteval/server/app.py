@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from ..config.loader import load_config
 from ..config.root import Config
 from ..core import semconv
 from ..core.clock import SYSTEM_CLOCK, Clock
 from ..core.errors import ConfigError
-from ..core.files import fault_of_folder, warn_of_fault
+from ..core.files import fault_of_folder, make_private, warn_of_fault
 from ..core.threads import mark_as_ours
 from ..dialects.capture import advice_on
 from ..engine.builder import engine_from
@@ -27,7 +30,7 @@ from ..judging.budget import bounds_of
 from ..outlets.prometheus import PrometheusOutlet
 from ..page.api import Api, Options, Reader
 from .admin import Check, GetHandler, Metrics, Readiness, api, delivery
-from .auth import Guard, is_token
+from .auth import Guard, check_exposure, is_token
 from .certificates import Validity, checked_validities, tls_context
 from .grpc import GrpcServer
 from .http import OtlpHandler
@@ -35,7 +38,6 @@ from .http_server import BackgroundServer, Head, HttpServer, SocketListener
 from .journal_folder import ALONE, LOCK_GRACE, JournalFolder
 from .poison import PoisonList
 from .receiver import Receiver
-from .settings import as_sidecar, check_exposure
 from .wal import Journal
 from .web import Web, credentials_in
 
@@ -419,3 +421,44 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
             if value:
                 found[labels[at]] = found.get(labels[at], 0) + int(value)
     return dict(sorted(found.items()))
+
+
+# --- defaults of the sidecar
+
+
+def as_sidecar(config: Config) -> Config:
+    """Return the configuration with the sidecar's defaults.
+
+    The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
+    a file. With a journal, undelivered scores are kept in a spool. Explicit options override these, except for ``outlets.prometheus``.
+    """
+    more: dict[str, Any] = {"outlets": {"prometheus": None}}
+    if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
+        more["outlets"]["log_events"] = "off"
+    more["statistics"] = statistics = dict[str, Any]()
+    if config.statistics.changes.detect == "auto":
+        statistics["changes"] = {"detect": True}
+    if config.statistics.state == "auto":
+        try:
+            statistics["state"] = str(state_folder() / "statistics.json")
+        except ConfigError:  # statistics work without a state file
+            statistics["state"] = None
+    judged = any(service.model is not None for service in (config.judge, config.embedder))
+    if judged and "backend" not in config.judge.queue.options_given:
+        more["judge"] = {"queue": {"backend": "sqlite", "path": str(state_folder() / "queue.db")}}
+    otlp = config.outlets.otlp
+    if otlp is not None and config.serve.journal is not None and "spool" not in otlp.options_given:
+        # without a spool, the journal would keep the requests of every undelivered score
+        more["outlets"]["otlp"] = {"spool": {"directory": str(Path(config.serve.journal) / "spool")}}
+    return load_config(config, overrides=more)
+
+
+def state_folder() -> Path:
+    """Return ``$XDG_STATE_HOME/otel-agenteval``. Raises ConfigError if it can't be created."""
+    base = os.environ.get("XDG_STATE_HOME", "").strip()
+    folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another place") from None
+    return folder

@@ -19,9 +19,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from ..config.serve import TenantOptions
+from ..config.serve import ServeOptions, TenantOptions
 from ..config.types import split_address
 from ..core import semconv
+from ..core.errors import ConfigError
 from ..core.pacing import TokenBucket
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
@@ -208,3 +209,16 @@ class Guard:
         host = _HOST.fullmatch(head.headers.get("host", "").strip().lower())
         if not self._any_host and (host[1] or host[2] if host is not None else "") not in self._hosts:
             raise Refusal("forbidden", "requests to this host name aren't allowed (serve.allowed_hosts)")
+
+
+def check_exposure(options: ServeOptions) -> None:
+    """Raise ConfigError for an address off loopback without authentication."""
+    if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
+        return
+    for name in ("grpc", "http", "metrics", "web"):
+        address = getattr(options, name)
+        if address is not None and not is_loopback(address):
+            raise ConfigError(
+                f"serve.{name}: {address} is reachable from other machines without authentication; "
+                "set serve.token, serve.tenants or serve.tls.client_ca_file, or allow this with --insecure (serve.insecure: true)"
+            )

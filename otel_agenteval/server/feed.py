@@ -15,8 +15,7 @@ from ..core import semconv
 from ..core.feedback import is_feedback_record
 from ..dialects.reader import GENAI
 from ..engine.engine import Engine
-from ..spans.json_requests import json_logs, json_spans
-from ..spans.otlp import OtlpLog, Signal
+from ..spans.otlp import OtlpLog, Signal, json_logs, json_spans
 from ..spans.split import split_logs, split_spans
 from ..spans.wire import Part
 from .routing import Share

@@ -34,12 +34,11 @@ from ..config.types import split_address
 from ..core.errors import ConfigError
 from ..core.pacing import backoff
 from .admin import Check, GetHandler, Metrics, Readiness, checks_in
-from .auth import Guard
+from .auth import Guard, check_exposure
 from .http_server import HttpServer
 from .journal_folder import LOCK_GRACE, JournalFolder
 from .notify import Listener, Notifier
 from .process import Signals, held_back
-from .settings import check_exposure
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -25,13 +25,11 @@ from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned,
 from ..spans.sdk import from_sdk, start_of
 from ..spans.wire import LazyAttributes, WireSpan
 from .duplicates import Duplicates
-from .file_stitching import join_duplicates
 from .logged import calls_of_turn
 from .lost_tools import LostTools, is_tool_alone, lone_tool_in
 from .readings import Readings
-from .relations import calls_of, has_no_steps, is_lost_call, together
-from .revisable_trace import Earlier
-from .revisions import Revisions, stands_alone
+from .relations import calls_of, has_no_steps, is_lost_call, join_duplicates, together
+from .revisions import Earlier, Revisions, stands_alone
 from .roots import SpanGroup, split
 from .separation import separate
 from .state import Closed, PendingSpans

@@ -22,7 +22,7 @@ from ..config.turn import ConversationOptions
 from ..core.score import Score
 from ..core.tenancy import qualified
 from ..core.turn import Message, Turn, Usage
-from ..evaluation.signals import SIGNALS
+from ..evaluation.selection import SIGNALS
 from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]

@@ -1,7 +1,7 @@
 """Join two traces of one model call that was recorded by two instrumentations, and a run with its calls in other traces.
 
 This implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for traces as they arrive. For a file,
-see :mod:`.file_stitching`. Responses and failures of recent turns are remembered for as long as the turns can be revised. A duplicate of a waiting
+see :mod:`.relations`. Responses and failures of recent turns are remembered for as long as the turns can be revised. A duplicate of a waiting
 part joins that part. A duplicate of an evaluated turn waits for further ones, and then the turn is revised once.
 """
 

@@ -26,9 +26,9 @@ from ..dialects.reader import CALLER, UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
-from .file_stitching import stitch
 from .lost_tools import is_tool_alone, lone_tool_in, with_tools
 from .readings import Readings
+from .relations import stitch
 from .roots import SpanGroup, split
 from .stitching import reader_of
 

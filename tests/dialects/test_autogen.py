@@ -7,7 +7,7 @@ import json
 import pytest
 
 from otel_agenteval.dialects.reader import role_of
-from otel_agenteval.turns.file_stitching import stitch
+from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.stitching import Stitcher, may_go_on, reader_of
 from tests.support.spans import span

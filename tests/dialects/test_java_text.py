@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies
 
-from otel_agenteval.core.java_text import parsed
+from otel_agenteval.core.literals import java_value
 
 PIECES = ["{", "}", "[", "]", "(", ")", "=", ",", "'", '"', " ", "a", "A", "1", "\n", "Call{a=", "A(b=", '{"a":1}', "a=", "null"]
 
 
 @pytest.mark.parametrize("text", ["{a=)}", "Call{a=[)]}", "[Call(a=1, }])", "[Call(a={], b=1)]"])
 def test_wrong_closing_bracket_is_no_object(text):
-    assert parsed(text) is None
+    assert java_value(text) is None
 
 
 @given(strategies.lists(strategies.sampled_from(PIECES), max_size=40).map("".join))
 def test_any_text_ends(text):
     for start in ("Call{a=", "[Call(a=", "{a="):
         for end in "}])":
-            parsed(start + text + end)
+            java_value(start + text + end)
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_any_text_ends(text):
     ],
 )
 def test_objects_are_read(text, value):
-    assert parsed(text) == value
+    assert java_value(text) == value

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.engine import warm_up
-from otel_agenteval.engine.warm_up import WarmUp
+from otel_agenteval.engine import engine
+from otel_agenteval.engine.engine import WarmUp
 from tests.support.process import output_of
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "DELAY", 0.0)
+    monkeypatch.setattr(engine, "WARM_UP_DELAY", 0.0)
 
 
 class Steps:
@@ -68,7 +68,7 @@ def test_a_stop_waits_for_the_step_in_hand_and_begins_no_other() -> None:
 
 
 def test_a_program_that_ends_before_the_first_step_pays_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "DELAY", 3600.0)
+    monkeypatch.setattr(engine, "WARM_UP_DELAY", 3600.0)
     steps = Steps(1)
     found = WarmUp(steps, never)
     found.start()
@@ -91,8 +91,8 @@ def test_a_step_that_goes_wrong_is_reported_and_ends_it() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform cannot fork")
 def test_a_fork_waits_for_the_step_in_hand_and_the_child_begins_anew() -> None:
     script = """
-from otel_agenteval.engine import warm_up
-warm_up.DELAY = 0.0
+from otel_agenteval.engine import engine
+engine.WARM_UP_DELAY = 0.0
 began, may, log = threading.Event(), threading.Event(), []
 def steps():
     log.append("begun")
@@ -102,7 +102,7 @@ def steps():
     yield
     log.append("next")
     yield
-first = warm_up.WarmUp(steps, print)
+first = engine.WarmUp(steps, print)
 first.start()
 began.wait()
 threading.Timer(0.1, may.set).start()
@@ -123,8 +123,8 @@ def test_a_processor_that_nobody_holds_any_more_goes_with_its_warm_up() -> None:
     thread = processor.engine.warm_up._thread
     assert thread is not None
     thread.join(60)
-    engine = weakref.ref(processor.engine)
+    held = weakref.ref(processor.engine)
     processor.shutdown()
     del processor
     gc.collect()
-    assert engine() is None
+    assert held() is None

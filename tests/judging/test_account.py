@@ -9,9 +9,9 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core import semconv
-from otel_agenteval.engine.scorer import TurnScorer
-from otel_agenteval.engine.work_queue import WorkQueue
-from otel_agenteval.evaluation.load_shedding import Shedding
+from otel_agenteval.engine.ending_root import TurnScorer
+from otel_agenteval.engine.work import WorkQueue
+from otel_agenteval.evaluation.limits import Shedding
 from otel_agenteval.outlets.base import Outlet
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels

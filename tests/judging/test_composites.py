@@ -15,8 +15,8 @@ from otel_agenteval.core import semconv
 from otel_agenteval.core.score import Score
 from otel_agenteval.evaluation.scored_turn import Root, ScoredTurn
 from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.judging.composites import result_of
 from otel_agenteval.judging.job import InnerOutcome, key_of
+from otel_agenteval.judging.outcomes import result_of
 from otel_agenteval.judging.sampling import Chance
 from tests.judging.test_live import held
 from tests.support.clock import FakeClock

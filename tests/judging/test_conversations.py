@@ -9,8 +9,7 @@ import pytest
 from otel_agenteval.backfill.batch import chosen
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core import semconv
-from otel_agenteval.evaluation.selection import select_metrics
-from otel_agenteval.evaluation.signals import SIGNALS
+from otel_agenteval.evaluation.selection import SIGNALS, select_metrics
 from otel_agenteval.turns.conversations import Conversations
 from tests.judging.test_live import held
 from tests.support.clock import FakeClock

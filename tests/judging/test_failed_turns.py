@@ -13,7 +13,7 @@ from opentelemetry.trace import Status, StatusCode
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.turn import ErrorInfo
-from otel_agenteval.evaluation.failed_turns import CANCELLED, TURN_FAILED, decided, gave_nothing
+from otel_agenteval.evaluation.evaluator import CANCELLED, TURN_FAILED, decided_without_judge, gave_nothing
 from tests.support.judges import ScriptedModels
 from tests.support.recordings import unpack
 from tests.support.rig import Rig, chat_attributes
@@ -105,7 +105,7 @@ def test_without_content_nothing_is_known_of_the_answer(models: ScriptedModels) 
 )
 def test_what_is_not_proven_is_left_to_the_judge(more: dict[str, Any]) -> None:
     turn = oa.Turn.from_dict({**FAILED, **more})
-    assert decided(oa.get_metric(COMPLETION), turn) is None
+    assert decided_without_judge(oa.get_metric(COMPLETION), turn) is None
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_what_is_not_proven_is_left_to_the_judge(more: dict[str, Any]) -> None:
 def test_an_answer_that_is_proven_absent(more: dict[str, Any]) -> None:
     turn = oa.Turn.from_dict({**FAILED, **more})
     assert gave_nothing(turn)
-    score = decided(oa.get_metric(SUCCESS), turn)
+    score = decided_without_judge(oa.get_metric(SUCCESS), turn)
     assert score is not None
     assert (score.value, score.label) == (0.0, "fail")
-    assert decided(oa.get_metric("llm_relevance"), turn) is None
+    assert decided_without_judge(oa.get_metric("llm_relevance"), turn) is None
     assert oa.get_metric(COMPLETION).evaluate(turn).status == "skipped", "evaluate() does as its definition says"
 
 
@@ -149,7 +149,7 @@ def test_only_what_says_that_nobody_waits_any_more_is_a_cancellation(
 
 def test_a_conversation_goes_on_after_a_turn_that_failed() -> None:
     for turn_id in ("conversation-c1", "blue:conversation-c1"):
-        assert decided(oa.get_metric(COMPLETION), oa.Turn.from_dict({**FAILED, "turn_id": turn_id})) is None
+        assert decided_without_judge(oa.get_metric(COMPLETION), oa.Turn.from_dict({**FAILED, "turn_id": turn_id})) is None
 
 
 def test_eval_and_backfill_say_the_same(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:

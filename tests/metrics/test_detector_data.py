@@ -9,8 +9,8 @@ import pytest
 
 from otel_agenteval.core.files import load_yaml
 from otel_agenteval.detectors.identity_numbers import CHECKS
-from otel_agenteval.detectors.lists import FOLDER, sections
 from otel_agenteval.detectors.refusal.evidence import LANGUAGES, Lexicon, lexicon
+from otel_agenteval.detectors.texts import FOLDER, sections
 
 LISTS = sorted(str(path.relative_to(FOLDER)).replace("\\", "/") for path in FOLDER.rglob("*.txt"))
 PATTERNS = ("personal/words",)

@@ -15,8 +15,17 @@ import pytest
 
 from otel_agenteval.cli import judge as command
 from otel_agenteval.cli.main import main
-from otel_agenteval.judging.judge_bench.cases import BIASES, FAMILIES, BenchCase, all_cases, chosen
-from otel_agenteval.judging.judge_bench.run import BenchRun, _CallCounter, estimate, run
+from otel_agenteval.judging.judge_bench.run import (
+    BIASES,
+    FAMILIES,
+    BenchCase,
+    BenchRun,
+    _CallCounter,
+    all_cases,
+    chosen,
+    estimate,
+    run,
+)
 from otel_agenteval.judging.judge_bench.summary import BenchSummary, summarized
 from otel_agenteval.metrics.registry import catalog
 from otel_agenteval.outlets.store.reader import StoreReader

@@ -20,8 +20,8 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.evaluation.scored_turn import Judged, Root
 from otel_agenteval.outlets import webhook as outlet_module
-from otel_agenteval.outlets.store.differences import explained
 from otel_agenteval.outlets.webhook import WebhookOutlet
+from otel_agenteval.report.differences import explained
 from otel_agenteval.statistics.change import Found
 from otel_agenteval.statistics.changes import Change
 from tests.outlets.factories import scored_turn

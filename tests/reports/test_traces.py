@@ -18,9 +18,9 @@ from otel_agenteval.core.turn import LlmCall
 from otel_agenteval.core.turn_cost import cost_of
 from otel_agenteval.turns.composer import Composer
 from otel_agenteval.turns.duplicates import Duplicates
-from otel_agenteval.turns.file_stitching import stitch
 from otel_agenteval.turns.reading.turn import build_turn
 from otel_agenteval.turns.recordings import wholes_of
+from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import SpanGroup, split
 from otel_agenteval.turns.state import Closed
 from otel_agenteval.turns.stitching import Stitcher, reader_of

@@ -11,7 +11,7 @@ import pytest
 
 from otel_agenteval.config.loader import load_config
 from otel_agenteval.core.errors import ConfigError
-from otel_agenteval.server.settings import as_sidecar
+from otel_agenteval.server.app import as_sidecar
 from tests.support.clock import FakeClock
 from tests.support.servers import until
 from tests.support.service import AGENT, ANY_PORT, CHAT, Sidecar, request, turn_of

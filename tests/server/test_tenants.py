@@ -19,7 +19,7 @@ from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.pacing import TokenBucket
 from otel_agenteval.core.tenancy import base_of, number_of, tenant_of, trace_id_of, turn_id_in
 from otel_agenteval.outlets.store.reader import StoreReader
-from otel_agenteval.server.settings import check_exposure
+from otel_agenteval.server.auth import check_exposure
 from otel_agenteval.spans.split import split_spans
 from otel_agenteval.turns.assembler import Assembler
 from otel_agenteval.turns.late_data import role_of_span

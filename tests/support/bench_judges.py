@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from otel_agenteval.judging.judge_bench.cases import BenchCase, scale_of
-from otel_agenteval.judging.judge_bench.run import _sample
+from otel_agenteval.judging.judge_bench.run import BenchCase, _sample, scale_of
 from otel_agenteval.judging.models.base import JudgeModel
 from otel_agenteval.judging.models.reply import schema_of
 from otel_agenteval.metrics.question import Question

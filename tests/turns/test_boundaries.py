@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
-from otel_agenteval.turns.file_stitching import stitch
-from otel_agenteval.turns.reading.rag_prompt import question_in
+from otel_agenteval.turns.reading.messages import question_in
+from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.separation import separate
 from otel_agenteval.turns.stitching import Stitcher, reader_of

@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from ..lists import word_set, words
 from ..screen import Finder
-from ..texts import has_any
+from ..texts import has_any, word_set, words
 from .readers import GRANTS, HIDES, MACHINES, NAMES, READS, REPORTED, VERDICTS, any_of
 
 _CALLS = 3

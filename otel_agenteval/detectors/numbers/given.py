@@ -14,8 +14,19 @@ from typing import Any
 
 from . import derive
 from .claims import NUMBER, Claim, claims_in
-from .reading import TOKEN, Day, Meanings, clocks_in, meanings_of, with_ascii_digits
-from .units import Unit, durations_in, in_base, quantities_in_fields, unit_after
+from .reading import (
+    TOKEN,
+    Day,
+    Meanings,
+    Unit,
+    clocks_in,
+    durations_in,
+    in_base,
+    meanings_of,
+    quantities_in_fields,
+    unit_after,
+    with_ascii_digits,
+)
 from .words import values_of_words
 
 _LIMIT = 400

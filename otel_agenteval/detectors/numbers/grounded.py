@@ -19,8 +19,7 @@ from ..screen import Look
 from . import derive
 from .claims import Claim, is_no_claim
 from .given import GivenNumbers
-from .reading import Day, Reading
-from .units import durations_in, unit_after
+from .reading import Day, Reading, durations_in, unit_after
 from .words import claims_in_words, may_have_words
 
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")

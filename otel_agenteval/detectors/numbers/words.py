@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..lists import table
 from ..screen import Look, ScreenedWords
-from ..texts import in_small_letters, tree
+from ..texts import in_small_letters, table, tree
 
 _NAMES = table("number_words.json")
 """Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""

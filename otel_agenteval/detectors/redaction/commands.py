@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ..lists import table
-from ..texts import has_any, lazy
+from ..texts import has_any, lazy, table
 from .words import is_chosen, is_nothing
 
 Span = tuple[int, int]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..lists import word_set
-from ..texts import lazy
+from ..texts import lazy, word_set
 
 Span = tuple[int, int]
 

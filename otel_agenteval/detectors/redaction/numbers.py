@@ -13,8 +13,7 @@ from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 
-from ..lists import words
-from ..texts import has_any, in_small_letters, lazy
+from ..texts import has_any, in_small_letters, lazy, words
 from .tables import cells_in
 from .views import folded
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from ..lists import word_set, words
-from ..texts import lazy
+from ..texts import lazy, word_set, words
 
 PASSWORD, KEY, WEAK = 3, 2, 1
 """Strength of a name.

@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from ..lists import table, words
 from ..text_model import text_model
-from ..texts import has_any
+from ..texts import has_any, table, words
 from .evidence import language_of, plain
 from .model import Read, length, place_of_declining, read
 

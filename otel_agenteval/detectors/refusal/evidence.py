@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..injection.normalise import folded
-from ..lists import sections
-from ..texts import lazy
+from ..texts import lazy, sections
 
 LANGUAGES = (
     *("en", "de", "fr", "es", "it", "pt", "nl", "pl", "tr", "ru", "uk", "ar", "he", "hi"),

@@ -6,8 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from ..lists import word_set
-from ..texts import has_any, lazy
+from ..texts import has_any, lazy, word_set
 from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_of, pieces_in, plain, table_of, words_of
 
 _READ = 1_500
@@ -56,7 +55,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     if table.name == "en" and _says_nothing(head, table):
         return Read("en", {})
     bare = (_ENGLISH_IDIOM if table.name == "en" else _OTHER_IDIOM).sub(" … ", _without_quotes(head))
-    sentences = _sentences_of(bare)[:_SENTENCES]
+    sentences = [piece.strip() for piece in _SENTENCE_END.split(bare) if piece and piece.strip(" …#.>-")][:_SENTENCES]
     pieces = pieces_in(bare, table)
     found = [classes(sentence, table, pieces) for sentence in sentences]
     if not any(bits & _SIGNS for bits in found):
@@ -256,10 +255,6 @@ def _without_quotes(text: str) -> str:
     if "_" in text:
         text = _UNDERLINED.sub("", text)
     return _QUOTED.sub(" … ", text) if _QUOTE_SIGN.search(text) else text
-
-
-def _sentences_of(text: str) -> list[str]:
-    return [piece.strip() for piece in _SENTENCE_END.split(text) if piece and piece.strip(" …#.>-")]
 
 
 def length(text: str) -> float:

@@ -13,7 +13,7 @@ from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, LLM, RETRIEVAL, TOOL
 from . import kinds
 from .interest import FAILED, SPREAD, SPREAD_ARGUMENTS, SPREAD_RESULTS, holds_json, is_content_of_event
-from .keys import EXACT, IN, LIKELY, NO_SYSTEM, OUT, SURE, SYSTEM, Meaning, meaning_of
+from .keys import EXACT, IN, LIKELY, NO_SYSTEM, OUT, SURE, SYSTEM, Meaning, last_word, meaning_of, word_set, words_of
 from .shapes import (
     are_documents,
     are_messages,
@@ -27,7 +27,6 @@ from .shapes import (
     plain,
 )
 from .values import Branch, Path, branches_of, opened, paths_of, tree_of
-from .words import last_word, word_set, words_of
 
 _MAX_DEPTH = 10
 _MAX_NODES = 4_000

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from .keys import LIKELY, PROPERTIES, meaning_of
+from .keys import LIKELY, MOST_NAMES, PROPERTIES, last_word, meaning_of, word_set, words_of
 from .kinds import role_of_kind
-from .words import MOST_NAMES, last_word, word_set, words_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
 """Interest in an attribute: read nothing, only an object or a list (or JSON text of one), or any value."""

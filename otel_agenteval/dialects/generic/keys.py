@@ -6,11 +6,31 @@ value under the name fills. The first rule that finds one decides. Values don't 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from .words import MOST_NAMES, word_set, words_of
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+MOST_NAMES = 16_384
+"""Names whose words and meanings are cached."""
+
+
+@lru_cache(MOST_NAMES)
+def words_of(name: str) -> tuple[str, ...]:
+    """Return a name's words in lower case."""
+    return tuple(word.lower() for word in _WORD.findall(name[:400]))
+
+
+def last_word(name: str) -> str:
+    """Return a name's last word, or "" if it has none."""
+    words = words_of(name)
+    return words[-1] if words else ""
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 IN, OUT = "in", "out"
 GUESS, LIKELY, SURE, EXACT = 1, 2, 3, 4

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from ..step import AGENT, CHAIN, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, MEMORY, RERANK, RETRIEVAL, SETUP, TOOL
-from .words import word_set, words_of
+from .keys import word_set, words_of
 
 _WHOLE = {
     "chat_model": LLM, "chatmodel": LLM, "model_generation": LLM, "model_call": LLM, "model_request": LLM, "llm_call": LLM, "llm_request": LLM,

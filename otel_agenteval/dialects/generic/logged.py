@@ -15,9 +15,8 @@ from ..payloads import says_failed
 from ..step import LLM, TOOL
 from .facts import Facts
 from .interest import SPREAD_ARGUMENTS, is_content_of_event
-from .keys import LIKELY, OUT, meaning_of
+from .keys import LIKELY, OUT, last_word, meaning_of, words_of
 from .shapes import is_message
-from .words import last_word, words_of
 
 PROMPT = "prompt"
 """Kind of a record with the user's words."""

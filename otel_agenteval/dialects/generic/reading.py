@@ -28,12 +28,11 @@ from ..step import (
     Step,
 )
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT, SURE, meaning_of
+from .keys import IN, OUT, SURE, meaning_of, words_of
 from .kinds import OF_MODELS
 from .logged import kind_of_part
 from .shapes import are_messages, plain
 from .values import opened, transcript
-from .words import words_of
 
 _ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _RESULTS = (

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..content import ROLES
+from .keys import word_set
 from .values import Branch, opened
-from .words import word_set
 
 MODEL_ROLES = word_set("""
     user assistant system tool function developer model human ai bot chatbot tool-call tool-response ipython tool_result unknown

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from ...core import java_text, jsonio, python_text
+from ...core import jsonio, literals
 from ...core.wellformed import plain
-from .words import MOST_NAMES
+from .keys import MOST_NAMES
 
 _LONGEST_REPR = 200_000
 _MAX_INDEX = 2_000
@@ -43,7 +43,7 @@ def opened(value: Any) -> Any:
             if found is not None:
                 return found
         found, _ = jsonio.loads_or_text(value)
-        return found if found.__class__ is not str else _with_messages(java_text.parsed(value) or value)
+        return found if found.__class__ is not str else _with_messages(literals.java_value(value) or value)
     if head == '"' and value[-1:] == '"' and len(value) > 1:
         found, _ = jsonio.loads_or_text(value)
         return opened(found) if found[:1] in ("{", "[") else found
@@ -61,8 +61,8 @@ def _with_messages(value: Any) -> Any:
         return [*map(_with_messages, value)]
     if value.__class__ is not dict:
         return value
-    if java_text.CLASS in value:
-        return dict(java_text.message_of(value))
+    if literals.JAVA_CLASS in value:
+        return dict(literals.java_message(value))
     return {key: _with_messages(inner) for key, inner in value.items()}
 
 
@@ -72,7 +72,7 @@ def _shown_message(text: str) -> dict[str, Any] | None:
     if found is None:
         return None
     try:
-        content = python_text.literal(found[1])
+        content = literals.python_literal(found[1])
     except ValueError:
         return None
     call = re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])
@@ -97,7 +97,7 @@ def python_value(text: str) -> Any:
     try:
         # Texts stay, enums become their values, and objects without a value become None.
         shown = _SHOWN_OBJECT.sub(lambda found: found[0] if found[0][0] != "<" else found["value"] or "None", text)
-        tree = python_text.parse(shown)
+        tree = literals.python_tree(shown)
         return plain(_value_of(tree.body, 0))
     except (ValueError, RecursionError):
         return None

@@ -15,8 +15,7 @@ from ...core.errors import ConfigError
 from ...core.version import __version__
 from ...statistics.intervals import Interval, mean_interval
 from ...statistics.tests import holm, sign_flip
-from .cases import BenchCase, read_case
-from .run import CaseOutcome
+from .run import BenchCase, CaseOutcome, read_case
 
 _FORM = "agenteval.anchors"
 ALPHA = 0.05

@@ -1,15 +1,36 @@
-"""Benchmark run: calls a judge for labeled cases, and estimates the cost beforehand."""
+"""Benchmark run: reads labeled cases, calls a judge for them, and estimates the cost beforehand.
+
+A case is a turn with the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per
+line:
+
+- ``id``, ``family``, ``metric``, and ``params`` if the metric needs parameters
+- ``turn``: the turn in ``turn.v1`` form
+- ``band``: lowest and highest correct value. Boolean verdicts are ``[1, 1]`` and ``[0, 0]``.
+- ``lang``, and ``about``: what the case shows, in English
+- ``pair`` (``of``, ``bias``): the counterpart, a case that deserves the same score
+
+Counterparts differ only in the order of their parts, their length, their language, or in praise or authority that they claim for
+themselves.
+
+Metrics for images, audio and video have no cases, because their inputs aren't text.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 
+from ...core.errors import ConfigError, meant
+from ...core.turn import Turn
+from ...metrics.bound_metric import BoundMetric, get_metric
 from ...metrics.question import Question
 from ..models import Judge, JudgeGroup, bypassing_cache, recording
 from ..models.base import JudgeModel, Prices, cost_of
@@ -17,7 +38,142 @@ from ..models.model_server import tokens_in
 from ..models.prompt import SYSTEM
 from ..models.providers.base import TokenUsage
 from ..models.reply import schema_of
-from .cases import BenchCase
+
+Bias = Literal["position", "length", "language", "self_praise", "authority"]
+Level = Literal["bad", "middling", "good"]
+
+BIASES: tuple[Bias, ...] = ("position", "length", "language", "self_praise", "authority")
+LEVELS: tuple[Level, ...] = ("bad", "middling", "good")
+FAMILIES = (
+    "agentic_judges", "rag_judges", "quality_judges", "conversation_session", "safety_policy", "moderation", "reasoning", "risk_autonomy",
+    "structured_output", "workflow", "code_evaluation",
+)  # fmt: skip
+SAFETY = ("safety_policy", "moderation")
+"""Families that distinguish misses from false alarms."""
+MIDDLING, GOOD = 0.35, 0.7
+"""Minimum goodness (0 to 1) of the levels middling and good."""
+_SCALES = {"llm_turn_risk": (1.0, 10.0)}
+_SEVERITY = (0.0, 7.0)
+
+
+@dataclass(frozen=True)
+class BenchCase:
+    id: str
+    family: str
+    metric: str
+    turn: Mapping[str, Any]
+    band: tuple[float, float]
+    """Lowest and highest correct value, in the metric's unit."""
+    lang: str
+    about: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    pair: Mapping[str, str] | None = None
+
+    @property
+    def counterpart(self) -> str | None:
+        return self.pair["of"] if self.pair else None
+
+    @functools.cached_property
+    def bound(self) -> BoundMetric:
+        return get_metric(self.metric, **self.params)
+
+    def read_turn(self) -> Turn:
+        return Turn.from_dict(self.turn)
+
+    @property
+    def is_verdict(self) -> bool:
+        return self.bound.metric.type == "boolean"
+
+    def goodness(self, value: float) -> float:
+        low, high = scale_of(self.bound)
+        share = (value - low) / (high - low)
+        return 1 - share if self.bound.metric.direction == "down" else share
+
+    @property
+    def middle(self) -> float:
+        return self.goodness(sum(self.band) / 2)
+
+    def level(self, goodness: float) -> Level:
+        """Return the level of a goodness value. Boolean metrics have only good and bad."""
+        if self.is_verdict:
+            return "good" if goodness >= 0.5 else "bad"
+        return "good" if goodness >= GOOD - _SLACK else "middling" if goodness >= MIDDLING - _SLACK else "bad"
+
+    @property
+    def expected(self) -> Level:
+        return self.level(self.middle)
+
+    def is_right(self, value: float) -> bool:
+        return self.band[0] - _SLACK <= value <= self.band[1] + _SLACK
+
+
+_SLACK = 1e-9
+
+
+def scale_of(bound: BoundMetric) -> tuple[float, float]:
+    if bound.name in _SCALES:
+        return _SCALES[bound.name]
+    return _SEVERITY if bound.metric.family == "safety_policy" and bound.metric.type == "numeric" else (0.0, 1.0)
+
+
+@functools.cache
+def all_cases() -> tuple[BenchCase, ...]:
+    folder = files(__package__) / "cases"
+    return tuple(
+        read_case(json.loads(line)) for family in FAMILIES for line in (folder / f"{family}.jsonl").read_bytes().splitlines()
+    )
+
+
+def read_case(row: Mapping[str, Any]) -> BenchCase:
+    low, high = row["band"]
+    return BenchCase(**{**row, "band": (float(low), float(high))})
+
+
+def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
+    """Return the cases of some families and metrics, or of all. A ``limit`` is balanced over families, levels and metrics. A
+    counterpart is included only with its case.
+    """
+    cases = all_cases()
+    _check_names("--families", families, FAMILIES)
+    _check_names("--metrics", metrics, {case.metric for case in cases})
+    found = [case for case in cases if (not families or case.family in families) and (not metrics or case.metric in metrics)]
+    if not found:
+        raise ConfigError("--metrics: must contain a metric of the families in --families")
+    return found if limit is None else _balanced(found, limit)
+
+
+def _check_names(option: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")
+
+
+def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
+    """Select cases by family in turn, then by level in turn, then by least used metric."""
+    left: dict[str, dict[Level, list[BenchCase]]] = {}
+    for case in cases:
+        left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
+    taken: list[BenchCase] = []
+    turn = 0
+    while len(taken) < limit and any(left.values()):
+        for levels in left.values():
+            if len(taken) < limit and levels:
+                level = sorted(levels, key=LEVELS.index)[turn % len(levels)]
+                used, ids = Counter(case.metric for case in taken), {case.id for case in taken}
+                best = min(
+                    levels[level],
+                    key=lambda case: (case.counterpart is not None and case.counterpart not in ids, used[case.metric]),
+                )
+                levels[level].remove(best)
+                taken.append(best)
+                if not levels[level]:
+                    del levels[level]
+        turn += 1
+    ids = {case.id for case in taken}
+    return [case for case in cases if case.id in ids]
+
+
+# --- runs
 
 Stopped = Literal["interrupted", "budget"]
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 from ...statistics.intervals import Interval, mean_interval, wilson
 from ...statistics.tests import cohen_kappa, kappa_interval, spearman
-from .cases import BIASES, FAMILIES, LEVELS, SAFETY, BenchCase, Bias
-from .run import BenchRun, CaseOutcome
+from .run import BIASES, FAMILIES, LEVELS, SAFETY, BenchCase, BenchRun, Bias, CaseOutcome
 
 Trust = Literal["trusted", "trends", "not trusted", "unknown"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ...core import jsonio, python_text
+from ...core import jsonio, literals
 from ...core.turn import Turn
 from ..bound_metric import BoundMetric, get_metric
 
@@ -133,7 +133,7 @@ def python_tree(text: str) -> ast.Module | None:
     if _QUIET not in warnings.filters:  # hide compiler warnings about escapes in the agent's code
         warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
     try:
-        return cast("ast.Module", python_text.parse(text, "exec", _SOURCE))
+        return cast("ast.Module", literals.python_tree(text, "exec", _SOURCE))
     except ValueError:
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...core import jsonio, python_text
+from ...core import jsonio, literals
 from ...core.errors import MetricError
 from ...core.forms import a_mapping, anything, keyed, wrong
 from ...core.turn import ToolCall, Turn, is_no_object
@@ -83,7 +83,7 @@ def _tool_name(given: Any, path: str) -> str:
 _call = keyed(
     {
         "name": _tool_name,
-        "arguments": lambda given, path: a_mapping(python_text.parsed(given) if isinstance(given, str) else given, path),
+        "arguments": lambda given, path: a_mapping(literals.python_value(given) if isinstance(given, str) else given, path),
         "output": anything,
     },
     {
@@ -241,7 +241,7 @@ def _same_output(expected: Any, result: Any) -> bool:
     if json_equal(expected, result):
         return True
     if isinstance(result, str):
-        result = python_text.parsed(result)
+        result = literals.python_value(result)
         if not isinstance(expected, str) and json_equal(expected, result):
             return True
     if isinstance(result, list) and len(result) == 1:

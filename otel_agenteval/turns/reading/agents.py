@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ...core.turn import AgentRun
 from ...dialects.generic.kinds import is_agent
 from ...dialects.step import AGENT, INNER, TOOL, Step
 from .llm_calls import TurnCalls
 from .messages import last_user_text
-from .runs import RequestedRuns
-from .steps import computed_once
+from .steps import END, computed_once
 from .tool_calls import ToolCalls
 from .tool_spans import TOOL_OR_CALLER
 
@@ -130,3 +130,34 @@ class _Names:
         return RequestedRuns(
             calls, turn.of_role[AGENT], lambda call: [request.name for request in turn.requests_of(call) if request.name]
         )
+
+
+class RequestedRuns:
+    """Agents without a tool span, and the tool requests that started them. ``agents`` has all runs by start time."""
+
+    def __init__(
+        self, calls: Mapping[int, Sequence[Step]], agents: Iterable[Step], names_of: Callable[[Step], list[str]]
+    ) -> None:
+        self._calls = {span_id: sorted(own, key=END) for span_id, own in calls.items()}
+        self._ends = {span_id: [call.record.end_ns for call in own] for span_id, own in self._calls.items()}
+        self._starts: dict[int, list[int]] = {}
+        """Start times of the runs, by the parent's span id."""
+        for agent in agents:
+            self._starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)
+        self._names: dict[int, list[str]] = {}
+        self._names_of = names_of
+
+    def name_of(self, step: Step, caller: Step) -> str | None:
+        """Return the tool name that the caller requested for a run. Runs after its last model call take its requests in order."""
+        ends = self._ends.get(caller.record.span_id, [])
+        place = bisect_right(ends, step.record.start_ns)
+        if not place:
+            return None
+        end = ends[place - 1]
+        call = self._calls[caller.record.span_id][bisect_left(ends, end)]
+        names = self._names.get(call.record.span_id)
+        if names is None:
+            names = self._names[call.record.span_id] = self._names_of(call)
+        starts = self._starts[step.record.parent_id]
+        place = bisect_right(starts, step.record.start_ns) - bisect_left(starts, end)
+        return names[place - 1] if place <= len(names) else None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from ...core.turn import Handoff
@@ -14,7 +17,6 @@ from ...dialects.step import AGENT, HANDOFF, INNER, TOOL, Step
 from . import app_events
 from .llm_calls import TurnCalls
 from .requests import tool_requests
-from .runs import NamedRuns
 
 _HANDOFF_TOOL = re.compile(
     r"(?:[Tt]ransfer|[Hh]and[_-]?[Oo]ff)(?:[_-]?[Bb]ack)?(?:[_-]to(?:[_-]|$)|To(?=[A-Z]|$))|[Hh]and[_-]?[Oo]ff$"
@@ -96,3 +98,60 @@ def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
     if handoff.success is None and handoff.to is not None and runs.started(handoff.to, at, source):
         handoff = replace(handoff, success=True)
     return handoff
+
+
+# --- the agents that worked before and after a hand-off
+
+
+def as_tool_name(name: str) -> str:
+    """Return an agent's name in the form of a tool name. For example, ``Billing Agent`` becomes ``billing_agent``."""
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+class _Named:
+    """Steps of one role with the names of their agents, by start time."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.found = [(step.record.start_ns, step.agent) for step in steps if step.agent]
+        self.starts = [start for start, _ in self.found]
+        self._next_other = [len(self.found)] * len(self.found)
+        """For each place, the place of the next step with another name."""
+        for place in range(len(self.found) - 2, -1, -1):
+            same = self.found[place][1] == self.found[place + 1][1]
+            self._next_other[place] = self._next_other[place + 1] if same else place + 1
+
+    def first_after(self, at: int, besides: str | None) -> str | None:
+        place = bisect_left(self.starts, at)
+        if place < len(self.found) and self.found[place][1] == besides:
+            place = self._next_other[place]
+        return self.found[place][1] if place < len(self.found) else None
+
+    def last_before(self, at: int) -> tuple[int, str] | None:
+        place = bisect_right(self.starts, at)
+        return self.found[bisect_left(self.starts, self.starts[place - 1])] if place else None
+
+
+class NamedRuns:
+    """The agents of a turn and the times at which they worked, from their runs and loops by start time."""
+
+    def __init__(self, *roles: Iterable[Step]) -> None:
+        self._roles = [_Named(steps) for steps in roles]
+        latest: dict[str, dict[str, int]] = {}
+        for role in self._roles:
+            for start, name in role.found:
+                names = latest.setdefault(as_tool_name(name), {})
+                names[name] = max(start, names.get(name, start))
+        self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
+        """The two names with the latest starts, with these starts, by :func:`as_tool_name`. One of the names may be excluded."""
+
+    def first_after(self, at: int, besides: str | None) -> str | None:
+        """Return the first agent, other than ``besides``, that started at or after a time."""
+        return next((name for role in self._roles if (name := role.first_after(at, besides))), None)
+
+    def started(self, name: str, at: int, besides: str | None) -> bool:
+        """Return True if the named agent, other than ``besides``, started at or after a time."""
+        return any(start >= at and other != besides for other, start in self._latest.get(as_tool_name(name), ()))
+
+    def last_before(self, at: int) -> str | None:
+        found = [last for role in self._roles if (last := role.last_before(at)) is not None]
+        return max(found, key=lambda last: last[0])[1] if found else None

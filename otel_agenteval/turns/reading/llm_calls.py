@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from ...core.turn import ErrorInfo, LlmCall, Usage
 from ...core.wellformed import is_count, sum_of
-from ...dialects.generic.words import words_of
+from ...dialects.generic.keys import words_of
 from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, TOOL, Step
 from ...spans.record import SpanRecord
 from .call_spans import find_calls

@@ -7,20 +7,22 @@ an output.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message, ToolRequest
 from ...dialects.content import REDACTED, is_tagged
+from ...dialects.dspy import answer_of, user_words
+from ...dialects.generic.values import transcript
 from ...dialects.payloads import logprobs_in, parsed
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
-from .instructions import instructions_lost_at
 from .llm_calls import TurnCalls, asks_for_tools, ends_by_itself
-from .rag_prompt import answer_in, question_in
+from .requests import is_output_tool
 from .steps import END
 from .tool_calls import ToolCalls
-from .tool_definitions import is_output_tool
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
@@ -333,3 +335,166 @@ def last_assistant_text(messages: list[Message]) -> str | None:
         if message.role == "assistant":
             return None if message.tool_calls and not message.content else message.content or ""
     return None
+
+
+# --- the call whose prompt lost the instructions or the user's message, for example when a history was shortened
+
+_RUNS = (AGENT, TOOL)
+_SPEAKERS = ("system", "developer", "user")
+
+
+def instructions_lost_at(turn: TurnCalls) -> int | None:
+    """Return the place of the first such call. Only calls count that go on from an answer of the same agent and model, because
+    helper calls have other prompts.
+    """
+    if len(turn.main_llm) < 2:
+        return None
+    known: dict[tuple[int, str | None], _KnownMessages] = {}
+    for step in turn.main_llm:
+        if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
+            continue
+        run = turn.nearest(step, _RUNS)
+        key = (run.record.span_id if run is not None else 0, step.request_model or step.model)
+        before = known.setdefault(key, _KnownMessages())
+        prompt = turn.decode(step, "input_messages", "user")
+        system = turn.decode(step, "system", "system").messages if step.system is not None else []
+        if before.lost_in(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
+            return [call.span_id for call in turn.llm_calls()].index(f"{step.record.shown_id:016x}")
+        before.add(prompt.messages, system, turn.outputs(step))
+    return None
+
+
+# prompt 1: system "Be brief", user "Book a table"   known: "Book a table"
+# answer 1: requests a tool with the call id c1      known: c1
+# prompt 2: the request of c1 and its result         repeats c1 without instructions and user message: they are lost
+class _KnownMessages:
+    """Messages in the prompts and answers of an agent's calls so far."""
+
+    def __init__(self) -> None:
+        self._speakers: set[str] = set()
+        self._known: set[str] = set()
+
+    def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
+        if not self._known:  # later prompts repeat the first one and the answers
+            self._known.update(_repeatable_texts(prompt))
+        self._known.update(_repeatable_texts(answers))
+        if len(self._speakers) < 2:
+            self._speakers.update(_speakers(prompt, system))
+
+    def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
+        """Return True if a prompt continues an earlier one without its instructions or user message."""
+        only_user = all(one.role == "user" and not one.tool_results for one in prompt)
+        if only_user or self._known.isdisjoint(_repeatable_texts(prompt)):
+            return False
+        missing = set(self._speakers)
+        for speaker in _speakers(prompt, system):
+            missing.discard(speaker)
+            if not missing:
+                return False
+        return bool(missing)
+
+
+def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
+    """Yield ``system`` and ``user`` for the instructions and the user's messages in a prompt."""
+    if any(one.content for one in system):
+        yield "system"
+    for one in prompt:
+        if one.role in _SPEAKERS and one.content and not one.tool_results:
+            yield "user" if one.role == "user" else "system"
+
+
+def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
+    """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
+    for one in messages:
+        if one.role in ("user", "assistant"):
+            if one.content:
+                yield one.content
+            yield from (call.call_id for call in one.tool_calls if call.call_id)
+
+
+# --- the user's question in a prompt template
+#
+# This implements the rule *template around the question*. A prompt for retrieval-augmented generation is one user
+# message with instructions, documents and the question. The question is extracted if the prompt labels it (``Question:
+# …``, ``<question>…</question>``) and also labels or names the material around it, or if the material follows a line
+# such as ``Answer using the following information:``. If a prompt is a whole conversation as text, the last user message
+# is extracted. Other prompts aren't changed.
+
+_LONGEST_TEMPLATE = 200_000
+_USERS = ("user", "human")
+_QUESTION = re.compile(
+    r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAGGED = re.compile(
+    r"<(question|query|user_question|user_query|user_input|user_message)>((?:(?!<\1>).)*?)</\1>", re.IGNORECASE | re.DOTALL
+)
+_NEXT_LABEL = re.compile(
+    r"^[ \t]*(?:(?:\*\*|#+ *)?(?:(?:helpful |final |your |assistant )?answer|response|output|assistant|ai|context|documents?|sources?|passages?|"
+    r"thought|instructions?|history)(?:\*\*)?[ \t]*:|---+[ \t]*$|</?\w+>)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_MATERIAL = re.compile(
+    r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|background|knowledge base|search results|retrieved|reference text)\b",
+    re.IGNORECASE,
+)
+_APPENDED = re.compile(
+    r"\n[ \t]{0,4}\n[^\n]{0,80}\bfollowing (?:information|contexts?|documents?|passages?|sources?|excerpts?)\b[^\n]{0,40}:[ \t]*\n",
+    re.IGNORECASE,
+)
+"""Beginning of material after a question without a label."""
+_TASK = "\nCurrent Task: "
+"""Beginning of CrewAI's prompts."""
+_AFTER_TASK = re.compile(
+    r"\n\n?(?:This is the expect(?:ed)? criteri(?:a|on) for|This is the context you're working with:|Begin! This is|Provide your complete)"
+)
+
+
+_SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
+"""Headings between the fields of a prompt or an answer in DSPy's adapters."""
+_AFTER_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
+
+
+def question_in(prompt: str) -> str:
+    """Return the question in a prompt, or the whole prompt if it contains no template."""
+    if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
+        return prompt
+    if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
+        message = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
+        content = message.get("content") if isinstance(message, dict) else None
+        return content if isinstance(content, str) else prompt
+    if prompt.startswith(_TASK):  # CrewAI: "\nCurrent Task: What is …?\n\nThis is the expected criteria for …"
+        return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
+    # A conversation as text: "User: Hi\nAssistant: Hello\nUser: What is …?"
+    said = [message for message in transcript(prompt) or () if message["content"]]
+    if len(said) > 1 and said[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in said):
+        return str(said[-1]["content"])
+    tagged = _TAGGED.findall(prompt)  # "<context>…</context>\n<question>What is …?</question>"
+    if len(tagged) == 1:
+        outside = _TAGGED.sub("", prompt)
+        question = tagged[0][1].strip()
+        return question if question and _MATERIAL.search(outside) else prompt
+    labels = list(_QUESTION.finditer(prompt))
+    if not labels:  # "What is …?\n\nAnswer using the following documents:\n…"
+        return _APPENDED.split(prompt, maxsplit=1)[0].strip() or prompt
+    label = labels[-1]  # "Context: …\nQuestion: What is …?\nAnswer:"
+    remainder = prompt[label.end() :]
+    end = _NEXT_LABEL.search(remainder)
+    question = (remainder[: end.start()] if end is not None else remainder).strip()
+    around = prompt[: label.start()] + (remainder[end.start() :] if end is not None else "")
+    return question if question and _MATERIAL.search(around) else prompt
+
+
+def answer_in(text: str) -> str:
+    """Return the answer in the output fields of DSPy's adapters, or the whole text."""
+    if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
+        return text
+    fields = _fields(text)
+    fields.pop("completed", None)
+    return answer_of(fields) if fields else text
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the text after each ``[[ ## name ## ]]``, by name."""
+    parts = _SECTION.split(text)
+    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}

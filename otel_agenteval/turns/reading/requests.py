@@ -1,17 +1,207 @@
-"""Read the tool requests of models, and match them to the spans of the tools."""
+"""Read the definitions of tools that models received, the models' requests of tools, and the results in later prompts.
+
+Requests are matched to the spans of the tools. Results are matched by their order if requests and results have no ids, or other
+ids than the calls.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 from ...core import jsonio
-from ...core.turn import Message, ToolRequest
-from ...dialects.payloads import arguments_of
-from ...dialects.step import ROOTS, Step
+from ...core.turn import Message, ToolRequest, ToolResponse
+from ...core.wellformed import Later
+from ...dialects.payloads import arguments_of, parsed
+from ...dialects.step import AGENT, ROOTS, Step
 from .llm_calls import TurnCalls
-from .results import TakenOnce, since_user
+from .steps import LONGEST_CONSTANT
+
+# --- definitions of tools
+
+OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
+"""Frameworks' tools whose arguments are the answer."""
+
+
+def is_output_tool(name: str | None) -> bool:
+    return name in OUTPUT_TOOLS or (name is not None and name.startswith("final_result_"))
+
+
+def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
+    """Return the turn's tools without output tools. Agent spans often have tools that model spans lack."""
+    found: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
+    for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):
+        raw = step.tool_definitions
+        if raw.__class__ is str:
+            if raw in seen:
+                continue
+            seen.add(raw)
+            definitions, cut = _parse_constant(raw) if len(raw) < LONGEST_CONSTANT else _parse(raw)
+            turn.cut |= cut
+        else:
+            definitions = _definitions_in(raw.reader(raw.raw) if raw.__class__ is Later else raw)
+        for definition in definitions:
+            if not is_output_tool(definition["name"]):
+                found.setdefault(definition["name"], definition)
+    return list(found.values())
+
+
+def parameters_of(definition: Mapping[str, Any]) -> list[str]:
+    schema = definition.get("parameters")
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return list(properties) if isinstance(properties, dict) else []
+
+
+def _parse(raw: str) -> tuple[list[dict[str, Any]], bool]:
+    """Return the definitions in a JSON text, and True if the text was cut."""
+    value, cut = jsonio.loads_or_text(raw)
+    return _definitions_in(value), cut
+
+
+_parse_constant = lru_cache(maxsize=32)(_parse)
+
+
+def _definitions_in(raw: Any) -> list[dict[str, Any]]:
+    """Return the definitions with a name, without the object around the name and the parameters."""
+    found = []
+    if isinstance(raw, dict):  # a request that contains the definitions
+        config = raw.get("config")
+        raw = raw.get("tools") or raw.get("function_tools") or (config.get("tools") if isinstance(config, dict) else None)
+    for item in raw if isinstance(raw, (list, tuple)) else ():
+        tool = parsed(item)
+        if isinstance(tool, dict) and "role" in tool:  # messages, with the definitions among them
+            tool = tool.get("content") if tool["role"] == "tool" and not tool.get("tool_call_id") else None
+        if not isinstance(tool, dict):
+            continue
+        declared = tool.get("function_declarations")
+        if isinstance(declared, list):
+            found += _definitions_in(declared)
+            continue
+        definition = {**tool, **tool["function"]} if isinstance(tool.get("function"), dict) else dict(tool)
+        if "name" not in definition and isinstance(definition.get("data"), dict):  # a serialized object with type and data
+            definition = dict(definition["data"])
+        if "parameters_json_schema" in definition:
+            definition["parameters"] = definition["parameters_json_schema"]
+        definition.pop("function", None)
+        if isinstance(definition.get("name"), str):
+            found.append(definition)
+    return found
+
+
+# --- results
+
+T = TypeVar("T")
+
+
+class TakenOnce(Generic[T]):
+    """Items of which each is taken once, found by their keys in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, T] = {}
+        self._places: dict[Hashable, deque[int]] = {}
+        self._count = 0
+
+    def add(self, item: T, *keys: Hashable) -> None:
+        self._left[self._count] = item
+        for key in keys:
+            self._places.setdefault(key, deque()).append(self._count)
+        self._count += 1
+
+    def index(self, keys_of: Callable[[T], Iterable[Hashable]]) -> None:
+        for place, item in self._left.items():
+            for key in keys_of(item):
+                self._places.setdefault(key, deque()).append(place)
+
+    def take(self, *keys: Hashable) -> T | None:
+        found = [place for key in keys if (place := self._first(key)) is not None]
+        return self._left.pop(min(found)) if found else None
+
+    def _first(self, key: Hashable) -> int | None:
+        places = self._places.get(key, deque())
+        while places and places[0] not in self._left:
+            places.popleft()
+        return places[0] if places else None
+
+
+class OrderedResults:
+    """Tool results by tool in the prompts of one agent's loop, each of which is taken once. Later prompts repeat the earlier
+    ones. ``known`` has the ids of calls whose results are found by id.
+    """
+
+    def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
+        answers: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
+        for messages in prompts:
+            found: dict[str, list[tuple[ToolRequest, ToolResponse]]] = {}
+            for request, response in pairs_with_results(since_user(messages)):
+                name = request.name or response.name
+                if name is not None and request.call_id not in known and response.call_id not in known:
+                    found.setdefault(name, []).append((request, response))
+            for name, pairs in found.items():
+                earlier = answers.setdefault(name, [])
+                earlier += pairs[len(earlier) :]
+        self._responses: TakenOnce[ToolResponse] = TakenOnce()
+        for name, pairs in answers.items():
+            for request, response in pairs:
+                self._responses.add(response, (name,), (name, jsonio.frozen(arguments_of(request.arguments))))
+
+    def take(self, name: str | None, arguments: Mapping[str, Any] | None) -> Any:
+        keys = [(name,)] if arguments is None else [(name, jsonio.frozen(arguments)), (name, jsonio.frozen(None))]
+        response = self._responses.take(*keys)
+        return response.result if response is not None else None
+
+
+def since_user(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages after the last user message. Those before belong to earlier turns."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and message.content and not message.tool_results:
+            return messages[index + 1 :]
+    return messages
+
+
+def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
+    """Add the tool results in a prompt, by call id. A call may have two ids, of an item and of the call. Results with other ids
+    than the ``requested`` ones are in the order of the requests.
+    """
+    waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
+    answered = True
+    for message in messages:
+        if message.tool_calls:
+            if answered:
+                waiting.clear()
+            waiting.update((call.call_id, None) for call in message.tool_calls if call.call_id)
+            answered = False
+        for response in message.tool_results:
+            answered = True
+            if response.call_id:
+                results[response.call_id] = response.result
+            if response.call_id is not None and response.call_id in waiting:
+                del waiting[response.call_id]
+            elif waiting:
+                results.setdefault(waiting.popitem(last=False)[0], response.result)
+
+
+def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
+    """Yield each request with its result, matched by id or, without an id, by tool name or order."""
+    waiting: TakenOnce[ToolRequest] = TakenOnce()
+    for message in messages:
+        for request in message.tool_calls:
+            waiting.add(request, "any", ("id", request.call_id), ("name", request.name))
+        for response in message.tool_results:
+            found = waiting.take(("id", response.call_id)) if response.call_id else None
+            if found is None:
+                found = waiting.take(("name", response.name) if response.name else "any")
+            if found is not None:
+                yield found, response
+            elif response.name:  # no message contains the request
+                yield ToolRequest(None, response.name, None), response
+
+
+# --- requests
 
 Requested = tuple[ToolRequest, Step]
 """A request, and the span of the model call that made it."""

@@ -9,22 +9,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...core.turn import Message, ToolCall, ToolRequest, ToolState
+from ...core import jsonio
+from ...core.turn import ErrorInfo, Message, ToolCall, ToolRequest, ToolState
 from ...dialects.content import REDACTED
-from ...dialects.payloads import arguments_of, unwrap_result
+from ...dialects.payloads import arguments_of, says_failed, unquoted, unwrap_result
 from ...dialects.react import INTERPRETER, calls_in_code, printed
 from ...dialects.step import AGENT, CHAIN, HANDOFF, LLM, ROOT_ROLES, ROOTS, TOOL, Step
 from ...spans.record import ERROR
+from .handoffs import as_tool_name
 from .llm_calls import TurnCalls, asks_for_tools, rules_out_tools
-from .requests import Requested, RequestMatcher, requests_read_back, tool_requests, without_copies
-from .results import OrderedResults, add_results_by_id, pairs_with_results, since_user
-from .runs import as_tool_name
+from .requests import (
+    OUTPUT_TOOLS,
+    OrderedResults,
+    Requested,
+    RequestMatcher,
+    add_results_by_id,
+    pairs_with_results,
+    parameters_of,
+    requests_read_back,
+    since_user,
+    tool_definitions,
+    tool_requests,
+    without_copies,
+)
 from .steps import computed_once
-from .tool_definitions import OUTPUT_TOOLS, parameters_of, tool_definitions
-from .tool_errors import error_by_flag, error_in, error_of_last_tool, state_of
 from .tool_spans import ToolSpan, is_no_tool, join_layers
 
 _CODE = ("<code>", "<end_code>")
@@ -373,3 +384,75 @@ def _accepts_answer(result: Any) -> bool:
 def _is_cut(arguments: Any) -> bool:
     """Return True for arguments that begin like an object, if :func:`arguments_of` couldn't read them."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
+
+
+# --- failed tools, and tools that a person didn't approve, by their results
+
+_FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
+_EXCEPTION = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
+_NOT_A_TOOL_S = re.compile(
+    r"max(?:imum)?[ _]?(?:number of )?(?:steps|turns|iterations|rounds|tokens)|(?:recursion|usage|request|token)s?[ _]?limit|rate[ _]?limit|"
+    r"(?:error|status|code|http)\W{0,3}[45]\d\d\b|\b[45]\d\d\b \w{0,12} ?(?:request|server|error|gateway|unavailable)|statuserror|api\w{0,20}error|"
+    r"server ?(?:had an ?)?error|unavailable|overloaded|too ?many ?requests|cancelled",
+    re.IGNORECASE,
+)
+"""Errors that come from a loop's limits or a model."""
+_LONGEST_REFUSAL = 300
+"""Maximum characters of a result that says only why a tool didn't run."""
+_DECLINED = re.compile(
+    r"\b(?:user|human|operator|reviewer)\b (?:has |have )?(?:declined|denied|rejected|refused|doesn't want|did(?:n't| not) (?:approve|allow|accept|confirm))\b|"
+    r"\btool(?: call| use| execution| request)? (?:was |is |has been )?(?:denied|rejected|declined|not approved)\b",
+    re.IGNORECASE,
+)
+_WAITS = re.compile(
+    r"\btool(?: call| use| execution)? (?:is )?(?:requires?|needs?|awaits|awaiting|waiting for|pending)(?: \w+)? (?:approval|confirmation)\b",
+    re.IGNORECASE,
+)
+
+
+def error_in(result: Any) -> ErrorInfo | None:
+    """Return the failure that a tool's result reports as text or in an object."""
+    if isinstance(result, str):
+        result = unquoted(result)
+    if isinstance(result, str):
+        if result[:40].lower().startswith(_FAILED_TEXT):
+            return ErrorInfo("tool_error", result[:200])
+        exception = _EXCEPTION.match(result)
+        if exception is not None:
+            return ErrorInfo(exception[1], result[exception.end() :][:200])
+        if result[:1] != "{":
+            return None
+        try:
+            result = jsonio.loads(result)
+        except ValueError:
+            return None
+    if isinstance(result, dict):
+        message = result.get("error") or result.get("error_message") or result.get("error_details")
+        if message or says_failed(result):
+            return ErrorInfo("tool_error", jsonio.text_of(message)[:200] if message else None)
+    return None
+
+
+def error_by_flag(raw: Any) -> ErrorInfo | None:
+    """Return the failure that a flag beside a result reports. Unwrapping the result loses the flag."""
+    if raw.__class__ is str:
+        if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
+            return None
+        raw, _ = jsonio.loads_or_text(raw)
+    if isinstance(raw, Mapping) and "content" in raw and says_failed(raw):
+        return ErrorInfo("tool_error", jsonio.text_of(unwrap_result(raw))[:200])
+    return None
+
+
+def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
+    """Return a turn's error as the error of its last tool. Returns None if the loop or its model caused it."""
+    text = f"{error.type} {error.message}" if error is not None else ""
+    return None if _NOT_A_TOOL_S.search(text) else error
+
+
+def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
+    """Return the state that an error or a result reports for a call that a person had to approve."""
+    text = (error.message if error is not None and error.message else result) or ""
+    if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
+        return "executed"
+    return "declined" if _DECLINED.search(text) else "requested" if _WAITS.search(text) else "executed"

@@ -8,13 +8,12 @@ from typing import Any
 
 from ...core.turn import ErrorInfo
 from ...core.wellformed import Later
-from ...dialects.generic.words import words_of
+from ...dialects.generic.keys import words_of
 from ...dialects.payloads import arguments_of
 from ...dialects.step import AGENT, LLM, TOOL, Step
 from .handoffs import is_handoff_tool
 from .llm_calls import TurnCalls
-from .requests import id_without_name
-from .tool_definitions import is_output_tool
+from .requests import id_without_name, is_output_tool
 
 TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 

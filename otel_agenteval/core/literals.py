@@ -1,15 +1,56 @@
-"""Parser for the output of Java's ``toString``, and of Kotlin's, in linear time: ``Type{key='…', …}``, ``Type[key=…]``."""
+"""Parsers for Python source, and for values as Python and Java print them. They run no code and take linear time."""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-LONGEST = 200_000
+from . import jsonio
+from .wellformed import plain
+
+LONGEST_PYTHON = 1_000_000
 """Longest text to parse, in characters."""
-CLASS = "java_class"
+_F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
+_MOST_FIELDS = 100_000_000
+"""Limit for braces × characters of a text with f-strings, each of whose fields Python's parser copies with all that follows."""
+
+
+def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
+    """Return the syntax tree of an expression or, in mode ``exec``, a module. Raises a ValueError if it is invalid or too long."""
+    if len(text) > LONGEST_PYTHON or (text.count("{") * len(text) > _MOST_FIELDS and _F_STRING.search(text) is not None):
+        raise ValueError("text is too long to parse")
+    try:
+        return ast.parse(text, name, mode)
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(f"not Python: {type(error).__name__}") from None
+
+
+def python_value(text: str) -> Any:
+    """Return the value of JSON, or of a list or object as Python writes it, or the text itself."""
+    for read in (jsonio.loads, python_literal) if text.lstrip()[:1] in ("{", "[") else (jsonio.loads,):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text
+
+
+def python_literal(source: str | ast.expr) -> Any:
+    """Return the value of a literal, or of its syntax tree, converted to JSON types. Raises a ValueError for other texts."""
+    try:
+        return plain(ast.literal_eval(python_tree(source.lstrip(" \t")) if isinstance(source, str) else source))
+    except (MemoryError, RecursionError, TypeError) as error:  # nested too deeply, or a dictionary with a list as a key
+        raise ValueError(f"not a literal: {type(error).__name__}") from None
+
+
+# --- values as Java's ``toString``, and Kotlin's, print them: ``Type{key='…', …}``, ``Type[key=…]``
+
+LONGEST_JAVA = 200_000
+"""Longest text to parse, in characters."""
+JAVA_CLASS = "java_class"
 """Key of an object's class among its members."""
 _DEEPEST = 40
 _START = re.compile(r"\[?\s?(?:(?:[A-Za-z]\w{0,30}\.){0,8}[A-Z][\w$]{0,80}\s?[\[{(]\s?|\{)[A-Za-z]\w{0,60}\s?=(?!=)")
@@ -29,9 +70,9 @@ _FAILURES = 20
 """Most failures to parse a part as JSON: each costs a walk through the whole text, which counts lines."""
 
 
-def parsed(text: str) -> Any:
+def java_value(text: str) -> Any:
     """Return the value of a ``toString`` text, with objects as dicts with their class as ``java_class``, or None."""
-    if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST or _START.match(text) is None:
+    if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST_JAVA or _START.match(text) is None:
         return None
     try:
         value, end = _Parser(text).value(0, 0)
@@ -46,13 +87,13 @@ _ROLES = {
 }  # fmt: skip
 
 
-def message_of(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message of Spring AI, LangChain4j or another Java library in the usual form."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
-    if isinstance(inner, Mapping) and CLASS in inner:
-        return message_of(inner)
+    if isinstance(inner, Mapping) and JAVA_CLASS in inner:
+        return java_message(inner)
     stated = value.get("role", value.get("messageType"))
-    role = _ROLES.get(value[CLASS]) or (stated.lower() if stated.__class__ is str else None)
+    role = _ROLES.get(value[JAVA_CLASS]) or (stated.lower() if stated.__class__ is str else None)
     if role is None:
         return value
     texts = (value.get(name) for name in ("content", "text", "textContent", "contents"))
@@ -114,7 +155,7 @@ class _Parser:
     def _inside(self, opening: re.Match[str], depth: int) -> tuple[Any, int]:
         text = self._text
         closer, at = _CLOSERS[opening["open"]], opening.end()
-        members: dict[str, Any] = {CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
+        members: dict[str, Any] = {JAVA_CLASS: opening["name"].rpartition(".")[2]} if opening["name"] else {}
         items: list[Any] = []
         while text[at : at + 1] != closer:
             key = _KEY.match(text, at)
