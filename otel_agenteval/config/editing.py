@@ -1,6 +1,7 @@
-"""Add entries to the parameters of metrics in a configuration file.
+"""Add values to list parameters in a configuration file: ``- code_u`` becomes ``- code_u: {allowed: [docs.acme.com]}``.
 
-Everything else stays as written, with comments, quotes and line ends. Only insertions are made, at places that the YAML parser reports.
+Text is inserted at positions that the YAML parser reports, so comments, quotes and line ends stay. Then the new text is parsed: it must
+give the old data with exactly the additions.
 """
 
 from __future__ import annotations
@@ -43,67 +44,65 @@ def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path
     or ``check`` refuses the new one.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
-    new = ""
+    draft = ""
     try:
-        text = file.read_bytes().decode("utf-8") if file.exists() else ""
-        text_now = with_additions(text, str(file), additions)
-        handle, new = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".yaml", dir=file.parent)
+        old_text = file.read_bytes().decode("utf-8") if file.exists() else ""
+        new_text = with_additions(old_text, str(file), additions)
+        handle, draft = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".yaml", dir=file.parent)
         with os.fdopen(handle, "wb") as stream:
-            stream.write(text_now.encode("utf-8"))
+            stream.write(new_text.encode("utf-8"))
             os.fchmod(stream.fileno(), stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o644)
             stream.flush()
             os.fsync(stream.fileno())
-        check(Path(new))
-        Path(new).replace(file)
+        check(Path(draft))
+        Path(draft).replace(file)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: can't be written: {getattr(error, 'strerror', None) or error}") from None
     except ConfigError as error:
-        raise ConfigError(str(error).replace(new, str(file)) if new else str(error)) from None
+        raise ConfigError(str(error).replace(draft, str(file)) if draft else str(error)) from None
     finally:
-        if new:
+        if draft:
             with suppress(FileNotFoundError):
-                Path(new).unlink()
+                Path(draft).unlink()
 
 
 def with_additions(text: str, origin: str, additions: Sequence[Addition]) -> str:
     """Return the text of a configuration with additions. Raises ConfigError if a place, such as an alias, can't be edited."""
     for addition in additions:
-        before = yaml.load(text, origin, os.environ)[0]
+        old_data = yaml.load(text, origin, os.environ)[0]
         try:
-            now = _Edit(text).add(addition)
-            is_right = yaml.load(now, origin, os.environ)[0] == _merged(before, addition)
+            new_text = _Edit(text).add(addition)
+            is_right = yaml.load(new_text, origin, os.environ)[0] == _expected_data(old_data, addition)
         except (ConfigError, LookupError, TypeError, pyyaml.YAMLError):
             is_right = False
         if not is_right:
             raise ConfigError(f"{origin}: {addition.metric} can't be edited here; add it by hand: {addition}")
-        text = now
+        text = new_text
     return text
 
 
-def _merged(before: Any, addition: Addition) -> Any:
-    data = copy.deepcopy(before) if before is not None else {}
+def _expected_data(old_data: Any, addition: Addition) -> Any:
+    data = copy.deepcopy(old_data) if old_data is not None else {}
     if not addition.entries:
         data["metrics"] = [*(data.get("metrics") or ()), {addition.metric: {addition.parameter: [*addition.values]}}]
-    for *path, at in addition.entries:
+    for *list_path, index in addition.entries:
         entries = data
-        for key in path:
+        for key in list_path:
             entries = entries[key]
-        entry = {entries[at]: None} if isinstance(entries[at], str) else entries[at]
-        name = next(key for key in entry if key not in BESIDE_A_METRIC)
-        params = dict(entry[name] or {})
+        entry = {entries[index]: None} if isinstance(entries[index], str) else entries[index]
+        metric = next(key for key in entry if key not in BESIDE_A_METRIC)
+        params = dict(entry[metric] or {})
         params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
-        entries[at] = {**entry, name: params}
+        entries[index] = {**entry, metric: params}
     return data
 
 
 class _Edit:
-    """Insertions into a YAML text."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._insertions: list[tuple[int, int, str]] = []
-        """Start and end of the replaced text, and the new text."""
+        """Start and end of the replaced text, and the new text. If start and end are equal, nothing is replaced."""
 
     def add(self, addition: Addition) -> str:
         root = yaml.compose(self._text)
@@ -111,88 +110,88 @@ class _Edit:
             entry: Any = root
             for key in path:
                 entry = entry.value[key] if isinstance(key, int) else _value_of(entry, key)
-            self._extend(entry, addition)
+            self._extend_entry(entry, addition)
         if not addition.entries:
             self._add_entry(root, f"{addition}")
         text = self._text
-        for start, end, new in sorted(self._insertions, key=lambda one: one[:2], reverse=True):
-            text = text[:start] + new + text[end:]
+        for start, end, inserted in sorted(self._insertions, key=lambda insertion: insertion[:2], reverse=True):  # last first
+            text = text[:start] + inserted + text[end:]
         return text
 
-    def _extend(self, entry: Any, addition: Addition) -> None:
+    def _extend_entry(self, entry: Any, addition: Addition) -> None:
         values = _flow(addition.values)
-        params = f"{{{addition.parameter}: {values}}}"
-        if isinstance(entry, pyyaml.ScalarNode):
-            self._replace(entry.end_mark.index, entry.end_mark.index, f": {params}")
+        new_params = f"{{{addition.parameter}: {values}}}"
+        if isinstance(entry, pyyaml.ScalarNode):  # "- code_u"
+            self._insert(entry.end_mark.index, f": {new_params}")
             return
-        given = next(value for key, value in entry.value if key.value not in BESIDE_A_METRIC)
-        if not isinstance(given, pyyaml.MappingNode):
-            self._fill(given, params)
+        params = next(value for key, value in entry.value if key.value not in BESIDE_A_METRIC)
+        if not isinstance(params, pyyaml.MappingNode):  # "- code_u:"
+            self._fill(params, new_params)
             return
-        now = _value_of(given, addition.parameter)
-        if now is None:
-            self._append(given, f"{addition.parameter}: {values}")
-        elif isinstance(now, pyyaml.SequenceNode):
+        old_values = _value_of(params, addition.parameter)
+        if old_values is None:  # "- code_u: {other: 1}"
+            self._append(params, f"{addition.parameter}: {values}")
+        elif isinstance(old_values, pyyaml.SequenceNode):  # "- code_u: {allowed: [a.com]}"
             for value in addition.values:
-                self._append(now, _scalar(value))
-        else:
-            self._fill(now, values)
+                self._append(old_values, _scalar(value))
+        else:  # "- code_u: {allowed: null}"
+            self._fill(old_values, values)
 
     def _add_entry(self, root: Any, entry: str) -> None:
-        lines = f"metrics:{self._newline}  - {entry}"
+        section = f"metrics:{self._newline}  - {entry}"
         metrics = _value_of(root, "metrics")
         if root is None:
-            self._replace(len(self._text), len(self._text), self._line(lines, len(self._text)))
+            self._insert(len(self._text), self._line(section, len(self._text)))
         elif metrics is None:
-            self._append(root, f"metrics: [{{{entry}}}]" if root.flow_style else lines)
+            self._append(root, f"metrics: [{{{entry}}}]" if root.flow_style else section)
         elif isinstance(metrics, pyyaml.SequenceNode):
             self._append(metrics, f"{{{entry}}}" if metrics.flow_style else entry)
         else:
             self._fill(metrics, f"[{{{entry}}}]")
 
-    def _replace(self, start: int, end: int, new: str) -> None:
-        for at, (begin, over, old) in enumerate(self._insertions):
-            if begin == over == start == end:  # several insertions at one place stay in order
-                self._insertions[at] = (start, end, old + new)
+    def _insert(self, position: int, inserted: str) -> None:
+        for index, (start, end, earlier) in enumerate(self._insertions):
+            if start == end == position:  # several insertions at one position stay in order
+                self._insertions[index] = (position, position, earlier + inserted)
                 return
-        self._insertions.append((start, end, new))
+        self._insertions.append((position, position, inserted))
 
-    def _fill(self, node: pyyaml.Node, new: str) -> None:
+    def _fill(self, node: pyyaml.Node, value: str) -> None:
         """Replace an empty value: nothing, ``null`` or ``~``."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
-        self._replace(start, end, new if self._text[start - 1 : start] in (" ", "") else f" {new}")
+        has_space = self._text[start - 1 : start] in (" ", "")
+        self._insertions.append((start, end, value if has_space else f" {value}"))
 
     def _append(self, node: Any, item: str) -> None:
-        if node.flow_style:
+        if node.flow_style:  # "[a, b]" or "{a: 1}"
             last = _last_of(node)
-            at = node.start_mark.index + 1 if last is None else last.end_mark.index
-            self._replace(at, at, item if last is None else f", {item}")
+            position = node.start_mark.index + 1 if last is None else last.end_mark.index
+            self._insert(position, item if last is None else f", {item}")
             return
         indent = " " * node.start_mark.column + ("- " if isinstance(node, pyyaml.SequenceNode) else "")
-        last = node
-        while (
-            isinstance(last, pyyaml.CollectionNode) and not last.flow_style
-        ):  # the end of a block includes the comments after it
+        last = node  # a block ends after its comments, so append after its innermost last value
+        while isinstance(last, pyyaml.CollectionNode) and not last.flow_style:
             last = _last_of(last)
         end: int = last.end_mark.index
         if self._text[end - 1 : end] != "\n":  # a comment may follow on the line
-            end = len(self._text) if (newline := self._text.find("\n", end)) < 0 else newline + 1
-        self._replace(end, end, self._line(indent + item, end))
+            end = self._text.find("\n", end) + 1 or len(self._text)
+        self._insert(end, self._line(indent + item, end))
 
-    def _line(self, line: str, at: int) -> str:
-        is_new = self._text[:at].endswith("\n") or not at or any(place == at for place, _, _ in self._insertions)
-        return f"{'' if is_new else self._newline}{line}{self._newline}"
+    def _line(self, content: str, position: int) -> str:
+        """Return a line to insert, preceded by a line end if the position isn't at the start of a line."""
+        starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
+        return f"{'' if starts_line else self._newline}{content}{self._newline}"
 
 
 def _value_of(node: Any, key: str) -> Any:
     return next((value for name, value in node.value if name.value == key), None) if node is not None else None
 
 
-def _last_of(node: Any) -> Any:
-    last = node.value[-1] if node.value else None
-    return last[1] if isinstance(last, tuple) else last
+def _last_of(collection: Any) -> Any:
+    last = collection.value[-1] if collection.value else None
+    return last[1] if isinstance(last, tuple) else last  # a mapping has pairs of key and value
 
 
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*")

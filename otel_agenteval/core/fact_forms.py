@@ -1,4 +1,8 @@
-"""Forms of the facts that data sets, ``expect()`` and applications provide, in our and other tools' spelling."""
+"""Readers of the facts that data sets, ``expect()`` and applications provide: one for each field of a turn, see ``READERS``.
+
+Each accepts our and other tools' forms and returns ours: ``{"source": "a", "target": {"name": "b"}}`` → ``["a", "b"]`` for an edge.
+``keyed`` reads objects. Its arguments are the reader of each key's value, other tools' names of the key, and ignored keys.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,22 @@ from .forms import Reader, a_flag, a_mapping, a_number, a_text, an_object, anyth
 from .wellformed import plain, well_formed
 
 
-def each(read: Reader) -> Reader:
-    """Return a reader of a list, or of one value as a list."""
+def one_or_more(read: Reader) -> Reader:
+    """Return a reader of a list, or of one value as a list: ``"a"`` → ``["a"]``."""
     return lambda value, path: list_of(read)(value, path) if isinstance(value, (list, tuple)) else [read(value, path)]
 
 
 def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
-    """Return a reader of names and numbers, and of objects with one under a key."""
-    of_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
+    """Return a reader of a name: ``"a"``, ``7`` or ``{"name": "a"}`` → ``"a"`` or ``"7"``."""
+    read_object = keyed({key: anything}, {key: other_names}, required=(key,), ignore_others=True)
 
-    def read(value: Any, path: str) -> str:
-        found = of_object(value, path)[key] if isinstance(value, Mapping) else value
-        if isinstance(found, bool) or not isinstance(found, (str, int)):
-            raise wrong(path, found, wanted)
-        return well_formed(str(found))
+    def read_name(value: Any, path: str) -> str:
+        name = read_object(value, path)[key] if isinstance(value, Mapping) else value
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            raise wrong(path, name, wanted)
+        return well_formed(str(name))
 
-    return read
+    return read_name
 
 
 # --- documents
@@ -43,25 +47,20 @@ def a_document(value: Any, path: str) -> str:
 
 
 def document_ids(value: Any, path: str) -> Any:
-    """Read ids of documents, or the relevance by id, of which 0 isn't relevant."""
-    if (
-        isinstance(value, Mapping)
-        and all(isinstance(each, (int, float)) for each in value.values())
-        and value.keys().isdisjoint(IDS)
-    ):
-        value = [key for key, relevance in value.items() if relevance]
-    return each(_document_id)(value, path)
+    """Read ids of documents, or the relevance by id: ``{"d1": 1, "d2": 0}`` → ``["d1"]``."""
+    is_by_id = isinstance(value, Mapping) and value.keys().isdisjoint(IDS)
+    if is_by_id and all(isinstance(relevance, (int, float)) for relevance in value.values()):
+        value = [document_id for document_id, relevance in value.items() if relevance]
+    return one_or_more(_document_id)(value, path)
 
 
 # --- agents
 
 _END_NAMES = {"from": ("from_agent", "sender", "source"), "to": ("to_agent", "recipient", "recipients", "receiver", "target")}
 HANDOFF_NAMES = {**_END_NAMES, "success": ("succeeded",), "duration_s": ("duration", "handoff_time")}
-"""Other tools' names of a handoff's fields."""
-_a_node = _name_in("id", ("name", "node_id", "executor_id", "executor", "agent", "key"), "a name, or an object with a name")
-"""Reader of the name of an agent, a node, an executor or a tool."""
+_a_name = _name_in("id", ("name", "node_id", "executor_id", "executor", "agent", "key"), "a name, or an object with a name")
 _interaction = keyed(
-    {"from": _a_node, "to": each(_a_node), "type": a_text, "message_type": a_text, "success": a_flag, "response_time_s": a_number},
+    {"from": _a_name, "to": one_or_more(_a_name), "type": a_text, "message_type": a_text, "success": a_flag, "response_time_s": a_number},
     {**_END_NAMES, "type": ("interaction_type", "kind"), "success": ("succeeded",), "response_time_s": ("response_time",)},
     ignored=("id", "interaction_id", "timestamp", "content", "message", "message_content", "metadata"),
 )  # fmt: skip
@@ -80,22 +79,23 @@ _role = keyed(
 
 
 def _roles(value: Any, path: str) -> dict[str, Any]:
+    """Read agents' roles by name: ``[{"name": "a", …}]`` or ``{"a": {…}}`` → ``{"a": {…}}``."""
     if isinstance(value, (list, tuple)):
-        found = [_role(each, f"{path}[{place}]") for place, each in enumerate(value)]
-        return {_a_node(each.get("name"), f"{path}[{place}].name"): each for place, each in enumerate(found)}
-    return {str(key): _role(inner or {}, f"{path}.{key}") for key, inner in a_mapping(value, path).items()}
+        roles = [_role(role, f"{path}[{index}]") for index, role in enumerate(value)]
+        return {_a_name(role.get("name"), f"{path}[{index}].name"): role for index, role in enumerate(roles)}
+    return {str(name): _role(role or {}, f"{path}.{name}") for name, role in a_mapping(value, path).items()}
 
 
 # --- workflows
 
 
-def _by_name(value: Any, path: str) -> list[str]:
-    """Read a list of nodes, or an object with one key for each."""
-    return [str(key) for key in value] if isinstance(value, Mapping) else list_of(_a_node)(value, path)
+def _node_names(value: Any, path: str) -> list[str]:
+    """Read a workflow's nodes: ``["a", {"id": "b"}]`` or ``{"a": …, "b": …}`` → ``["a", "b"]``."""
+    return [str(name) for name in value] if isinstance(value, Mapping) else list_of(_a_name)(value, path)
 
 
 _ends = keyed(
-    {"from": _a_node, "to": _a_node},
+    {"from": _a_name, "to": _a_name},
     {
         "from": ("source", "start", "source_id", "source_node_id", "source_executor_id", "from_node"),
         "to": ("target", "end", "target_id", "target_node_id", "target_executor_id", "to_node"),
@@ -110,11 +110,11 @@ def _edge(value: Any, path: str) -> list[str]:
         return [ends["from"], ends["to"]]
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         raise wrong(path, value, "[from, to]")
-    return list_of(_a_node)(value, path)
+    return list_of(_a_name)(value, path)
 
 
 _graph = keyed(
-    {"nodes": _by_name, "edges": list_of(_edge), "entry": each(_a_node), "exits": each(_a_node)},
+    {"nodes": _node_names, "edges": list_of(_edge), "entry": one_or_more(_a_name), "exits": one_or_more(_a_name)},
     {
         "entry": ("entry_point", "entry_node", "entry_node_id", "start", "start_node", "root"),
         "exits": (
@@ -126,34 +126,34 @@ _graph = keyed(
 )  # fmt: skip
 _EXECUTOR_NAMES = ("executor_id", "executor_name", "node", "node_id", "agent", "agent_name", "name")
 _TOOL_NAMES = ("tool", "tool_name", "function_name", "function", "id")
-_named_tool = _name_in("name", _TOOL_NAMES, "the name of a tool, or an object with a name")
+_tool_name = _name_in("name", _TOOL_NAMES, "the name of a tool, or an object with a name")
 
 
 def _a_tool(value: Any, path: str) -> Any:
-    is_request = isinstance(value, Mapping) and isinstance(value.get("function"), Mapping)  # of OpenAI's API
-    return _named_tool(value["function"] if is_request else value, path)
+    is_request = isinstance(value, Mapping) and isinstance(value.get("function"), Mapping)  # {"function": {"name": …}}
+    return _tool_name(value["function"] if is_request else value, path)
 
 
 _run = keyed(
-    {"executor": _a_node, "status": a_text, "id": anything, "tool_calls": list_of(_a_tool), "error": anything, "success": a_flag},
+    {"executor": _a_name, "status": a_text, "id": anything, "tool_calls": list_of(_a_tool), "error": anything, "success": a_flag},
     {"executor": _EXECUTOR_NAMES, "status": ("state", "outcome"), "id": ("step_id",), "tool_calls": ("tools",)},
     required=("executor",), ignore_others=True,
 )  # fmt: skip
 
 
 def _step(value: Any, path: str) -> dict[str, Any]:
-    found = _run(value, path)
-    failed = found.pop("error", None) or found.pop("success", True) is False
-    return {**found, "status": "failed"} if failed else found
+    step = _run(value, path)
+    has_failed = step.pop("error", None) or step.pop("success", True) is False
+    return {**step, "status": "failed"} if has_failed else step
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader that refuses a misspelled key, and leaves the values to the metric."""
+    """Return a reader of objects that leaves other values to the metric."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
 _failure = keyed(
-    {"executor": _a_node, "step": anything}, {"executor": _EXECUTOR_NAMES, "step": ("step_id", "step_index")}, ignore_others=True
+    {"executor": _a_name, "step": anything}, {"executor": _EXECUTOR_NAMES, "step": ("step_id", "step_index")}, ignore_others=True
 )
 _workflow = keyed(
     {"graph": _graph, "steps": list_of(_step), "errors": list_of(_object_with(_failure))},
@@ -164,8 +164,7 @@ _workflow = keyed(
 # --- sessions, privacy, probabilities, earlier turns, media
 
 
-_SIGNALS = ("confidence", "loop_detection", "tool_correctness", "coherence")
-_signals = keyed(dict.fromkeys(_SIGNALS, anything), ignore_others=True)
+_signals = keyed(dict.fromkeys(("confidence", "loop_detection", "tool_correctness", "coherence"), anything), ignore_others=True)
 _trace = keyed(
     {"trace_id": anything, "signals": _object_with(_signals)},
     {"trace_id": ("id", "turn_id"), "signals": ("scores",)},
@@ -182,9 +181,9 @@ _privacy = keyed(
 
 
 def logprobs(value: Any, path: str) -> list[float]:
-    """Read log probabilities: numbers, or tokens with a ``logprob`` as in OpenAI's API."""
+    """Read log probabilities: ``[-0.1]``, or ``{"content": [{"token": "Hi", "logprob": -0.1}]}`` of OpenAI's API."""
     tokens = value.get("content", value) if isinstance(value, Mapping) else value
-    return list_of(lambda one, at: a_number(one.get("logprob") if isinstance(one, Mapping) else one, at))(tokens, path)
+    return list_of(lambda token, at: a_number(token.get("logprob") if isinstance(token, Mapping) else token, at))(tokens, path)
 
 
 _turn = keyed(
@@ -195,21 +194,22 @@ _turn = keyed(
 SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "output", "model": "output", "agent": "output"}
 
 
-def _earlier(value: Any, path: str) -> dict[str, Any]:
+def _turn_or_message(value: Any, path: str) -> dict[str, Any]:
+    """Read a turn, or a message as a turn's half: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``."""
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
-    return {said: plain(value["content"])} if (said := SPEAKERS.get(speaker)) else {}
+    return {field: plain(value["content"])} if (field := SPEAKERS.get(speaker)) else {}
 
 
 def history(value: Any, path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for said in list_of(_earlier)(value, path):
-        if said.keys() == {"output"} and found and "output" not in found[-1]:
-            found[-1] |= said  # the answer to the message before
-        elif said:
-            found.append(said)
-    return found
+    turns: list[dict[str, Any]] = []
+    for turn in list_of(_turn_or_message)(value, path):
+        if turn.keys() == {"output"} and turns and "output" not in turns[-1]:
+            turns[-1] |= turn  # the answer to the message before
+        elif turn:
+            turns.append(turn)
+    return turns
 
 
 _MEDIUM_NAMES = {
@@ -223,16 +223,16 @@ _medium = keyed(dict.fromkeys(_MEDIUM_NAMES, anything), _MEDIUM_NAMES, ignore_ot
 
 
 def _attachment(value: Any, path: str) -> dict[str, Any]:
-    found = _medium(value, path)
-    if isinstance(found.get("uri"), dict):  # {"type": "image_url", "image_url": {"url": …}} of OpenAI's API
-        found |= _medium(found.pop("uri"), path)
-    kind = next((kind for kind in ("image", "audio", "video") if kind in str(found.get("modality")).lower()), None)
-    return found if kind is None else {**found, "modality": kind}
+    medium = _medium(value, path)
+    if isinstance(medium.get("uri"), dict):  # {"type": "image_url", "image_url": {"url": …}} of OpenAI's API
+        medium |= _medium(medium.pop("uri"), path)
+    kind = next((kind for kind in ("image", "audio", "video") if kind in str(medium.get("modality")).lower()), None)
+    return medium if kind is None else {**medium, "modality": kind}
 
 
 READERS: Mapping[str, Reader] = {
-    "context": each(a_document), "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow, "agents": _roles,
-    "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session, "privacy": _privacy,
-    "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
+    "context": one_or_more(a_document), "relevant_ids": document_ids, "retrieved_ids": document_ids, "workflow": _workflow,
+    "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
+    "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers of facts by the field of a turn. What a reader returns, it reads again without a change."""
+"""Readers of facts by the field of a turn. Reading a result again doesn't change it."""

@@ -1,9 +1,8 @@
 """Screen a text once for the words of all detectors, to skip detectors that can't match.
 
-A separate search for each of fifty words would read the text fifty times. Instead, the screen looks up every four letters of the
-text once, in a table for all words. So the time depends only on the text. A group of words (:class:`ScreenedWords`) that the screen rules
-out isn't searched, and others are searched word by word. The screen never rules out a word that occurs, so detectors find the
-same with and without it.
+Searching for fifty words one by one reads the text fifty times. Instead, the screen looks up every four letters of the text once,
+in a table for all words: "password" is listed under its rarest letters, "word". Detectors skip a group of words
+(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. The screen never rules out a word that occurs.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from numpy.typing import NDArray
 
 from .texts import SCAN_LIMIT
 
-# --- many pieces at once -------------------------------------------------------------------------------------------
+# --- many words at once --------------------------------------------------------------------------------------------
 
 _QUAD = 4
-_PLACE_BITS = 18
+_HASH_BITS = 18
 """Size of the table, as a power of two. A larger table has fewer collisions and takes more of the CPU cache."""
-_FOUR_BYTES = np.dtype("<u4")
-_SPREAD = 0x9E3779B1
-"""Multiplier that spreads four bytes over the upper bits of a 32-bit number."""
-_MANY, _RIGHT = np.array(_SPREAD, np.uint32), np.array(32 - _PLACE_BITS, np.uint32)  # numpy scalars would be slower
-_NUMBERS = 255
-_FREQUENT = "etaoinsrhldcumfpgwybvkxjqz~"  # the last character has the number 30
-_RANKS = [_FREQUENT.find(chr(number + 96)) for number in range(32)]
-_ANYWHERE = frozenset(
+_QUAD_AS_INTEGER = np.dtype("<u4")
+_MULTIPLIER = 0x9E3779B1
+"""It spreads four bytes over the upper bits of a 32-bit number."""
+_MULTIPLIER_ARRAY, _SHIFT_ARRAY = np.array(_MULTIPLIER, np.uint32), np.array(32 - _HASH_BITS, np.uint32)  # faster than scalars
+_LAST_NUMBER = 255
+_BY_FREQUENCY = "etaoinsrhldcumfpgwybvkxjqz~"  # the last character has the number 30
+_RARITY = [_BY_FREQUENCY.find(chr(letter + 96)) for letter in range(32)]
+_FREQUENT_QUADS = frozenset(
     bytes(ord(letter) - 96 for letter in quad)
     for quad in "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
 )
@@ -37,52 +36,53 @@ _ANYWHERE = frozenset(
 class Finder:
     """A search for many words in a text at once. ``pieces`` are initial words, as for :meth:`add`."""
 
-    __slots__ = ("_fresh", "_known", "_table")
+    __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
     def __init__(self, pieces: Iterable[tuple[bytes, int]] = ()) -> None:
-        self._table: NDArray[np.uint8] = np.zeros(1 << _PLACE_BITS, np.uint8)
-        """Maps the hash of four letters to a number."""
-        self._known: list[list[tuple[bytes, int]]] = [[] for _ in range(_NUMBERS + 1)]
-        """Maps the number to the words with these letters. Words share numbers if there are more than 255."""
-        self._fresh = 0
+        self._number_by_hash: NDArray[np.uint8] = np.zeros(1 << _HASH_BITS, np.uint8)
+        """Numbers of groups of four letters, by their hash. 0 if no word has these letters."""
+        self._words_by_number: list[list[tuple[bytes, int]]] = [[] for _ in range(_LAST_NUMBER + 1)]
+        """Words with these letters, and the bit of their group. Words share numbers if there are more than 255."""
+        self._last_number = 0
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
         """Add words of three letters or more, numbers below 32 with ``a`` as 1, each with the bit of its group."""
-        for piece, meaning in pieces:
-            places = [_place_of(quad) for quad in _quads_of(piece)]
-            numbers = {int(self._table[place]) for place in places}
+        for word, group_bit in pieces:
+            hashes = [_hash_of(quad) for quad in _quads_of(word)]
+            numbers = {int(self._number_by_hash[quad_hash]) for quad_hash in hashes}
             if 0 in numbers:
-                self._fresh = fresh = self._fresh % _NUMBERS + 1
-                for place in places:
-                    self._table[place] = self._table[place] or fresh
-                numbers = numbers - {0} | {fresh}
+                self._last_number = new_number = self._last_number % _LAST_NUMBER + 1
+                for quad_hash in hashes:
+                    self._number_by_hash[quad_hash] = self._number_by_hash[quad_hash] or new_number
+                numbers = numbers - {0} | {new_number}
             for number in numbers:
-                self._known[number].append((piece, meaning))
+                self._words_by_number[number].append((word, group_bit))
 
     def found_in(self, letters: bytes) -> int:
-        """Return the bits of the words that occur in a text of such letters."""
-        quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _FOUR_BYTES, letters, 0, (1,)) * _MANY
-        quads >>= _RIGHT
-        seen = self._table.take(quads, mode="clip").tobytes().translate(None, b"\0")
-        found = 0
-        for number in set(seen) if seen else ():
-            for piece, meaning in self._known[number]:
-                if not found & meaning and piece in letters:
-                    found |= meaning
-        return found
+        """Return the group bits of the words that occur in a text of such letters."""
+        overlapping_quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _QUAD_AS_INTEGER, letters, 0, (1,))
+        hashes = overlapping_quads * _MULTIPLIER_ARRAY
+        hashes >>= _SHIFT_ARRAY
+        numbers = self._number_by_hash.take(hashes, mode="clip").tobytes().translate(None, b"\0")
+        group_bits = 0
+        for number in set(numbers) if numbers else ():
+            for word, group_bit in self._words_by_number[number]:
+                if not group_bits & group_bit and word in letters:
+                    group_bits |= group_bit
+        return group_bits
 
 
-def _place_of(quad: bytes) -> int:
-    return (int.from_bytes(quad, "little") * _SPREAD & 0xFFFFFFFF) >> (32 - _PLACE_BITS)
+def _hash_of(quad: bytes) -> int:
+    return (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS)
 
 
-def _quads_of(piece: bytes) -> list[bytes]:
-    """Return a word's four rarest letters, or all four-letter continuations of a word of three letters."""
-    if len(piece) < _QUAD:
-        return [piece + bytes([last]) for last in range(32)]
-    quads = [piece[at : at + _QUAD] for at in range(len(piece) - _QUAD + 1)]
-    return [max(quads, key=lambda quad: -1 if quad in _ANYWHERE else sum([_RANKS[letter] for letter in quad]))]
+def _quads_of(word: bytes) -> list[bytes]:
+    """Return the rarest four letters of a word, or all continuations of a word of three letters."""
+    if len(word) < _QUAD:
+        return [word + bytes([next_letter]) for next_letter in range(32)]
+    quads = [word[start : start + _QUAD] for start in range(len(word) - _QUAD + 1)]
+    return [max(quads, key=lambda quad: -1 if quad in _FREQUENT_QUADS else sum([_RARITY[letter] for letter in quad]))]
 
 
 # --- words of a detector -------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def _quads_of(piece: bytes) -> list[bytes]:
 _GAP, _DIGIT, _SIGN, _OTHER = 27, 28, 29, 30
 
 
-def _letter(byte: int) -> int:
+def _letter_number(byte: int) -> int:
     if 97 <= byte <= 122:
         return byte - 96
     if byte >= 0xC4 and byte != 0xE2:
@@ -98,14 +98,13 @@ def _letter(byte: int) -> int:
     return _DIGIT if 48 <= byte <= 57 else _GAP if byte <= 32 or byte == 45 or byte >= 128 else _SIGN
 
 
-_LETTERS = bytes(map(_letter, range(256)))
+_LETTERS = bytes(map(_letter_number, range(256)))
 """Byte map that numbers the letters ``a`` to ``z`` from 1 to 26. Spaces, hyphens and non-ASCII characters of Western languages are gaps between words."""
-_END = bytes([_GAP]) * _QUAD
+_GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
 _GROUPS: list[tuple[str, ...]] = []
-"""Words of each group in lower case. Importing a detector adds its groups."""
-
+"""Words of each group in lower case. Importing a detector adds its groups. The group with index 3 has the bit ``1 << 3``."""
 
 _FINDER = Finder()
 _FOUND_GROUPS = 0
@@ -115,13 +114,14 @@ _FOUND_GROUPS = 0
 def _groups_in(letters: bytes) -> int:
     """Return the bits of the groups that may occur, including those that another thread just added, without a search."""
     global _FOUND_GROUPS
-    looked_for = _FOUND_GROUPS
-    if looked_for + 1 != 1 << len(_GROUPS):
-        for place in range(looked_for.bit_length(), len(_GROUPS)):
-            _FINDER.add((piece.encode().translate(_LETTERS), 1 << place) for piece in _GROUPS[place])
-            looked_for |= 1 << place
-        _FOUND_GROUPS = looked_for
-    return ~looked_for & _ALL | _FINDER.found_in(letters)
+    searched_bits = _FOUND_GROUPS
+    if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile
+        for index in range(searched_bits.bit_length(), len(_GROUPS)):
+            _FINDER.add((word.encode().translate(_LETTERS), 1 << index) for word in _GROUPS[index])
+            searched_bits |= 1 << index
+        _FOUND_GROUPS = searched_bits
+    unsearched_bits = ~searched_bits & _ALL
+    return unsearched_bits | _FINDER.found_in(letters)
 
 
 class ScreenedWords:
@@ -129,7 +129,7 @@ class ScreenedWords:
     ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 
-    __slots__ = ("_bit", "_pieces")
+    __slots__ = ("_group_bit", "_pieces")
 
     def __init__(self, pieces: Iterable[str], screened: Iterable[str] | None = None) -> None:
         pieces = tuple(pieces)
@@ -137,17 +137,17 @@ class ScreenedWords:
         if len(_GROUPS) == _MOST_GROUPS:
             raise ValueError(f"ScreenedWords: must have at most {_MOST_GROUPS} groups")
         _GROUPS.append(tuple(piece.lower() for piece in (pieces if screened is None else screened)))
-        self._bit = 1 << len(_GROUPS) - 1
+        self._group_bit = 1 << len(_GROUPS) - 1
 
     def may_be_in(self, look: Look | None) -> bool:
         """Return True if the screen doesn't rule out all of the words."""
-        return look is None or bool(look.found() & self._bit)
+        return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
         """Return True if one of the words occurs in a text, which may be a part of the text of ``look``."""
-        if look is not None and not look.found() & self._bit:
+        if look is not None and not look.found() & self._group_bit:
             return False
-        for piece in self._pieces:  # a generator would be slower than the search
+        for piece in self._pieces:  # any() with a generator would be slower
             if piece in written:
                 return True
         return False
@@ -162,22 +162,22 @@ _SHORT = 120
 class Look:
     """A text with the groups of words that it may contain. The first :data:`SCAN_LIMIT` characters are screened."""
 
-    __slots__ = ("_found", "text", "whole", "written")
+    __slots__ = ("_group_bits", "text", "whole", "written")
 
     def __init__(self, text: str) -> None:
         self.whole = text
         self.text = text[:SCAN_LIMIT]
         self.written = self.text.encode("utf-8", "replace")
-        self._found = -1
+        self._group_bits = -1  # not screened yet
 
     def found(self) -> int:
         """Return a bit for each group of words that may occur in the text. The text is screened on the first call."""
-        if self._found < 0:
-            self._found = _ALL
+        if self._group_bits < 0:
+            self._group_bits = _ALL
             if len(self.written) > _SHORT:
                 lower = self.written.lower() if self.text.isascii() else _lowered(self.text)
-                self._found = _groups_in(_END + lower.translate(_LETTERS) + _END)
-        return self._found
+                self._group_bits = _groups_in(_GAPS + lower.translate(_LETTERS) + _GAPS)
+        return self._group_bits
 
 
 def _lowered(text: str) -> bytes:

@@ -82,19 +82,19 @@ def decode(raw: Any, role: str) -> Decoded:
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
         out.messages.append(Message(role, raw))  # an object that isn't a message is the answer itself
     if role == "assistant" and len(out.messages) > 1:
-        _join_pieces(out.messages)
+        _join_streamed_messages(out.messages)
     return out
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Return the messages of a history that continues a shorter one, or None if it doesn't. Only new messages are parsed. The
-    others are the same objects as in ``known``, the messages of the shorter history.
+    """Return the messages of a history that continues a shorter one (``[1, 2]``, then ``[1, 2, 3]``), or None if it doesn't.
+    Only new messages are parsed. The others are the same objects as in ``known``, the messages of the shorter history.
     """
-    end = len(shorter) - 1
+    comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
         return None
     try:
-        items = jsonio.loads(f"[{raw[end + 1 :]}")
+        items = jsonio.loads(f"[{raw[comma + 1 :]}")
     except ValueError:
         return None
     if not items:
@@ -113,38 +113,38 @@ def goes_on(raw: Any, shorter: Any) -> bool:
     return raw[end] == "," and shorter[end] == "]" and raw.startswith(shorter[:end])
 
 
-def _join_pieces(messages: list[Message]) -> None:
+def _join_streamed_messages(messages: list[Message]) -> None:
     """Join consecutive messages without a finish reason that are the pieces of one streamed answer."""
     pieces: list[Message] = []
-    whole = []
-    for message in (*messages, Message("")):
+    joined = []
+    for message in (*messages, Message("")):  # the last one ends the pieces before it
         if pieces and (message.role != "assistant" or pieces[-1].finish_reason or pieces[-1].tool_calls):
             texts = [piece.content for piece in pieces if piece.content]
             if len(pieces) > 1 and _is_streamed(texts):
                 pieces[-1].content = "".join(texts)
                 del pieces[:-1]
-            whole += pieces
+            joined += pieces
             pieces = []
         if message.role == "assistant":
             pieces.append(message)
         elif message.role:
-            whole.append(message)
-    messages[:] = whole
+            joined.append(message)
+    messages[:] = joined
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
     """Return True if texts are pieces of one text: a piece continues a line of the one before."""
-    return any(_CONTINUES.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
+    return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
-_CONTINUES = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
+_CONTINUATION = re.compile(r" |[,.;:!?')\]}][^\n]{0,3}(?:\s|$)")
 
 
 def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
     if raw.__class__ is str:
         is_json = raw[:1] in '[{"' and raw not in REDACTED and not raw.startswith(_REPR_STARTS)
-        value, cut = jsonio.loads_or_text(raw) if is_json else (raw, False)
-        out.truncated |= cut
+        value, is_cut = jsonio.loads_or_text(raw) if is_json else (raw, False)
+        out.truncated |= is_cut
         if value.__class__ is str and (value[-1:] in '}])"' or value[:2] == "{'"):
             value = _parse_shown_text(value)
         if value.__class__ is str:
@@ -166,7 +166,7 @@ def _add(raw: Any, role: str, out: Decoded, depth: int) -> None:
 
 _REPR_STARTS = ("[{'", "{'")
 _MOST_ENCODINGS = 3
-_SPOKEN = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
+_MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
 _HANDLE = re.compile(
     r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*)>["']?$"""
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
@@ -190,8 +190,8 @@ def _parse_shown_text(text: str) -> Any:
     for _ in range(_MOST_ENCODINGS if "role" in text else 0):
         value = literal(value) if value.startswith(_REPR_STARTS) else jsonio.loads_or_text(value)[0]
         if value.__class__ is not str:
-            one = value[0] if value.__class__ is list and value else value
-            return value if isinstance(one, dict) and one.get("role") in _SPOKEN else text
+            first = value[0] if value.__class__ is list and value else value
+            return value if isinstance(first, dict) and first.get("role") in _MESSAGE_ROLES else text
     return text
 
 
@@ -203,7 +203,7 @@ def _add_text(text: str, role: str, out: Decoded) -> None:
         out.hidden = True
     elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
         out.hidden = out.truncated = True
-    elif not (text.startswith(_SHOWN_MESSAGES) and " tool_call_id=" in text):  # a tool's message of LangChain as str()
+    elif not (text.startswith(_SHOWN_MESSAGES) and " tool_call_id=" in text):  # str() of LangChain's tool message
         message = Message(role, repr_text(text) if text.startswith(_SHOWN_MESSAGES) else text)
         if role == "assistant" and "Tool calls: [" in text:
             react.read_assistant(message)
@@ -215,14 +215,14 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
         raw = literals.java_message(raw)
     if _is_message(raw):
         content = raw.get("content")
-        if content.__class__ is str and content[:2] == "[{" and (held := _parse_convention(content)):
-            _add_list(held if "parts" in held[0] else [{"role": raw.get("role", role), "parts": held}], role, out, depth)
+        if content.__class__ is str and content[:2] == "[{" and (items := _parse_convention_text(content)):
+            _add_list(items if "parts" in items[0] else [{"role": raw.get("role", role), "parts": items}], role, out, depth)
             return
         if raw.get("role") != "tool" or content.__class__ is not dict or raw.get("tool_call_id"):
             out.messages.append(_message(raw, role, out))
         return  # a "tool" message without a call id is a tool definition
     if raw.keys() <= CALL_FIELDS:
-        _add_call(raw, role, out, depth)
+        _add_function_arguments(raw, role, out, depth)
     else:
         _add_wrapped(raw, role, out, depth)
 
@@ -239,7 +239,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
     if len(raw) == 1 and isinstance(raw.get("result"), Mapping) and role == "assistant":
         _add(raw["result"], role, out, depth + 1)
         return
-    if "response" in raw and not _SOURCES.isdisjoint(raw):  # a LlamaIndex engine's response: the text and its sources
+    if "response" in raw and not _ENGINE_KEYS.isdisjoint(raw):  # a LlamaIndex engine's response: the text and its sources
         _add(raw["response"], role, out, depth + 1)
         return
     if role == "system" and "messages" in raw:  # a whole request: take only its instructions
@@ -251,31 +251,35 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
             _add(config["system_instruction"], "system", out, depth + 1)
         _add(raw["contents"], role, out, depth + 1)
         return
-    for key in _HOLDERS_OF_ANSWERS if role == "assistant" else _HOLDERS:
+    for key in _ANSWER_KEYS if role == "assistant" else _MESSAGE_KEYS:
         if raw.get(key) not in (None, ""):
             _add(raw[key], role, out, depth + 1)
             return
 
 
-def _parse_convention(text: str) -> list[Any] | None:
+def _parse_convention_text(text: str) -> list[Any] | None:
     """Return the messages or parts in the convention's form that a message contains as text, or None."""
-    value, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
-    if isinstance(value, list) and all(
-        one.__class__ is dict and _CONVENTION[one.get("type") is None] <= one.keys() for one in value
-    ):
-        return value
-    return None
+    items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
+    if not isinstance(items, list):
+        return None
+    for item in items:
+        if item.__class__ is not dict:
+            return None
+        required = _MESSAGE_KEYS_OF_CONVENTION if item.get("type") is None else _PART_KEYS
+        if not required <= item.keys():
+            return None
+    return items
 
 
-_CONVENTION = (frozenset(("type", "content")), frozenset(("role", "parts")))
+_PART_KEYS, _MESSAGE_KEYS_OF_CONVENTION = frozenset(("type", "content")), frozenset(("role", "parts"))
 
 
-_HOLDERS = (
+_MESSAGE_KEYS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
     "text", "delta", "candidates", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
 )  # fmt: skip
 """Fields that contain messages, the most specific first."""
-_HOLDERS_OF_ANSWERS = (*_HOLDERS[:5], "output", *_HOLDERS[5:])
+_ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 """Fields that contain the model's messages, the most specific first."""
 
 
@@ -283,8 +287,8 @@ def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     """Add the messages of a list, or one message if the list contains its parts."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
-        out.append_items = None if depth else _add_of_convention
-        _add_of_convention(raw, role, out, depth)
+        out.append_items = None if depth else _add_convention_messages
+        _add_convention_messages(raw, role, out, depth)
         return
     if "event.name" in first:
         raw = _events_of_role(raw, role)
@@ -301,7 +305,7 @@ def _add_each(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
         _add(item, role, out, depth + 1)
 
 
-def _add_of_convention(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
+def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
     """Add messages in the convention's form."""
     pieces: list[Message] = []
     unfinished = False
@@ -325,43 +329,40 @@ def _add_of_convention(raw: Sequence[Any], role: str, out: Decoded, depth: int) 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
     """Return the output events for the role ``assistant``: choices or its last messages. Otherwise, return the events before."""
-    start = len(events)
-    choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
-    wanted = ("gen_ai.choice",) if choices else ("gen_ai.assistant.message", "gen_ai.unknown")
-    while start and isinstance(events[start - 1], Mapping) and events[start - 1].get("event.name") in wanted:
-        start -= 1
-    return list(events[start:] if role == "assistant" else events[:start])
+    first_output = len(events)
+    has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
+    output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
+    while first_output and isinstance(event := events[first_output - 1], Mapping) and event.get("event.name") in output_names:
+        first_output -= 1
+    return list(events[first_output:] if role == "assistant" else events[:first_output])
 
 
-_SOURCES = frozenset(("source_nodes", "sources", "metadata", "current_agent_name"))
+_ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_name"))
 
 
-def _add_call(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a function's arguments, under any name. Messages before an answer come before a text of several words."""
+def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
+    """Add the messages in a function's arguments, under any name: ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
-        kwargs, cut = jsonio.loads_or_text(kwargs)
-        out.truncated |= cut
+        kwargs, is_cut = jsonio.loads_or_text(kwargs)
+        out.truncated |= is_cut
     if isinstance(kwargs, Mapping) and not args:
-        found = Decoded([])
-        _add(kwargs, role, found, depth + 1)
-        if found.messages or kwargs.keys() <= CALL_FIELDS:
-            out.messages.extend(found.messages)
-            out.hidden |= found.hidden
-            out.truncated |= found.truncated
+        from_kwargs = Decoded([])
+        _add(kwargs, role, from_kwargs, depth + 1)
+        if from_kwargs.messages or kwargs.keys() <= CALL_FIELDS:
+            out.messages.extend(from_kwargs.messages)
+            out.hidden |= from_kwargs.hidden
+            out.truncated |= from_kwargs.truncated
             return
     values = [*(args if isinstance(args, (list, tuple)) else ()), *(kwargs.values() if isinstance(kwargs, Mapping) else ())]
-    talks = [
-        value
-        for value in values
-        if isinstance(value, list) and value and isinstance(value[-1], Mapping) and _is_message(value[-1])
-    ]
+    lists = [value for value in values if isinstance(value, list) and value and isinstance(value[-1], Mapping)]
+    message_lists = [messages for messages in lists if _is_message(messages[-1])]
+    prompts = [messages for messages in message_lists if messages[-1].get("role") not in ("assistant", "ai")]
     texts = [value for value in values if isinstance(value, str)]
-    chosen: Any = next((talk for talk in talks if talk[-1].get("role") not in ("assistant", "ai")), None)
-    if chosen is None:
-        chosen = next((text for text in texts if " " in text.strip()), None) or next(iter((*talks, *texts)), None)
-    if chosen is not None:
-        _add(chosen, role, out, depth + 1)
+    sentences = [text for text in texts if " " in text.strip()]
+    likeliest_first = [*prompts, *sentences, *message_lists, *texts]
+    if likeliest_first:
+        _add(likeliest_first[0], role, out, depth + 1)
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
@@ -369,29 +370,31 @@ def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
-    message.content = _join_stream([one.content for one in (message, *pieces)], last.finish_reason)
-    message.reasoning = _join_stream([one.reasoning for one in (message, *pieces)], last.finish_reason)
-    calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
+    message.content = _join_stream([piece.content for piece in (message, *pieces)], last.finish_reason)
+    message.reasoning = _join_stream([piece.reasoning for piece in (message, *pieces)], last.finish_reason)
+    new_calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
     for call in (call for piece in pieces for call in piece.tool_calls):
-        calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
-        calls.pop(_identity_of(call), None)
-        calls[_identity_of(call)] = call
-    known = {*calls, *((call_id, None) for call_id, _ in calls)}
-    before = [call for call in message.tool_calls if _identity_of(call) not in known]
-    message.tool_calls = [*before, *calls.values()]
+        new_calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
+        new_calls.pop(_identity_of(call), None)
+        new_calls[_identity_of(call)] = call
+    replaced = {*new_calls, *((call_id, None) for call_id, _ in new_calls)}
+    kept_calls = [call for call in message.tool_calls if _identity_of(call) not in replaced]
+    message.tool_calls = [*kept_calls, *new_calls.values()]
     message.finish_reason = last.finish_reason
     pieces.clear()
 
 
-def _join_stream(texts: list[str | None], finished: str | None) -> str | None:
+def _join_stream(texts: list[str | None], finish_reason: str | None) -> str | None:
     pieces = [text for text in texts if text]
     if not pieces:
         return texts[0]
     whole = "".join(pieces[:-1])
-    return whole if finished and texts[-1] and texts[-1] == whole else whole + pieces[-1]
+    repeats_whole = finish_reason and texts[-1] and texts[-1] == whole
+    return whole if repeats_whole else whole + pieces[-1]
 
 
 def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
+    """Return a call's id and arguments. The arguments are None if the call has none yet."""
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
@@ -432,18 +435,18 @@ def _is_block(value: Mapping[str, Any]) -> bool:
 def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     texts: list[str] = []
     parts = value.get("parts")
-    of_convention = parts is not None and "role" in value
-    if of_convention:
-        own = value["role"]
+    is_of_convention = parts is not None and "role" in value
+    if is_of_convention:
+        author = value["role"]
     else:
         value = _unwrapped(value)
-        own, parts = _author_and_parts(value, parts)
-    message = Message(ROLES.get(own, own) if own.__class__ is str else role)
+        author, parts = _author_and_parts(value, parts)
+    message = Message(ROLES.get(author, author) if author.__class__ is str else role)
     _read_parts(parts, message, texts, out, 0)
     if "tool_calls" in value or "additional_kwargs" in value:
         _read_tool_calls(value, message)
-    if not message.tool_results and ("tool_call_id" in value if of_convention else message.role == "tool"):
-        message.tool_results = [_answer_to_call(value, texts)]
+    if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):
+        message.tool_results = [_tool_message_result(value, texts)]
     if texts:
         message = _with_text(message, texts, out)
     name = value.get("name")
@@ -458,26 +461,26 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
 def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
     """Return the author and the content of a message that isn't in the convention's form."""
     kind = _kind(value)
-    own = value.get("role")
-    if own is None and kind is not None:
-        own = _ITEM_ROLES.get(kind, kind if kind != "message" else None)
+    author = value.get("role")
+    if author is None and kind is not None:
+        author = _ITEM_ROLES.get(kind, kind if kind != "message" else None)
     if parts is None:
         parts = value.get("content")
     if parts is None:
         parts = value.get("blocks", value.get("text", value.get("message")))
     if parts is None and kind in _ITEM_ROLES:
         parts = [value]
-    return own, parts
+    return author, parts
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
     """Add a message's text, from which tool calls and results may be read."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
-    content = message.content = texts[0] if len(texts) == 1 else _joined(texts)
+    content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
     if message.role == "user":
         if content[:1] == "<":
-            content = message.content = _NOTES.sub("", content)
+            content = message.content = _LEADING_NOTES.sub("", content)
         if not content.startswith(_FRAMEWORK_WORDS):
             return react.read_user(message, out.messages)
         message.role = "system"
@@ -486,7 +489,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
     return message
 
 
-def _joined(texts: list[str]) -> str:
+def _joined_texts(texts: list[str]) -> str:
     """Join the texts of parts. Pieces of a streamed text keep the space between them at one of their ends."""
     if _is_streamed(texts):
         return "".join(texts)
@@ -501,17 +504,17 @@ def is_tagged(text: str) -> bool:
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
-    found = _TAG.match(text)
-    return found is not None and text.find(f"</{found[1]}>") == len(text) - len(found[1]) - 3
+    opening = _TAG.match(text)
+    return opening is not None and text.find(f"</{opening[1]}>") == len(text) - len(f"</{opening[1]}>")
 
 
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
-_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
+_LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
 """Notes of one line each that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
 
 
-def _answer_to_call(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
+def _tool_message_result(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
     extra = value.get("additional_kwargs")
     call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
     return ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
@@ -543,10 +546,10 @@ def _read_parts(parts: Any, message: Message, texts: list[str], out: Decoded, de
             out.hidden = True
             return
         if parts[:2] == "[{":  # blocks that were serialized twice
-            value, cut = (literal(parts), False) if parts[2:3] == "'" else jsonio.loads_or_text(parts)
-            if isinstance(value, list) and value and all(isinstance(item, Mapping) and _is_block(item) for item in value):
-                out.truncated |= cut
-                _read_parts(value, message, texts, out, depth + 1)
+            blocks, is_cut = (literal(parts), False) if parts[2:3] == "'" else jsonio.loads_or_text(parts)
+            if isinstance(blocks, list) and blocks and all(isinstance(block, Mapping) and _is_block(block) for block in blocks):
+                out.truncated |= is_cut
+                _read_parts(blocks, message, texts, out, depth + 1)
                 return
         texts.append(parts)
         return
@@ -594,8 +597,8 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
         if part.get("thought") is True:
             _reasoning(part, message)
             return
-        about = part.get("metadata")
-        if isinstance(about, Mapping) and about.get("purpose") == "context":
+        metadata = part.get("metadata")
+        if isinstance(metadata, Mapping) and metadata.get("purpose") == "context":
             return  # documents that Genkit adds to the user's words
     text = part.get("content")
     if text is None:
@@ -609,13 +612,15 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
         texts.append(jsonio.text_of(text))
     elif text in REDACTED:
         out.hidden = True
-    elif ((text[:1] == "{" and '"type": "reasoning"' in text) or _ITEM.match(text)) and (item := opened(text)).__class__ is dict:
+    elif ((text[:1] == "{" and '"type": "reasoning"' in text) or _RESPONSE_ITEM.match(text)) and (
+        item := opened(text)
+    ).__class__ is dict:
         _read_part(item, message, texts, out)  # an item of OpenAI's Responses, written as text
     else:
         texts.append(text)
 
 
-_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
+_RESPONSE_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
@@ -636,12 +641,12 @@ def _google_part(part: Mapping[str, Any], message: Message) -> bool:
 _T = TypeVar("_T")
 
 
-def _appended(items: Sequence[_T], one: _T) -> list[_T]:
+def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
     """Return the items with one more, in place in a list: messages start with an empty tuple, but some have thousands."""
     if isinstance(items, list):
-        items.append(one)
+        items.append(item)
         return items
-    return [*items, one]
+    return [*items, item]
 
 
 def _tool_request(part: Mapping[str, Any], message: Message) -> None:
@@ -654,72 +659,67 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     call_id = call_id or part.get("ref")
     if part.get("type") == "function_call":
         call_id = part.get("call_id") or call_id
-    arguments = part.get("arguments")
-    if arguments is None:
-        arguments = part.get("args")
-        if arguments is None:
-            arguments = part.get("input")
-            if arguments is None:
-                arguments = part.get("tool_kwargs")
+    for key in ("arguments", "args", "input", "tool_kwargs"):
+        arguments = part.get(key)
+        if arguments is not None:
+            break
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
-    message.tool_calls = _appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
+    message.tool_calls = _with_appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
 
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     for key in ("response", "result", "output", "content", "server_tool_call_response"):
-        if part.get(key) is not None:
-            result = part[key]
+        result = part.get(key)
+        if result is not None:
             break
-    else:
-        result = None
     result = unwrap_result(result)
     if says_failed(part) and not isinstance(result, Mapping):
         result = {"error": result}
     call_id = part.get("call_id") or part.get("id") or part.get("tool_use_id") or part.get("toolUseId") or part.get("ref")
     _add_result(message, call_id, part.get("name"), result)
-    _media_in(result, message)
+    _add_media_of_result(result, message)
 
 
 def _add_result(message: Message, call_id: Any, name: Any, result: Any) -> None:
-    message.tool_results = _appended(message.tool_results, ToolResponse(_text_or_none(call_id), _text_or_none(name), result))
+    message.tool_results = _with_appended(message.tool_results, ToolResponse(_text_or_none(call_id), _text_or_none(name), result))
 
 
-def _media_in(result: Any, message: Message) -> None:
+def _add_media_of_result(result: Any, message: Message) -> None:
     if isinstance(result, Mapping):
         result = result["content"] if isinstance(result.get("content"), list) else [result]
     if not isinstance(result, list):
         return
-    seen = Message(role="tool")
+    holder = Message(role="tool")
     for part in result[:_MOST_PARTS]:
         if not isinstance(part, Mapping):
             continue
         kind = _kind(part)
-        held = part.get("resource")
-        if kind == "resource" and isinstance(held, Mapping):
-            _attachment(held, seen, None)
-        elif kind in _MEDIA and any(part.get(name) for name in (*_DATA, *_URIS, *_IDS, *_HOLDERS_OF_MEDIA)):
-            _attachment(part, seen, _MEDIA[kind])
-        elif kind is None and not part.keys().isdisjoint(_UNTYPED_MEDIA):
-            _google_part({name: part[name] for name in _UNTYPED_MEDIA if name in part}, seen)
-    for found in seen.attachments:
-        if found.get("modality") in _MODALITIES:  # documents of a search are its result, not media
-            message.attachments = _appended(message.attachments, found)
+        resource = part.get("resource")
+        if kind == "resource" and isinstance(resource, Mapping):
+            _attachment(resource, holder, None)
+        elif kind in _MEDIA and any(part.get(key) for key in (*_DATA_KEYS, *_URI_KEYS, *_ID_KEYS, *_MEDIA_KEYS)):
+            _attachment(part, holder, _MEDIA[kind])
+        elif kind is None and not part.keys().isdisjoint(_UNTYPED_MEDIA_KEYS):
+            _google_part({key: part[key] for key in _UNTYPED_MEDIA_KEYS if key in part}, holder)
+    for attachment in holder.attachments:
+        if attachment.get("modality") in _MODALITIES:  # documents of a search are its result, not media
+            message.attachments = _with_appended(message.attachments, attachment)
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
     """Add a tool result with a type or an error flag. Its output is ``{type: "text" | "json" | "error-text" | ..., value}``."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
-    failed = part.get("isError") is True
+    has_failed = part.get("isError") is True
     if isinstance(result, Mapping) and kind is not None:
-        failed |= kind.startswith("error")
+        has_failed |= kind.startswith("error")
         result = {"error": result.get("reason") or kind} if kind == "execution-denied" else result.get("value", result)
     elif result is None:
         result = part.get("result")
-    if failed:
+    if has_failed:
         result = {"error": result}
     _add_result(message, part.get("toolCallId"), part.get("toolName"), unwrap_result(result))
-    _media_in(result, message)
+    _add_media_of_result(result, message)
 
 
 def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> None:
@@ -733,19 +733,16 @@ def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> Non
 def _server_tool_call(part: Mapping[str, Any], message: Message) -> None:
     inner = part.get("server_tool_call")
     call = dict(inner) if isinstance(inner, Mapping) else {"name": part.get("name")}
-    known = message.extra or {}
-    message.extra = {**known, "server_tool_calls": _appended(known.get("server_tool_calls", ()), call)}
+    extra = message.extra or {}
+    message.extra = {**extra, "server_tool_calls": _with_appended(extra.get("server_tool_calls", ()), call)}
 
 
 def _reasoning(part: Mapping[str, Any], message: Message) -> None:
-    text = (
-        part.get("content")
-        or part.get("thinking")
-        or part.get("text")
-        or part.get("summary")
-        or part.get("reasoningContent")
-        or part.get("reasoning_text")
-    )
+    text: Any = None
+    for key in ("content", "thinking", "text", "summary", "reasoningContent", "reasoning_text"):
+        text = part.get(key)
+        if text:
+            break
     if isinstance(text, Mapping):
         text = text.get("reasoningText", text)
         text = text.get("text") if isinstance(text, Mapping) else text
@@ -757,50 +754,50 @@ def _reasoning(part: Mapping[str, Any], message: Message) -> None:
         message.reasoning = f"{message.reasoning}\n{text}" if message.reasoning else text
 
 
-_URIS = ("uri", "url", "file_uri", "fileUri", "file_url", "fileUrl")
-_DATA = ("content", "data", "base64", "bytes", "file_data", "binary_content", "blob")
-_TYPES = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "content_type")
-_IDS = ("file_id", "fileId")
-_HOLDERS_OF_MEDIA = (
+_URI_KEYS = ("uri", "url", "file_uri", "fileUri", "file_url", "fileUrl")
+_DATA_KEYS = ("content", "data", "base64", "bytes", "file_data", "binary_content", "blob")
+_MIME_TYPE_KEYS = ("mime_type", "media_type", "mimeType", "mediaType", "contentType", "content_type")
+_ID_KEYS = ("file_id", "fileId")
+_MEDIA_KEYS = (
     "source", "image_url", "input_audio", "audio_url", "video_url", "file", "image", "audio", "video", "document",
     "s3Location",
 )  # fmt: skip
 """Fields of a part that contain the media or only their address."""
 _MODALITIES = frozenset(("image", "audio", "video"))
-_UNTYPED_MEDIA = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
+_UNTYPED_MEDIA_KEYS = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
 """Keys of media parts without a type: Google's and Bedrock's."""
 _MOST_PARTS = 1_000
 """Limit on the parts of a tool's result that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
-    places = [part]
-    for place in places:  # grows during iteration: Bedrock nests a location in a source in an image
-        places += [held for name in _HOLDERS_OF_MEDIA if isinstance(held := place.get(name), Mapping)]
-    uri = _first(places, _URIS) or next(
-        (held for place in places for name in _HOLDERS_OF_MEDIA if _is_address(held := place.get(name))), None
-    )
-    data = _first(places, _DATA) or next(
-        (place["image"] for place in places if place.get("image").__class__ is str and place["image"] != uri), None
-    )
+    holders = [part]
+    for holder in holders:  # grows during iteration: {"image": {"source": {"s3Location": {"uri": …}}}} of Bedrock
+        holders += [inner for key in _MEDIA_KEYS if isinstance(inner := holder.get(key), Mapping)]
+    uri = _first_text(holders, _URI_KEYS)
+    if uri is None:  # {"image_url": "https://…"}
+        uri = next((value for holder in holders for key in _MEDIA_KEYS if _is_address(value := holder.get(key))), None)
+    data = _first_text(holders, _DATA_KEYS)
+    if data is None:  # {"image": "iVBOR…"}
+        images = (image for holder in holders if (image := holder.get("image")).__class__ is str)
+        data = next((image for image in images if image != uri), None)
     if data is not None and uri is None and _is_address(data):
         uri, data = data, None
-    mime, form = _first(places, _TYPES), _first(places, ("format",))
-    kind = part.get("modality") or _kind_of(mime or (uri or "")[5:], modality)
-    if mime is None and form is not None and kind in _MODALITIES:
-        mime = f"{kind}/{form}"
-    known = {"modality": kind, "mime_type": mime, "uri": uri, "data": data, "file_id": _first(places, _IDS)}
-    plain = {
-        key: str.__str__(item) for key, item in known.items() if isinstance(item, str) and item
-    }  # str.__str__ also converts enum members
-    message.attachments = _appended(message.attachments, plain)
+    mime, file_format = _first_text(holders, _MIME_TYPE_KEYS), _first_text(holders, ("format",))
+    kind = part.get("modality") or _kind_of(mime or (uri or "")[5:], modality)  # "data:image/png;base64,…"
+    if mime is None and file_format is not None and kind in _MODALITIES:
+        mime = f"{kind}/{file_format}"
+    fields = {"modality": kind, "mime_type": mime, "uri": uri, "data": data, "file_id": _first_text(holders, _ID_KEYS)}
+    # str.__str__ also converts enum members
+    attachment = {key: str.__str__(value) for key, value in fields.items() if isinstance(value, str) and value}
+    message.attachments = _with_appended(message.attachments, attachment)
 
 
-def _first(places: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str | None:
-    """Return the first text under one of the names. Bytes become base64."""
-    for place in places:
-        for name in names:
-            value = place.get(name)
+def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
+    """Return the first text under one of the keys. Bytes become base64."""
+    for holder in holders:
+        for key in keys:
+            value = holder.get(key)
             if value.__class__ is str and value[:1] == "<":  # placeholders such as "<not serializable>" instead of bytes
                 continue
             if isinstance(value, bytes):
@@ -816,8 +813,8 @@ def _is_address(value: Any) -> bool:
 
 def _kind_of(mime: str, modality: str | None) -> str:
     """Return the kind of media from its MIME type or, if unknown, from its part."""
-    found = mime.partition("/")[0]
-    return found if found in _MODALITIES else modality or "document"
+    kind = mime.partition("/")[0]
+    return kind if kind in _MODALITIES else modality or "document"
 
 
 _PART_READERS = {
@@ -845,9 +842,9 @@ def _read_tool_calls(value: Mapping[str, Any], message: Message) -> None:
         extra = value.get("additional_kwargs")
         calls = extra.get("tool_calls") if isinstance(extra, Mapping) else None
     if isinstance(calls, (list, tuple)):
-        known = {call.call_id for call in message.tool_calls if call.call_id}
+        read_ids = {call.call_id for call in message.tool_calls if call.call_id}
         for call in calls:
-            if isinstance(call, Mapping) and _text_or_none(call.get("id")) not in known:
+            if isinstance(call, Mapping) and _text_or_none(call.get("id")) not in read_ids:
                 _tool_request(call, message)
 
 

@@ -1,17 +1,17 @@
-"""Parser for CrewAI. The request is in the crew's inputs and tasks.
+"""Parser for CrewAI, whose spans OpenInference and OpenLLMetry write. Agents are named by their roles.
 
-Roles name the agents. OpenInference and OpenLLMetry write the spans. This dialect parses their CrewAI
-attributes. CrewAI's anonymous product telemetry (scope ``crewai.telemetry``) isn't part of any turn.
+The user's words are in the crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``). The
+output is a ``TaskOutput(…)`` as text. CrewAI's own product telemetry (scope ``crewai.telemetry``) isn't part of any turn.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core import jsonio
-from ..core.forms import PLACE, filled_in, places
+from ..core.forms import PLACE, filled_in
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text
@@ -25,18 +25,19 @@ _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
 """CrewAI's own tools that delegate. Another agent of the crew works below their spans."""
-_QUESTIONS = (
+_INPUTS_OF_USER = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
 """Names of crew inputs that contain the user's words, in order of priority. Developers choose input names freely."""
-_FILLED = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
+# "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])": description, list, strings and brackets
+_TASK_TEXT = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _MESSAGES = ", messages=["
-_BRACKETS = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]]""", re.DOTALL)
-_CALLS = re.compile(
+_STRING_OR_BRACKET = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]]""", re.DOTALL)
+_TOOL_CALL = re.compile(
     r"""ToolCall\(function=Function\(arguments=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"), name='([^']*)'\), id='([^']*)'""", re.DOTALL
 )
-_USED = re.compile(r"\b(prompt_tokens|completion_tokens)=(\d+)")
+_TOKENS = re.compile(r"\b(prompt_tokens|completion_tokens)=(\d+)")
 _LONGEST_TEMPLATE = 10_000
 
 
@@ -62,8 +63,8 @@ def read(record: SpanRecord, step: Step) -> None:
         tasks = get("crew_tasks") or get("crewai.crew.tasks")
         if tasks is not None and step.input_messages is None:
             outputs = get("crewai.crew.tasks_output")
-            finished = "crew_tasks" in record.attributes or "crewai.crew.result" in record.attributes
-            step.input_messages = _user_words(tasks, get("crew_inputs") or get("input.value"), outputs, finished)
+            has_finished = "crew_tasks" in record.attributes or "crewai.crew.result" in record.attributes
+            step.input_messages = _user_words(tasks, get("crew_inputs") or get("input.value"), outputs, has_finished)
             if outputs.__class__ is str and "messages=[" in outputs:
                 step.output_messages = Later(_messages_of_tasks, outputs)
             step.workflow = as_text(get("crewai.crew.name"))
@@ -79,33 +80,35 @@ def read(record: SpanRecord, step: Step) -> None:
         provider = get("gen_ai.provider.name")
         if model is not None and provider.__class__ is str and model.startswith(f"{provider}/"):
             step.model = model[len(provider) + 1 :]  # LiteLLM writes ``provider/model``
-        _read_calls(get("gen_ai.output.messages"), step)
+        _read_tool_calls(get("gen_ai.output.messages"), step)
 
 
-def _read_calls(raw: Any, step: Step) -> None:
-    """Fill tool requests from the ``str`` of the client's objects, written in place of a text."""
+def _read_tool_calls(raw: Any, step: Step) -> None:
+    """Fill tool requests from the client's objects as text: ``ToolCall(function=Function(arguments='{}', name='f'), id='c1')``."""
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
-        value, _ = jsonio.loads_or_text(raw)
-        calls = [
+        messages, _ = jsonio.loads_or_text(raw)
+        tool_calls = [
             {"id": call_id, "name": name, "arguments": literal_in(arguments)}
-            for text in _texts_in(value)
-            for arguments, name, call_id in _CALLS.findall(text)
+            for text in _texts_in(messages)
+            for arguments, name, call_id in _TOOL_CALL.findall(text)
         ]
-        if calls:
-            step.output_messages = [{"role": "assistant", "content": None, "tool_calls": calls}]
+        if tool_calls:
+            step.output_messages = [{"role": "assistant", "content": None, "tool_calls": tool_calls}]
 
 
-def _texts_in(messages: Any) -> list[str]:
-    found = [message.get("parts") for message in messages if isinstance(message, Mapping)] if isinstance(messages, list) else []
-    parts = [part for inner in found if isinstance(inner, list) for part in inner if isinstance(part, Mapping)]
-    return [part["content"] for part in parts if isinstance(part.get("content"), str)]
+def _texts_in(messages: Any) -> Iterator[str]:
+    for message in messages if isinstance(messages, list) else ():
+        parts = message.get("parts") if isinstance(message, Mapping) else None
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, Mapping) and isinstance(part.get("content"), str):
+                yield part["content"]
 
 
 def _read_usage(raw: Any, step: Step) -> None:
-    """Fill the whole run's token counts from ``name=number`` pairs."""
+    """Fill the whole run's token counts from ``prompt_tokens=120 completion_tokens=30``."""
     if raw.__class__ is str:
-        used = dict(_USED.findall(raw))
-        step.input_tokens, step.output_tokens = as_int(used.get("prompt_tokens")), as_int(used.get("completion_tokens"))
+        tokens = dict(_TOKENS.findall(raw))
+        step.input_tokens, step.output_tokens = as_int(tokens.get("prompt_tokens")), as_int(tokens.get("completion_tokens"))
 
 
 def _read_output(raw: Any, step: Step) -> None:
@@ -118,63 +121,60 @@ def _loaded(raw: Any) -> Any:
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] in ("{", "[") else None
 
 
-def _user_words(tasks: Any, inputs: Any, outputs: Any, finished: bool) -> str | None:
-    """Return the user's words: a known input, the only input, or the first task's text."""
-    index, template = _task_of(tasks)
-    values = _loaded(inputs)
-    if not isinstance(values, Mapping):
-        if inputs is None and template is not None and not PLACE.search(template):  # a second run keeps old inputs
-            return _task_text(outputs, index) or (template if finished else None)
-        values = {}
-        if template is not None and places(template) and len(template) <= _LONGEST_TEMPLATE:
-            # OpenLLMetry doesn't write inputs: they are the difference between a task's template and its filled-in text.
-            text = _task_text(outputs, index)
-            values = (filled_in(template, text) if text is not None else None) or {}
-    for name in _QUESTIONS:
-        text = as_text(values.get(name))
-        if text is not None:
-            return text
-    if len(values) == 1:
-        text = as_text(next(iter(values.values())))
-        if text is not None:
-            return text
-    if template is None:
+def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
+    """Return the user's words: an input with a usual name, the only input, or the first task's filled-in text."""
+    index, template = _main_task(tasks)
+    has_places = template is not None and PLACE.search(template) is not None
+    inputs = _loaded(raw_inputs)
+    if not isinstance(inputs, Mapping):
+        if raw_inputs is None and template is not None and not has_places:  # CrewAI filled it in; a second run keeps old inputs
+            return _task_text(outputs, index) or (template if has_finished else None)
+        inputs = {}
+        if template is not None and has_places and len(template) <= _LONGEST_TEMPLATE:
+            # OpenLLMetry writes no inputs: "Answer {question}" and "Answer Why?" give {"question": "Why?"}
+            task_text = _task_text(outputs, index)
+            inputs = (filled_in(template, task_text) if task_text is not None else None) or {}
+    only_input = inputs.values() if len(inputs) == 1 else ()
+    for candidate in (*map(inputs.get, _INPUTS_OF_USER), *only_input):
+        words = as_text(candidate)
+        if words is not None:
+            return words
+    if template is None or (has_places and not inputs):
         return None
-    filled = PLACE.sub(lambda field: str(values.get(field[1], field[0])), template)
-    return filled if values or not PLACE.search(template) else None
+    return PLACE.sub(lambda place: str(inputs.get(place[1], place[0])), template)
 
 
-def _task_of(tasks: Any) -> tuple[int, str | None]:
+def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
     """Return index and text of the first task with a placeholder, or of the first task."""
-    found = _loaded(tasks)
-    texts = [as_text(task.get("description")) for task in found if isinstance(task, Mapping)] if isinstance(found, list) else []
+    tasks = _loaded(raw_tasks)
+    texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
     return index, texts[index] if texts else None
 
 
 def _task_text(outputs: Any, index: int) -> str | None:
     """Return the filled-in text of a task that ran."""
-    found = _FILLED.findall(outputs) if outputs.__class__ is str else []
-    return as_text(literal_in(found[index])) if index < len(found) else None
+    quoted_texts = _TASK_TEXT.findall(outputs) if outputs.__class__ is str else []
+    return as_text(literal_in(quoted_texts[index])) if index < len(quoted_texts) else None
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
     """Return the messages of tasks from their objects' text, without delegations, which are runs of other agents."""
-    found: list[Any] = []
-    at = outputs.find(_MESSAGES)
-    while at >= 0:
-        start = at + len(_MESSAGES) - 1
+    all_messages: list[Any] = []
+    position = outputs.find(_MESSAGES)
+    while position >= 0:
+        start = position + len(_MESSAGES) - 1
         end = _end_of_list(outputs, start)
         messages = literal_in(outputs[start:end])
-        found += messages if isinstance(messages, list) else []
-        at = outputs.find(_MESSAGES, max(end, start + 1))
-    return [_without_delegation(message) for message in found if isinstance(message, dict)]
+        all_messages += messages if isinstance(messages, list) else []
+        position = outputs.find(_MESSAGES, max(end, start + 1))
+    return [_without_delegation(message) for message in all_messages if isinstance(message, dict)]
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``. Brackets inside texts don't count."""
+    """Return the end of the list that begins at ``start``. Brackets inside strings don't count."""
     depth = 0
-    for token in _BRACKETS.finditer(text, start):
+    for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":
             depth += 1
         elif token[0] == "]":
@@ -185,8 +185,8 @@ def _end_of_list(text: str, start: int) -> int:
 
 
 def _without_delegation(message: dict[str, Any]) -> dict[str, Any]:
-    calls = message.get("tool_calls")
-    if not isinstance(calls, list):
+    tool_calls = message.get("tool_calls")
+    if not isinstance(tool_calls, list):
         return message
-    kept = [call for call in calls if as_text(object_in(object_in(call).get("function")).get("name")) not in _DELEGATING]
-    return {**message, "tool_calls": kept}
+    names = [as_text(object_in(object_in(call).get("function")).get("name")) for call in tool_calls]
+    return {**message, "tool_calls": [call for call, name in zip(tool_calls, names, strict=True) if name not in _DELEGATING]}

@@ -1,7 +1,8 @@
 """Choice of the dialects that apply to a span, and the step that they fill together.
 
-Several dialects can apply to one span, for example if an SDK's instrumentation runs below a framework's.
-Each of them fills the fields that the dialects before it left empty.
+The attributes' names and the scope (together a :class:`Shape`) choose the dialects. Several can apply to one span, for example if
+an SDK's instrumentation runs below a framework's: each fills the fields that those before it left empty. If the format is
+unknown, :mod:`.generic` infers the role and the facts.
 """
 
 from __future__ import annotations
@@ -93,20 +94,20 @@ _SHARED_MARKS = otel_genai.MARKS | {
 }  # fmt: skip
 """Marks that several instrumentations write, so they don't identify the writer."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
-_MAX_KNOWN = 4_096
-_otel_only: dict[str, bool] = {}
-_known_scopes: dict[str, bool] = {}
-_known_dialects: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
+_MAX_CACHED = 4_096
+_otel_only_by_scope: dict[str, bool] = {}
+_genai_by_scope: dict[str, bool] = {}
+_dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 
 def is_genai_scope(scope: str) -> bool:
     """Return True if an instrumentation scope writes GenAI spans. Some of these spans show their role only when they end."""
-    known = _known_scopes.get(scope)
-    if known is None:
-        if len(_known_scopes) >= _MAX_KNOWN:
-            _known_scopes.clear()
-        known = _known_scopes[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
-    return known
+    is_genai = _genai_by_scope.get(scope)
+    if is_genai is None:
+        if len(_genai_by_scope) >= _MAX_CACHED:
+            _genai_by_scope.clear()
+        is_genai = _genai_by_scope[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
+    return is_genai
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"), is_call)
@@ -118,11 +119,11 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
     # In most spans, the convention's marks are the only ones, and it doesn't matter which.
     only_otel = _OTHER_KEYS.isdisjoint(names)
     key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
-    found = _known_dialects.get(key)
-    if found is None:
-        if len(_known_dialects) >= _MAX_KNOWN:
-            _known_dialects.clear()
-        found = _known_dialects[key] = tuple(
+    dialects = _dialects_by_marks.get(key)
+    if dialects is None:
+        if len(_dialects_by_marks) >= _MAX_CACHED:
+            _dialects_by_marks.clear()
+        dialects = _dialects_by_marks[key] = tuple(
             dialect
             for dialect in DIALECTS  # every instrumentation may add the convention's attributes
             if dialect is otel_genai
@@ -130,30 +131,30 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
             or dialect.SCOPES.match(scope)
             or (dialect is spring_ai and spring_ai.HOSTS.match(scope) and not otel_genai.MARKS.isdisjoint(names))
         )
-    return found
+    return dialects
 
 
 class Shape:
-    """The scope of a span and the names of its attributes, with all that follows from them. Spans share it."""
+    """The scope of a span and the names of its attributes, with all that follows from them. Spans with the same names share it."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
         self.dialects = _dialects_of(names, scope)
         self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _OWN_MARKS.isdisjoint(names))
         """False if only the convention's attributes can match, in an unknown scope."""
-        self.has_identities = not _IDENTITIES.isdisjoint(names)
+        self.has_identities = not _IDENTITY_KEYS.isdisjoint(names)
 
     @cached_property
     def is_whole(self) -> bool:
         """True if no attribute leaves anything to infer, because it is the convention's or not about GenAI."""
-        whole, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
-        return all(name in whole or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
+        known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
+        return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
         """Attributes that may hold content, with its direction."""
-        found = [(name, interest.direction_of_content(name)) for name in self._names]
-        return tuple((name, direction) for name, direction in found if direction is not None)
+        directions = ((name, interest.direction_of_content(name)) for name in self._names)
+        return tuple((name, direction) for name, direction in directions if direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
@@ -179,31 +180,31 @@ class Shape:
         return places_of(filter(interest.is_useful, self._names))
 
 
-_MOST_SHAPES = 8_000_000
-"""Length of all names in the known shapes together, with :data:`_NAME` more for each."""
-_NAME = 64
+_MAX_SHAPES_SIZE = 8_000_000
+"""Length of all names in the known shapes together, with :data:`_SIZE_OF_NAME` more for each."""
+_SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
-_size_of_shapes = 0
+_shapes_size = 0
 
 
 def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
-    key = (scope, *attributes)
-    found = _shapes.get(key)
-    return _new_shape(key) if found is None else found
+    scope_and_names = (scope, *attributes)
+    shape = _shapes.get(scope_and_names)
+    return _new_shape(scope_and_names) if shape is None else shape
 
 
-def _new_shape(key: tuple[str, ...]) -> Shape:
+def _new_shape(scope_and_names: tuple[str, ...]) -> Shape:
     """Return a shape, and cache it unless its names are longer than an eighth of the cache."""
-    global _size_of_shapes
-    found = Shape(key[0], key[1:])
-    size = sum(map(len, key)) + _NAME * len(key)
-    if size <= _MOST_SHAPES // 8:
-        if _size_of_shapes + size > _MOST_SHAPES:
+    global _shapes_size
+    shape = Shape(scope_and_names[0], scope_and_names[1:])
+    size = sum(map(len, scope_and_names)) + _SIZE_OF_NAME * len(scope_and_names)
+    if size <= _MAX_SHAPES_SIZE // 8:
+        if _shapes_size + size > _MAX_SHAPES_SIZE:
             _shapes.clear()
-            _size_of_shapes = 0
-        _shapes[key] = found
-        _size_of_shapes += size
-    return found
+            _shapes_size = 0
+        _shapes[scope_and_names] = shape
+        _shapes_size += size
+    return shape
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -218,12 +219,13 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def _is_otel_only(scope: str) -> bool:
-    known = _otel_only.get(scope)
-    if known is None:
-        if len(_otel_only) >= _MAX_KNOWN:
-            _otel_only.clear()
-        known = _otel_only[scope] = not any(dialect.SCOPES.match(scope) for dialect in DIALECTS if dialect is not otel_genai)
-    return known
+    is_otel_only = _otel_only_by_scope.get(scope)
+    if is_otel_only is None:
+        if len(_otel_only_by_scope) >= _MAX_CACHED:
+            _otel_only_by_scope.clear()
+        others = (dialect for dialect in DIALECTS if dialect is not otel_genai)
+        is_otel_only = _otel_only_by_scope[scope] = not any(dialect.SCOPES.match(scope) for dialect in others)
+    return is_otel_only
 
 
 def role_in(record: SpanRecord) -> str | None:
@@ -244,6 +246,7 @@ class Understood:
         self.facts: Facts | None = None
         """The inferred facts, or None if a dialect matched the span."""
         self.named = shape.is_known
+        """False if the span may have an unknown format, so that its role is inferred."""
         self.inferred = False
         """True if the role was inferred from the span's shape."""
 
@@ -254,60 +257,61 @@ class Understood:
 
 def understood(record: SpanRecord) -> Understood:
     """Return the shape and the role of an ended span. The record caches them."""
-    found: Understood | None = record.dialects
-    if found is None:
+    span: Understood | None = record.dialects
+    if span is None:
         if isinstance(record, LoggedCall):
             return state_role(record, record.role)
         attributes, scope = record.attributes, record.scope
         shape = shape_of(attributes, scope)
-        found = record.dialects = Understood(shape, _role(shape.dialects, attributes, scope, record.name))
-        if not found.named:
-            if scope != SCOPE and not _is_complete(record, found):
+        span = record.dialects = Understood(shape, _role(shape.dialects, attributes, scope, record.name))
+        if not span.named:
+            if scope != SCOPE and not _is_complete(record, span):
                 infer(record)
         elif (
-            found.role == UNKNOWN
+            span.role == UNKNOWN
             and not interest.is_plain(attributes)
             # no dialect has a role for it, not even "unknown" as Logfire's span of a streamed request
             and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
         ):
             infer(record)  # the scope is known, but not this span's format
-    return found
+    return span
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
     """Give a span a role that its log records show. Its facts are inferred."""
-    found = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
-    found.named, found.inferred, found.role, found.facts = False, True, role, facts_with(record, role)
-    return found
+    span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
+    span.named, span.inferred, span.role, span.facts = False, True, role, facts_with(record, role)
+    return span
 
 
-def _is_complete(record: SpanRecord, about: Understood) -> bool:
+def _is_complete(record: SpanRecord, span: Understood) -> bool:
     """Return True if a span of an unknown scope leaves nothing to infer: only the convention's attributes, or no GenAI content."""
-    if about.role is None:
+    if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
         return interest.is_plain(record.attributes) and agent_in(record.name) is None
-    if not about.shape.is_whole:
+    if not span.shape.is_whole:
         return False
-    whole = otel_genai.EVENTS
-    return all(part.name in whole for parts in (record.events, record.logs) if parts for part in parts)
+    known_names = otel_genai.EVENTS
+    return all(part.name in known_names for parts in (record.events, record.logs) if parts for part in parts)
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the facts of a span of an unknown scope from the shape of its values."""
-    found = record.dialects
+    """Infer the facts of a span of unknown format, and its role unless a dialect states one."""
+    span = record.dialects
     facts = Facts(record)
+    stated_role: str | None = span.stated_role
     # Operations outside the convention map to CHAIN. So does content under names that several instrumentations write.
-    undecided = found.stated_role in (None, UNKNOWN) or (
-        found.stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not found.named)
-    )
-    role = (reading.role_of(facts) or found.stated_role) if undecided else found.stated_role
-    if undecided and reading.is_other_work(record, facts, role):
-        role, facts.evidence = found.stated_role, 0
+    is_vague_chain = stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not span.named)
+    role = stated_role
+    if is_vague_chain or stated_role in (None, UNKNOWN):
+        role = reading.role_of(facts) or stated_role
+        if reading.is_other_work(record, facts, role):
+            role, facts.evidence = stated_role, 0
     if role is not None or facts.fields:
-        found.facts = facts
-        found.inferred = role != found.stated_role
-        found.role = role
+        span.facts = facts
+        span.inferred = role != stated_role
+        span.role = role
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -316,57 +320,57 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
         name = str(name)
     role = None
     for dialect in dialects:
-        found = dialect.role_of(attributes, scope, name)
-        if found is not None and (role is None or role == CHAIN):
-            role = found
-            if role != CHAIN:
-                return role
+        dialect_role = dialect.role_of(attributes, scope, name)
+        if dialect_role is not None and dialect_role != CHAIN:
+            return dialect_role
+        role = role or dialect_role
     return UNKNOWN if role is None and is_genai_scope(scope) else role
 
 
-_NAMELESS = frozenset(("unknown", "Unknown", "OpenAI Agent"))
+_PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 """Placeholders that instrumentations write if they don't know an agent's name."""
-_CONVERSATIONS = (
+_CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
 """Ids that exporters of observability products add to the spans of any instrumentation."""
-_IDENTITIES = frozenset((*_CONVERSATIONS, "user.id", "enduser.id"))
+_IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
     """Return all facts that the dialects find in a span. A step without a role is an application's span."""
     if len(record.name) > SHORT or len(record.scope) > SHORT:
         record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
-    step, refused = Step(record), refusals.counts
+    step, refused_before = Step(record), refusals.counts
     attributes = record.attributes
-    about: Understood = record.dialects or understood(record)
-    role = step.role = about.role
+    span: Understood = record.dialects or understood(record)
+    role, shape = span.role, span.shape
+    step.role = role
     if role is not None and record.__class__ is not LoggedCall:
-        for dialect in about.shape.dialects:
+        for dialect in shape.dialects:
             dialect.read(record, step)
-    if about.facts is not None:
-        step.inferred = reading.read(record, step, about.facts) or about.inferred
+    if span.facts is not None:
+        step.inferred = reading.read(record, step, span.facts) or span.inferred
     elif role is not None and reading.lacks_content(record, step):
         step.inferred = reading.complete(record, step)
     _correct_names(step)
     if role == TOOL:
-        _complete_tool(record, step, about.shape)
-    elif role is not None and (any(about.shape.caches[:2]) or step.cached_tokens or step.reasoning_tokens):
-        correct_counts(attributes, about.shape.caches, step)
-    if about.shape.conversations:
-        step.conversation_keys = about.shape.conversations
-    if about.shape.has_identities:
+        _complete_tool(record, step, shape)
+    elif role is not None and (shape.caches.read or shape.caches.written or step.cached_tokens or step.reasoning_tokens):
+        correct_counts(attributes, shape.caches, step)
+    if shape.conversations:
+        step.conversation_keys = shape.conversations
+    if shape.has_identities:
         _read_identities(attributes, step)
-    failed = record.status == ERROR or step.tool_failed or as_text(attributes.get("error.type"))
-    if step.error is None and (failed or (role in (LLM, TOOL) and raised(record, step))):
+    has_failed = record.status == ERROR or step.tool_failed or as_text(attributes.get("error.type"))
+    if step.error is None and (has_failed or (role in (LLM, TOOL) and raised(record, step))):
         step.error = error_of(record, step)
-    if role is not None or about.facts is not None or about.shape.has_identities:
-        limit(step, refusals.counts - refused)
+    if role is not None or span.facts is not None or shape.has_identities:
+        limit(step, refusals.counts - refused_before)
     return step
 
 
 def _correct_names(step: Step) -> None:
-    if step.agent in _NAMELESS:
+    if step.agent in _PLACEHOLDER_NAMES:
         step.agent = None
     if step.role == AGENT and (step.agent is None or step.agent in _KINDS):
         step.agent = _name_beside_kind(step.record) or step.agent
@@ -378,8 +382,8 @@ def _name_beside_kind(record: SpanRecord) -> str | None:
     """Return the name in another attribute if the span's own name is only its kind."""
     if record.name.lower() not in _KINDS:
         return None
-    named = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
-    return next((name for name in named if name is not None and role_of_kind(name) is None), None)
+    names = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
+    return next((name for name in names if name is not None and role_of_kind(name) is None), None)
 
 
 _KINDS = frozenset(("tool", "agent", "function", "tool_call", "execute_tool", "invoke_agent"))
@@ -398,7 +402,7 @@ def _complete_tool(record: SpanRecord, step: Step, shape: Shape) -> None:
 
 def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
     if step.conversation_id is None:
-        conversation = text_under(attributes, _CONVERSATIONS)
+        conversation = text_under(attributes, _CONVERSATION_KEYS)
         if conversation is not None and not conversation.startswith("[Scrubbed due to "):
             step.conversation_id = conversation
     if step.user_id is None:
@@ -406,7 +410,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return the failure of a failed span, best from its exception event, or None if it is another's or isn't a failure."""
+    """Return a failed span's failure, from its exception event if there is one. None if it is another span's or isn't a failure."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -419,9 +423,9 @@ def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
         if step.recovered:  # a failure of a span below, copied to this one
             return None
     if kind is None and message is not None:
-        head = message.split(":", 1)[0].split("(", 1)[0]
-        if head.isidentifier() and head[:1].isupper():
-            kind = head
+        first_word = message.split(":", 1)[0].split("(", 1)[0]  # "ValueError: bad" or "ValueError('bad')"
+        if first_word.isidentifier() and first_word[:1].isupper():
+            kind = first_word
     if kind is not None and kind.rpartition(".")[2] in NO_FAILURES:
         return None
     return ErrorInfo(kind or "error", message)
@@ -454,12 +458,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
     a tool's work.
     """
     records = [record for record in records if understood(record)]
-    found = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
-    if found is None:
+    agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
+    if agent_work is None:
         tool = next(filter(is_lost_tool, records), None)
         return None if tool is None else UnreadTrace(tool.scope, frozenset(), CALLER)
     facts = [record.dialects.facts for record in records if record.dialects.facts is not None]
-    return UnreadTrace(found.scope, frozenset().union(*map(traces.answers_in, facts)))
+    return UnreadTrace(agent_work.scope, frozenset().union(*map(traces.answers_in, facts)))
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
@@ -469,19 +473,18 @@ def is_lost_tool(record: SpanRecord) -> bool:
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
     """Return the first tool in a trace whose other spans have a question and an answer."""
-    found = None
+    first_tool = None
     others = []
     for record in records:
         if not traces.is_agents_tool(record):
             others.append(record)
-        elif found is None:
-            found = record
-    if found is None or not {keys.IN, keys.OUT} <= set().union(*map(_directions, others)):
-        return None
-    return found
+        elif first_tool is None:
+            first_tool = record
+    has_dialog = first_tool is not None and {keys.IN, keys.OUT} <= set().union(*map(_content_directions, others))
+    return first_tool if has_dialog else None
 
 
-def _directions(record: SpanRecord) -> set[str | None]:
+def _content_directions(record: SpanRecord) -> set[str | None]:
     if record.dialects.role is None:
         return traces.directions_in(record.dialects.facts or Facts(record))
     step = read(record)
@@ -489,16 +492,13 @@ def _directions(record: SpanRecord) -> set[str | None]:
         keys.IN: (step.input_messages, step.input_value),
         keys.OUT: (step.output_messages, step.output_value, step.final_result),
     }
-    return {direction for direction, found in values.items() if any(map(traces.has_words, found))}
+    return {direction for direction, contents in values.items() if any(map(traces.has_words, contents))}
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
     """Find the roles of all spans of a trace. Inferred roles depend on the other spans."""
-    inferred = False
-    for record in records:
-        if (record.dialects or understood(record)).facts is not None:
-            inferred = True
-    if inferred:
+    spans = [record.dialects or understood(record) for record in records]
+    if any(span.facts is not None for span in spans):
         traces.review_roles(list(records), infer)
 
 
@@ -531,8 +531,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill cache tokens. Add them to the input, and reasoning to the output, if these exclude them. That is the case if the stated
-    total contains both, or if a cache has more tokens than the input.
+    """Fill cache tokens. Add them to the input, and reasoning to the output, if these exclude them: the stated total includes them
+    (``input 10, cached 90, output 5, total 105``), or more tokens are cached than the input has.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -1,9 +1,9 @@
 """Search for what sets bad turns apart from the rest: facts, and pairs of facts, that are more frequent among the bad ones.
 
 A fact is a value of an attribute of a turn, such as ``model = gpt-5`` or ``duration_s > 12``. Turns are weighted by how many
-turns they stand for, and the turns of a conversation count as one draw. Each share is turned into a number of independent
-turns with the same variance, for which Fisher's exact test holds. Of the reported facts, at most a share ``error`` is
-expected to differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+turns they stand for, and the turns of a conversation count as one draw. Each share is converted into independent turns with the
+same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is expected to differ by
+chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .tests import log_choose
 ERROR = 0.02
 FEW = 30
 """Number of bad turns below which a finding is marked as based on few turns."""
-_MOST_FACTS = 400
-_MOST_IN_PAIRS = 60
-_MOST_FOUND = 10
-_LEAST_TURNS = 3
+_MAX_FACTS = 400
+_MAX_FACTS_IN_PAIRS = 60
+_MAX_FINDINGS = 10
+_MIN_TURNS = 3
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-_FEW_VALUES = 6  # numbers with at most this many values are compared by value
-_SAME = 0.95
-_RELIABLE = 15  # draws with and without a fact from which their variance is known well enough
-_EXPLAINED = 0.01
+_MAX_VALUES = 6  # numbers with at most this many values are compared by value
+_MIN_OVERLAP = 0.95  # common turns, as a share of all turns of two facts, from which they count as the same turns
+_MIN_DRAWS = 15  # draws with and without a fact from which their variance is known well enough
+_MAX_P_WITHIN = 0.01
 _NORMAL = NormalDist()
 
 Value = str | float | bool | Collection[str] | None
@@ -93,8 +93,8 @@ class Differences:
     """Facts of nearly the same turns as the bad ones, if the bad turns are ``selected`` by their facts."""
 
 
-class _Shares(NamedTuple):
-    """Two shares as ``(with the fact, all)``, in independent turns."""
+class _Table(NamedTuple):
+    """Numbers of turns as ``(with the fact, all)``, in independent turns."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -123,27 +123,29 @@ def find_differences(
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
-    if min(counts) < _LEAST_TURNS:
+    if min(counts) < _MIN_TURNS:
         return Differences(*counts, [], 0)
     search = _Search(turns, is_bad, weights, draws, effects)
-    same = search.leave_out_same() if selected else []
-    tested = zip(search.facts, search.has, strict=True)
-    singles: dict[tuple[TurnFact, ...], float] = {(fact,): _p(search.shares(has)) for fact, has in tested}
-    both = search.pairs()
-    share = error / 2 if both else error
-    found = [*search.significant(singles, share), *search.significant(both, share)]
-    found.sort(key=lambda one: (one.effect, -one.interval[0], len(one.facts), one.facts))
-    kept: list[Contrast] = []
-    sets: list[Any] = []
-    for one in found:
-        has = search.rows_with(one.facts)
-        if len(kept) < _MOST_FOUND and (not sets or search.p_within(has, sets) <= _EXPLAINED):
-            kept.append(one)
-            sets.append(has)
-    return Differences(*counts, kept, len(singles) + len(both), same)
+    same_as_bad = search.leave_out_same() if selected else []
+    tested = zip(search.facts, search.has_fact, strict=True)
+    p_of_single: dict[tuple[TurnFact, ...], float] = {(fact,): _fisher_p(search.table_of(has_fact)) for fact, has_fact in tested}
+    p_of_pair = search.pairs()
+    error_of_each = error / 2 if p_of_pair else error
+    significant = [*search.significant(p_of_single, error_of_each), *search.significant(p_of_pair, error_of_each)]
+    significant.sort(key=lambda finding: (finding.effect, -finding.interval[0], len(finding.facts), finding.facts))
+    findings: list[Contrast] = []
+    explaining: list[Any] = []
+    for finding in significant:
+        has_facts = search.has_all(finding.facts)
+        if len(findings) < _MAX_FINDINGS and (not explaining or search.p_within(has_facts, explaining) <= _MAX_P_WITHIN):
+            findings.append(finding)
+            explaining.append(has_facts)
+    return Differences(*counts, findings, len(p_of_single) + len(p_of_pair), same_as_bad)
 
 
 class _Search:
+    """The facts of the turns. ``has_fact`` has a row for each fact, in which each turn is True or False."""
+
     def __init__(
         self,
         turns: Sequence[Mapping[str, Value]],
@@ -155,75 +157,70 @@ class _Search:
         order = np.arange(len(turns))
         if draws is not None:  # the turns of a draw follow each other
             numbers: dict[Hashable, int] = {}
-            drawn = np.fromiter((numbers.setdefault(one, len(numbers)) for one in draws), dtype=np.int64, count=len(turns))
-            order = np.argsort(drawn, kind="stable")
-            drawn = drawn[order]
-            self.draw = np.flatnonzero(np.r_[True, drawn[1:] != drawn[:-1]])
+            number_of_turn = np.fromiter((numbers.setdefault(draw, len(numbers)) for draw in draws), np.int64, len(turns))
+            order = np.argsort(number_of_turn, kind="stable")
+            number_of_turn = number_of_turn[order]
+            self.first_of_draw = np.flatnonzero(np.r_[True, number_of_turn[1:] != number_of_turn[:-1]])
         else:
-            self.draw = order
-        self.alone = len(self.draw) == len(turns)
-        self.draw_of = np.repeat(np.arange(len(self.draw)), np.diff(np.r_[self.draw, len(turns)]))
+            self.first_of_draw = order
+        self.draws_are_turns = len(self.first_of_draw) == len(turns)
+        self.draw_of_turn = np.repeat(np.arange(len(self.first_of_draw)), np.diff(np.r_[self.first_of_draw, len(turns)]))
         self.bad = bad[order]
         self.weights = np.ones(len(turns)) if weights is None else np.asarray(weights, dtype=float)[order]
-        self.facts, self.has, self.aliases = _facts(turns, order, self.bad, effects)
+        self.facts, self.has_fact, self.aliases = _facts(turns, order, self.bad, effects)
         self.effects = effects
-        self.places = {fact: at for at, fact in enumerate(self.facts)}
+        self.row_of = {fact: row for row, fact in enumerate(self.facts)}
 
     def leave_out_same(self) -> list[TurnFact]:
         """Leave out the facts of nearly the same turns as the bad ones, and return them."""
-        same = (self.has & self.bad).sum(1) >= _SAME * (self.has | self.bad).sum(1)
-        found = [
-            other for fact, is_same in zip(self.facts, same, strict=True) if is_same for other in (fact, *self.aliases[fact])
-        ]
-        self.facts = [fact for fact, is_same in zip(self.facts, same, strict=True) if not is_same]
-        self.has = self.has[~same]
-        self.places = {fact: at for at, fact in enumerate(self.facts)}
-        return found
+        is_same = (self.has_fact & self.bad).sum(1) >= _MIN_OVERLAP * (self.has_fact | self.bad).sum(1)
+        same = [self.facts[row] for row in np.flatnonzero(is_same)]
+        self.facts = [self.facts[row] for row in np.flatnonzero(~is_same)]
+        self.has_fact = self.has_fact[~is_same]
+        self.row_of = {fact: row for row, fact in enumerate(self.facts)}
+        return [alias for fact in same for alias in (fact, *self.aliases[fact])]
 
-    def rows_with(self, facts: tuple[TurnFact, ...]) -> Any:
-        return np.logical_and.reduce([self.has[self.places[fact]] for fact in facts])
+    def has_all(self, facts: tuple[TurnFact, ...]) -> Any:
+        return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
-    def shares(self, has: Any, among: Any = None) -> _Shares:
-        """Return the shares of a fact among the bad turns and the others, of all turns or of some."""
-        sides = []
-        for of in (self.bad, ~self.bad):
-            side = of if among is None else of & among
-            weights = self.weights[side]
-            x = has[side]
-            if self.alone:
-                in_draw, with_fact = weights, weights * x
-            else:
-                of_draw = self.draw_of[side]
-                of_draw = of_draw - of_draw[0] if len(of_draw) else of_draw
-                in_draw, with_fact = np.bincount(of_draw, weights), np.bincount(of_draw, weights * x)
-            sides.append(_as_independent(in_draw, with_fact))
-        return _Shares(*sides)
+    def table_of(self, has_fact: Any, among: Any = None) -> _Table:
+        """Count a fact among the bad turns and the others, of all turns or of some (``among``)."""
+        counts = []
+        for side in (self.bad, ~self.bad):
+            in_side = side if among is None else side & among
+            weights = self.weights[in_side]
+            weights_with_fact = weights * has_fact[in_side]
+            if not self.draws_are_turns:  # add up each draw
+                draws = self.draw_of_turn[in_side]
+                draws = draws - draws[0] if len(draws) else draws
+                weights, weights_with_fact = np.bincount(draws, weights), np.bincount(draws, weights_with_fact)
+            counts.append(_as_independent(weights, weights_with_fact))
+        return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
         """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
-        places = [at for at, fact in enumerate(self.facts) if fact.attribute not in self.effects][:_MOST_IN_PAIRS]
-        chosen, names = self.has[places], [self.facts[at] for at in places]
-        weighted = chosen * self.weights
-        with_bad, with_rest = (
-            weighted[:, side].astype(np.float32) @ chosen[:, side].T.astype(np.float32) for side in (self.bad, ~self.bad)
+        facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
+        has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
+        weighted = has_fact * self.weights
+        # weight of the turns with both facts i and j, for each i and j
+        bad, rest = (
+            weighted[:, side].astype(np.float32) @ has_fact[:, side].T.astype(np.float32) for side in (self.bad, ~self.bad)
         )
-        found: dict[tuple[TurnFact, ...], float] = {}
-        for i, j in zip(*np.triu_indices(len(chosen), 1), strict=True):
-            facts = names[i], names[j]
-            if facts[0].attribute == facts[1].attribute or not with_bad[i, j]:
+        ps: dict[tuple[TurnFact, ...], float] = {}
+        for i, j in zip(*np.triu_indices(len(facts), 1), strict=True):
+            if facts[i].attribute == facts[j].attribute or not bad[i, j]:
                 continue
-            found[facts] = 1.0
+            p = 1.0
             # Cheap first: within each fact, the other one must be more frequent among the bad turns.
-            if (
-                all(
-                    with_bad[i, j] * with_rest[k, k] > with_rest[i, j] * with_bad[k, k]
-                    and _may_differ(with_bad[i, j], with_bad[k, k], with_rest[i, j], with_rest[k, k])
-                    for k in (i, j)
-                )
-                and np.count_nonzero(chosen[i] & chosen[j] & self.bad) >= _LEAST_TURNS
-            ):
-                found[facts] = max(_p(self.shares(chosen[j], chosen[i])), _p(self.shares(chosen[i], chosen[j])))
-        return found
+            may_matter = all(
+                bad[i, j] * rest[k, k] > rest[i, j] * bad[k, k] and _may_differ(bad[i, j], bad[k, k], rest[i, j], rest[k, k])
+                for k in (i, j)
+            )
+            if may_matter and np.count_nonzero(has_fact[i] & has_fact[j] & self.bad) >= _MIN_TURNS:
+                p_within_i = _fisher_p(self.table_of(has_fact[j], has_fact[i]))
+                p = max(p_within_i, _fisher_p(self.table_of(has_fact[i], has_fact[j])))
+            ps[facts[i], facts[j]] = p
+        return ps
 
     def significant(self, ps: Mapping[tuple[TurnFact, ...], float], error: float) -> Iterator[Contrast]:
         """Yield the findings among tested facts, with intervals that fit the number of findings."""
@@ -231,61 +228,62 @@ class _Search:
         passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
         z = _NORMAL.inv_cdf(1 - error * len(passing) / max(len(ps), 1) / 2) if passing else 0.0
         for facts, p in passing:
-            has = self.rows_with(facts)
-            table = self.shares(has)
-            (x, n), (y, m) = table
-            turns = int(np.count_nonzero(has & self.bad)), int(np.count_nonzero(has & ~self.bad))
+            has_facts = self.has_all(facts)
+            table = self.table_of(has_facts)
+            (bad_with, bad_all), (rest_with, rest_all) = table
+            turns = int(np.count_nonzero(has_facts & self.bad)), int(np.count_nonzero(has_facts & ~self.bad))
             also = [other for fact in facts for other in self.aliases[fact]]
-            effect = facts[0].attribute in self.effects
-            yield Contrast(facts, x / n, y / m, _difference(table, z), p, turns, also, effect)
+            is_effect = facts[0].attribute in self.effects
+            interval = _interval_of_difference(table, z)
+            yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
-    def p_within(self, has: Any, sets: Sequence[Any]) -> float:
+    def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
         """Return the p value of a fact among turns that agree in which of the sets they belong to."""
-        stratum = np.zeros(len(has), dtype=np.int64)
-        for at, other in enumerate(sets):
-            stratum |= other.astype(np.int64) << at
+        stratum = np.zeros(len(has_facts), dtype=np.int64)
+        for bit, in_set in enumerate(sets):
+            stratum |= in_set.astype(np.int64) << bit
         _, stratum = np.unique(stratum, return_inverse=True)
-        of = np.bincount(stratum, self.weights)
-        mean_bad = np.bincount(stratum, self.weights * self.bad) / of
-        mean_has = np.bincount(stratum, self.weights * has) / of
-        terms = self.weights * (self.bad - mean_bad[stratum]) * (has - mean_has[stratum])
-        sums = np.bincount(self.draw_of, terms)
+        totals = np.bincount(stratum, self.weights)
+        share_bad = np.bincount(stratum, self.weights * self.bad) / totals
+        share_with = np.bincount(stratum, self.weights * has_facts) / totals
+        terms = self.weights * (self.bad - share_bad[stratum]) * (has_facts - share_with[stratum])
+        sums = np.bincount(self.draw_of_turn, terms)
         spread = math.sqrt(float((sums**2).sum()))
         return 1 - _NORMAL.cdf(float(sums.sum()) / spread) if spread else 1.0
 
 
-def _as_independent(in_draw: Any, with_fact: Any) -> tuple[float, float]:
-    """Return a share as ``(with the fact, all)`` of independent turns that would have its variance."""
-    total = float(in_draw.sum())
+def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]:
+    """Return a share as ``(with the fact, all)`` of independent turns that would have its variance. The weights are by draw."""
+    total = float(weights.sum())
     if not total:
         return 0.0, 0.0
-    share = float(with_fact.sum()) / total
-    n = total**2 / float((in_draw**2).sum())
-    variance = float(((with_fact - share * in_draw) ** 2).sum()) / total**2
+    share = float(weights_with_fact.sum()) / total
+    n = total**2 / float((weights**2).sum())
+    variance = float(((weights_with_fact - share * weights) ** 2).sum()) / total**2
     if variance > 0:
-        by_variance = share * (1 - share) / variance
-        reliable = min(np.count_nonzero(with_fact), np.count_nonzero(with_fact < in_draw)) >= _RELIABLE
-        n = by_variance if reliable else min(n, by_variance)
+        n_by_variance = share * (1 - share) / variance
+        is_reliable = min(np.count_nonzero(weights_with_fact), np.count_nonzero(weights_with_fact < weights)) >= _MIN_DRAWS
+        n = n_by_variance if is_reliable else min(n, n_by_variance)
     return share * n, n
 
 
-def _p(table: _Shares) -> float:
+def _fisher_p(table: _Table) -> float:
     """Return Fisher's one-sided p value that a fact is as frequent among the rest as among the bad turns."""
     (x, n), (y, m) = table
-    if not n or not m or x * m <= y * n or x < _LEAST_TURNS - 1e-6:
+    if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
     # Parts of turns are rounded against a difference.
     x, n, y, m = math.floor(x + 1e-6), math.floor(n + 1e-6), math.ceil(y - 1e-6), math.floor(m + 1e-6)
     if not n or not m:
         return 1.0
     with_fact = x + min(y, m)
-    whole = log_choose(n + m, with_fact)
-    p, term = 0.0, math.exp(log_choose(n, x) + log_choose(m, with_fact - x) - whole)
-    for i in range(x, min(n, with_fact) + 1):
+    all_tables = log_choose(n + m, with_fact)
+    p, term = 0.0, math.exp(log_choose(n, x) + log_choose(m, with_fact - x) - all_tables)
+    for bad_with in range(x, min(n, with_fact) + 1):
         p += term
         if term < 1e-12 * p:
             break
-        term *= (n - i) * (with_fact - i) / ((i + 1) * (m - with_fact + i + 1))
+        term *= (n - bad_with) * (with_fact - bad_with) / ((bad_with + 1) * (m - with_fact + bad_with + 1))
     return min(1.0, p)
 
 
@@ -295,7 +293,7 @@ def _may_differ(x: float, n: float, y: float, m: float) -> bool:
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 
 
-def _difference(table: _Shares, z: float) -> Interval:
+def _interval_of_difference(table: _Table, z: float) -> Interval:
     """Return Newcombe's interval of the difference of two shares."""
     (x, n), (y, m) = table
     p, q = x / n, y / m
@@ -305,9 +303,11 @@ def _difference(table: _Shares, z: float) -> Interval:
 
 def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     adjusted, least = [1.0] * len(ps), 1.0
-    for rank, at in sorted(enumerate(sorted(range(len(ps)), key=lambda i: ps[i]), 1), reverse=True):
-        least = min(least, ps[at] * len(ps) / rank)
-        adjusted[at] = least
+    smallest_first = sorted(range(len(ps)), key=lambda index: ps[index])
+    for rank in range(len(ps), 0, -1):
+        index = smallest_first[rank - 1]
+        least = min(least, ps[index] * len(ps) / rank)
+        adjusted[index] = least
     return adjusted
 
 
@@ -318,70 +318,70 @@ def _facts(
     turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the facts of some bad turns, the most frequent first, which turns have them, and the facts of the same turns."""
-    places, numbers = _places(turns, order)
-    columns: dict[TurnFact, Any] = {}
-    for fact, rows in places.items():
-        if len(rows) >= _LEAST_TURNS:
-            columns[fact] = _column(len(turns), rows)
-    for attribute, known in numbers.items():
-        at, values = np.array([row for row, _ in known]), np.array([value for _, value in known])
-        for text, chosen in _ranges(values):
-            columns[TurnFact(attribute, text)] = _column(len(turns), at[chosen])
-    support = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in columns.items() if not has.all()})
-    facts = [fact for fact, count in support.most_common(_MOST_FACTS) if count >= _LEAST_TURNS]
+    turns_of_name, numbers = _names_and_numbers(turns, order)
+    has_by_fact: dict[TurnFact, Any] = {}
+    for fact, indices in turns_of_name.items():
+        if len(indices) >= _MIN_TURNS:
+            has_by_fact[fact] = _mask(len(turns), indices)
+    for attribute, pairs in numbers.items():
+        with_number, values = np.array([index for index, _ in pairs]), np.array([value for _, value in pairs])
+        for text, is_in_range in _ranges(values):
+            has_by_fact[TurnFact(attribute, text)] = _mask(len(turns), with_number[is_in_range])
+    bad_counts = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in has_by_fact.items() if not has.all()})
+    facts = [fact for fact, count in bad_counts.most_common(_MAX_FACTS) if count >= _MIN_TURNS]
     # Of the same turns, a cause explains more than an effect, and a name more than a number.
     facts.sort(key=lambda fact: (fact.attribute in effects, fact.attribute in numbers))
-    has = np.array([columns[fact] for fact in facts]).reshape(len(facts), len(turns))
-    same = _same_turns(has)
+    has_fact = np.array([has_by_fact[fact] for fact in facts]).reshape(len(facts), len(turns))
+    firsts = _first_of_same_turns(has_fact)
     aliases: dict[TurnFact, list[TurnFact]] = {}
-    for fact, first in zip(facts, same, strict=True):
+    for fact, first in zip(facts, firsts, strict=True):
         aliases.setdefault(facts[first], []).extend([fact] if fact != facts[first] else [])
-    kept = sorted(set(same), key=lambda first: -support[facts[first]])
-    return [facts[first] for first in kept], has[kept], aliases
+    kept = sorted(set(firsts), key=lambda first: -bad_counts[facts[first]])
+    return [facts[first] for first in kept], has_fact[kept], aliases
 
 
-def _same_turns(has: Any) -> list[int]:
+def _first_of_same_turns(has_fact: Any) -> list[int]:
     """Return for each fact the first one that holds for nearly the same turns, which may be itself."""
-    both = has.astype(np.float32) @ has.T.astype(np.float32)
+    both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
-    alike = both >= _SAME * (sizes[:, None] + sizes - both)
-    first: list[int] = []
-    for at in range(len(has)):
-        first.append(next((other for other in range(at) if alike[at, other] and first[other] == other), at))
-    return first
+    are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
+    firsts: list[int] = []
+    for index in range(len(has_fact)):
+        firsts.append(next((first for first in range(index) if are_same[index, first] and firsts[first] == first), index))
+    return firsts
 
 
-def _places(
+def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Return the rows with each name, and the rows and values of each number."""
-    places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    """Return the turns with each name, and the turns and values of each number. Turns are indices in ``order``."""
+    turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row, place in enumerate(order):
+    for index, place in enumerate(order):
         for attribute, value in turns[place].items():
             kind = value.__class__
             if kind is str:
-                places[attribute, value].append(row)
+                turns_of_name[attribute, value].append(index)
             elif kind is float or kind is int:
-                numbers[attribute].append((row, value))
+                numbers[attribute].append((index, value))
             elif isinstance(value, bool):
-                places[attribute, "yes" if value else "no"].append(row)
+                turns_of_name[attribute, "yes" if value else "no"].append(index)
             else:
                 for name in value or ():
-                    places[attribute, name].append(row)
-    return {TurnFact(*fact): rows for fact, rows in places.items()}, numbers
+                    turns_of_name[attribute, name].append(index)
+    return {TurnFact(*fact): indices for fact, indices in turns_of_name.items()}, numbers
 
 
-def _column(length: int, rows: Any) -> Any:
-    column = np.zeros(length, dtype=bool)
-    column[rows] = True
-    return column
+def _mask(length: int, indices: Any) -> Any:
+    mask = np.zeros(length, dtype=bool)
+    mask[indices] = True
+    return mask
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers, each with the places of the values in it."""
+    """Yield ranges of numbers (``> 12``), each with True for the values in it."""
     distinct = np.unique(values)
-    if len(distinct) <= _FEW_VALUES:
+    if len(distinct) <= _MAX_VALUES:
         for value in distinct:
             yield f"{value:.6g}", values == value
         return

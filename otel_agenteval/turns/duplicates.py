@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable
-from itertools import islice
 
 from ..core.tenancy import number_in
 from ..dialects.reader import review_roles
@@ -48,22 +47,21 @@ class Duplicates:
 
     def forget(self) -> None:
         self._stitcher.forget()
-        self._answered: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
-        self._failed: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
-        self._waiting: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
-        self._latest: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
-        """Latest calls in traces of their own, and runs without steps, by process."""
-        self._recent: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
-        """Latest turns by process."""
+        self._by_response_id: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
+        self._failed_by_model: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
+        self._waiting_duplicates: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
+        self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
+        """Latest calls in traces of their own, and runs without steps."""
+        self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting.values())
+        return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting_duplicates.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
-        found = self._add(group, now)
-        return self._with_delegates(found) if self._stitcher.patience > 0 else found
+        turns = self._add(group, now)
+        return self._with_delegates(turns) if self._stitcher.patience > 0 else turns
 
     def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         if self._stitcher.patience <= 0:
@@ -74,30 +72,30 @@ class Duplicates:
         if not turn.llm:
             return self._stitch(group, now)
         recording = _Recording(group, is_bare_call(group))
-        calls = turn.llm[:1] if recording.alone else turn.llm
-        recorded = self._duplicates_of(recording, group, calls) or (self._run_of(group) if recording.alone else {})
+        calls = turn.llm[:1] if recording.is_lone_call else turn.llm
+        earlier = self._duplicates_of(recording, group, calls) or (self._run_of(group) if recording.is_lone_call else {})
         group.recordings = [recording]
         self._remember(recording, group, calls)
-        if recording.alone:
-            self._remember_latest(recording, process_of(group.root), self._latest)
-        if not recorded or turn.root.thread is not None:
+        if recording.is_lone_call:
+            self._remember_latest(recording, process_of(group.root), self._latest_by_process)
+        if not earlier or turn.root.thread is not None:
             return self._stitch(group, now)
-        if not recording.alone:
-            return self._join_recorded(group, recorded, now)
-        ((other, whole),) = recorded.items()
+        if not recording.is_lone_call:
+            return self._join_earlier(group, earlier, now)
+        ((other, whole),) = earlier.items()
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
         """Join a run without steps with its calls, which arrived earlier in separate traces."""
-        recording = _Recording(run, alone=False)
-        latest = [(one, one.group()) for one in self._latest.get(process_of(run.root), ())]
-        calls = [(one, whole) for one, whole in latest if one.alone and whole is not None and is_lost_call(whole)]
-        beside = any(not one.alone and _overlap(one, run.root) for one, _ in latest)
-        own_calls = calls_of(run, {id(whole): whole for _, whole in calls}.values(), beside=beside)
+        recording = _Recording(run, is_lone_call=False)
+        latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
+        calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
+        has_concurrent_run = any(not other.is_lone_call and _overlap(other, run.root) for other, _ in latest)
+        own_calls = calls_of(run, {id(whole): whole for whole in calls.values()}.values(), beside=has_concurrent_run)
         run.recordings = [recording]
-        self._remember_latest(recording, process_of(run.root), self._latest)
-        recorded = {one: whole for one, whole in calls if whole in own_calls}
-        return self._join_recorded(run, recorded, now) if recorded else self._stitch(run, now)
+        self._remember_latest(recording, process_of(run.root), self._latest_by_process)
+        earlier = {other: whole for other, whole in calls.items() if whole in own_calls}
+        return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
         """Join a call with the waiting part that has its other recording, or let it wait for further ones of an evaluated turn."""
@@ -105,24 +103,27 @@ class Duplicates:
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
             return self._replace(whole, together([whole, call]), now)
-        waiting = self._waiting.setdefault(other, _WaitingDuplicates(now))
+        waiting = self._waiting_duplicates.setdefault(other, _WaitingDuplicates(now))
         waiting.groups.append(call)
         self._bytes += call.size
-        found: list[SpanGroup] = []
-        while self._bytes > self._max_bytes and self._waiting:
-            found += self._with_duplicates(next(iter(self._waiting)), now)
-        return found
+        released: list[SpanGroup] = []
+        while self._bytes > self._max_bytes and self._waiting_duplicates:
+            released += self._with_duplicates(next(iter(self._waiting_duplicates)), now)
+        return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
         """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
-        runs = [one for one in self._latest.get(process_of(call.root), ()) if not one.alone] if is_lost_call(call) else []
-        for one in runs:
-            run = one.group()
+        latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
+        runs = [recording for recording in latest if not recording.is_lone_call]
+        for recording in runs:
+            run = recording.group()
             if run is None:
                 continue
-            beside = any(other is not one and _overlap(other, run.root) for other in runs)
-            if calls_of(run, [call], beside=beside) and (agree(run, call) or not (beside and steps_of(run).llm)):
-                return {one: run}
+            has_concurrent_run = any(other is not recording and _overlap(other, run.root) for other in runs)
+            if not calls_of(run, [call], beside=has_concurrent_run):
+                continue
+            if agree(run, call) or not has_concurrent_run or not steps_of(run).llm:
+                return {recording: run}
         return {}
 
     @staticmethod
@@ -134,131 +135,126 @@ class Duplicates:
 
     def due(self, now: float) -> list[SpanGroup]:
         """Return turns whose continuation or further duplicates didn't arrive in time."""
-        found = self._update_recordings(self._stitcher.due(now))
-        while self._waiting:
-            recording, waiting = next(iter(self._waiting.items()))
+        turns = self._update_recordings(self._stitcher.due(now))
+        while self._waiting_duplicates:
+            recording, waiting = next(iter(self._waiting_duplicates.items()))
             if waiting.since + self._stitcher.patience > now:
                 break
-            found += self._with_duplicates(recording, now)
-        return self._with_delegates(found)
+            turns += self._with_duplicates(recording, now)
+        return self._with_delegates(turns)
 
     def release_all(self, now: float) -> list[SpanGroup]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
         self._stitcher.stop_holding()
-        found = [group for recording in list(self._waiting) for group in self._with_duplicates(recording, now)]
-        found += self._update_recordings(self._stitcher.release_all())
-        return sorted(self._with_delegates(found), key=order)
+        turns = [group for recording in list(self._waiting_duplicates) for group in self._with_duplicates(recording, now)]
+        turns += self._update_recordings(self._stitcher.release_all())
+        return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
         """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
-        found: dict[int, SpanGroup] = {}
+        turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)
             parts = self._nested_turns(whole, process)
-            whole.recordings.append(_Recording(whole, alone=False))
-            self._remember_latest(whole.recordings[-1], process, self._recent)
-            parts += [found[id(whole.root)]] if id(whole.root) in found else []
+            whole.recordings.append(_Recording(whole, is_lone_call=False))
+            self._remember_latest(whole.recordings[-1], process, self._turns_by_process)
+            parts += [turns[id(whole.root)]] if id(whole.root) in turns else []
             for part in parts:
-                found.pop(id(part.root), None)
+                turns.pop(id(part.root), None)
             joined = self._update_recordings([together([whole, *parts])])[0] if parts else whole
-            found[id(joined.root)] = joined
-        return [*found.values()]
+            turns[id(joined.root)] = joined
+        return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
         """Return the recent runs of a turn's tools, or else the recent turn whose tool ran this one."""
         start, end = whole.root.start_ns, end_of(whole)
+        recent = self._turns_by_process.get(process, ())
         # Most turns neither contain another one nor lie within one.
-        nested = [one for one in self._recent.get(process, ()) if (start < one.start_ns) == (one.end_ns < end)]
+        nested = [turn for turn in recent if (start < turn.start_ns) == (turn.end_ns < end)]
         if not nested:
             return []
-        inner = _groups_of(one for one in nested if start < one.start_ns and one.end_ns < end)
-        outer = _groups_of(one for one in nested if one.start_ns < start and end < one.end_ns)
-        unread = [other for other in inner + outer if other.reader is None]
-        for other in unread:
-            review_roles(other.members)  # roles that depend on other spans
-        found = delegates_of(whole, inner) or [other for other in outer if delegates_of(other, [whole])][-1:]
-        for other in unread:  # a reader uses several times the memory of the spans
-            if other not in found:
-                other.reader = None
-        return found
+        inner = _groups_of(turn for turn in nested if start < turn.start_ns and turn.end_ns < end)
+        outer = _groups_of(turn for turn in nested if turn.start_ns < start and end < turn.end_ns)
+        unread = [group for group in inner + outer if group.reader is None]
+        for group in unread:
+            review_roles(group.members)  # roles that depend on other spans
+        related = delegates_of(whole, inner) or [group for group in outer if delegates_of(group, [whole])][-1:]
+        for group in unread:  # a reader uses several times the memory of the spans
+            if group not in related:
+                group.reader = None
+        return related
 
     def traces(self) -> set[int]:
-        waiting = {group.root.trace_id for waiting in self._waiting.values() for group in waiting.groups}
+        waiting = {group.root.trace_id for waiting in self._waiting_duplicates.values() for group in waiting.groups}
         return self._stitcher.traces() | waiting
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
-        found = self._stitcher.forget_traces(trace_ids)
-        for recording, waiting in list(self._waiting.items()):
+        all_dropped = self._stitcher.forget_traces(trace_ids)
+        for recording, waiting in list(self._waiting_duplicates.items()):
             dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
-            found += dropped
+            all_dropped += dropped
             self._bytes -= sum(group.size for group in dropped)
             waiting.groups = [group for group in waiting.groups if group.root.trace_id not in trace_ids]
             if not waiting.groups:
-                del self._waiting[recording]
-        return found
+                del self._waiting_duplicates[recording]
+        return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
         """Return the remembered groups in which another instrumentation recorded the same calls."""
         tenant = number_in(recording.trace_id)
-        found: dict[_Recording, SpanGroup] = {}
+        duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
-            others: Iterable[_Recording] = ()
+            other = None
             if call.response_id is not None:
-                known = self._answered.get((tenant, call.response_id))
-                others = (known,) if known is not None else ()
+                other = self._by_response_id.get((tenant, call.response_id))
             elif call.error is not None:
-                # One of the two is alone in its trace and lies within the other.
-                failed = reversed(self._failed.get((tenant, call.model), ()))
-                nested = (
-                    other for other, record in failed
-                    if (recording.alone and is_recorded_within(recording, record)) or (other.alone and is_recorded_within(other, call.record))
-                )  # fmt: skip
-                others = islice(nested, 1)
-            for other in others:
-                whole = other.group()
-                if whole is not None and _are_duplicates(recording, group, other, whole):
-                    found[other] = whole
-        return found
+                for failed, failed_span in reversed(self._failed_by_model.get((tenant, call.model), ())):
+                    is_within = recording.is_lone_call and is_recorded_within(recording, failed_span)
+                    if is_within or (failed.is_lone_call and is_recorded_within(failed, call.record)):
+                        other = failed
+                        break
+            whole = other.group() if other is not None else None
+            if other is not None and whole is not None and _are_duplicates(recording, group, other, whole):
+                duplicates[other] = whole
+        return duplicates
 
     def _remember(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> None:
         tenant = number_in(recording.trace_id)
         for call in calls:
             if call.response_id is not None:
-                known = self._answered.get((tenant, call.response_id))
-                if known is not None and known.span_id == recording.span_id:  # a revision of the same turn
-                    known.group = recording.group
-                    group.recordings.append(known)
-                elif not recording.alone or known is None or known.group() is None:
-                    self._answered[tenant, call.response_id] = recording
+                earlier = self._by_response_id.get((tenant, call.response_id))
+                if earlier is not None and earlier.span_id == recording.span_id:  # a revision of the same turn
+                    earlier.group = recording.group
+                    group.recordings.append(earlier)
+                elif not recording.is_lone_call or earlier is None or earlier.group() is None:
+                    self._by_response_id[tenant, call.response_id] = recording
             elif call.error is not None:
-                self._failed.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES)).append(
-                    (recording, _without_content(call.record))
-                )
-        while len(self._answered) > _MOST_CALLS:
-            self._answered.popitem(last=False)
-        while len(self._failed) > _MOST_CALLS // _MOST_FAILURES:
-            self._failed.popitem(last=False)
+                failures = self._failed_by_model.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES))
+                failures.append((recording, _without_content(call.record)))
+        while len(self._by_response_id) > _MOST_CALLS:
+            self._by_response_id.popitem(last=False)
+        while len(self._failed_by_model) > _MOST_CALLS // _MOST_FAILURES:
+            self._failed_by_model.popitem(last=False)
 
-    def _join_recorded(self, group: SpanGroup, recorded: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
+    def _join_earlier(self, group: SpanGroup, earlier: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
         """Join a turn with other recordings of it, or its calls, that arrived earlier in separate traces."""
         parts: dict[int, SpanGroup] = {id(group): group}
-        others: list[SpanGroup] = []
-        for recording, whole in recorded.items():
-            waiting = self._waiting.pop(recording, None)
+        unrelated: list[SpanGroup] = []
+        for recording, whole in earlier.items():
+            waiting = self._waiting_duplicates.pop(recording, None)
             if waiting is not None:
-                self._bytes -= sum(one.size for one in waiting.groups)
-                parts.update((id(one), one) for one in waiting.groups)
+                self._bytes -= sum(duplicate.size for duplicate in waiting.groups)
+                parts.update((id(duplicate), duplicate) for duplicate in waiting.groups)
             if self._stitcher.holds(whole):
-                others += (
-                    part for part in self._stitcher.release_parts(whole) if not any(one in recorded for one in part.recordings)
-                )
+                released = self._stitcher.release_parts(whole)
+                unrelated += (part for part in released if earlier.keys().isdisjoint(part.recordings))
             parts[id(whole)] = whole
-        found = self._update_recordings([together([*parts.values()])])
-        return found + [whole for other in others for whole in self._stitch(other, now)]
+        joined = self._update_recordings([together([*parts.values()])])
+        return joined + [whole for part in unrelated for whole in self._stitch(part, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
         """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
-        groups = self._waiting.pop(recording).groups
+        groups = self._waiting_duplicates.pop(recording).groups
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
         if evaluated is None:
@@ -285,13 +281,13 @@ class Duplicates:
 class _Recording:
     """A recorded part that is remembered by its calls, with the group that contains it now. Its root is an outline."""
 
-    __slots__ = ("alone", "end_ns", "group", "scope", "span_id", "start_ns", "trace_id")
+    __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
-    def __init__(self, group: SpanGroup, alone: bool) -> None:
+    def __init__(self, group: SpanGroup, is_lone_call: bool) -> None:
         root = group.root
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
-        self.alone = alone
+        self.is_lone_call = is_lone_call
         """True if it is a model call in a trace of its own. Only such calls have duplicates."""
         self.group = weakref.ref(group)
 
@@ -305,11 +301,12 @@ class _WaitingDuplicates:
 
 
 def _groups_of(recordings: Iterable[_Recording]) -> list[SpanGroup]:
-    return [*{id(group): group for one in recordings if (group := one.group()) is not None}.values()]
+    groups = (recording.group() for recording in recordings)
+    return [*{id(group): group for group in groups if group is not None}.values()]
 
 
-def _overlap(one: _Recording, other: SpanRecord) -> bool:
-    return one.start_ns < other.end_ns and other.start_ns < one.end_ns
+def _overlap(recording: _Recording, span: SpanRecord) -> bool:
+    return recording.start_ns < span.end_ns and span.start_ns < recording.end_ns
 
 
 def _without_content(record: SpanRecord) -> SpanRecord:
@@ -321,15 +318,15 @@ def _without_content(record: SpanRecord) -> SpanRecord:
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
     """Return True if two instrumentations recorded the two groups, and they aren't one turn before and after late data arrived."""
-    if not (recording.alone or other.alone):
+    if not (recording.is_lone_call or other.is_lone_call):
         return False
-    if recording.trace_id == other.trace_id and (_contains(group, other) or _contains(whole, recording)):
+    if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):
         return False
-    if recording.alone and other.alone:
+    if recording.is_lone_call and other.is_lone_call:
         return True
-    inner, outer = (recording, other) if recording.alone else (other, recording)
+    inner, outer = (recording, other) if recording.is_lone_call else (other, recording)
     return outer.start_ns <= inner.start_ns
 
 
-def _contains(group: SpanGroup, recording: _Recording) -> bool:
+def _has_span_of(group: SpanGroup, recording: _Recording) -> bool:
     return any(member.span_id == recording.span_id for member in group.members)

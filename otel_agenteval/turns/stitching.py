@@ -1,10 +1,8 @@
 """Join the parts of one turn that are in several traces, by comparing messages.
 
-A hand-written loop has no span of its own, so each of its model calls is a trace (rules *tool call ids*, *repeated
-messages*, *previous response*, *same conversation*, *next call*). docs/internals/turn-stitching-rules.md lists each rule
-with a recording.
-
-Only turns without an agent span are stitched.
+A hand-written loop has no span of its own, so each of its model calls is a trace. A *piece*, such as a call that requests tools,
+waits for the call that continues it (rules *tool call ids*, *repeated messages*, *previous response*, *same conversation*, *next
+call*). docs/internals/turn-stitching-rules.md lists each rule with a recording. Only turns without an agent span are stitched.
 """
 
 from __future__ import annotations
@@ -42,8 +40,8 @@ def reader_of(group: SpanGroup) -> TurnReader:
             calls.share(group.ancestor)
         calls.until_ns = group.until_ns
         group.reader = TurnReader(calls)
-    found: TurnReader = group.reader
-    return found
+    reader: TurnReader = group.reader
+    return reader
 
 
 def steps_of(group: SpanGroup) -> TurnCalls:
@@ -64,25 +62,25 @@ class _Piece:
     """One trace's part of a turn that other traces may continue."""
 
     __slots__ = (
-        "began",
         "continues",
         "end_ns",
         "facts",
-        "first",
+        "first_arrival",
+        "first_call",
         "lacks_request",
+        "last_arrival",
         "number",
         "places",
         "requested_ids",
         "response_ids",
         "result_ids",
-        "since",
         "size",
         "waits",
     )  # fmt: skip
 
-    def __init__(self, group: SpanGroup, turn: TurnCalls, began: float) -> None:
+    def __init__(self, group: SpanGroup, turn: TurnCalls, first_arrival: float) -> None:
         self.places = deque((_PlaceOfPart(group, self),))
-        self.began = self.since = began
+        self.first_arrival = self.last_arrival = first_arrival
         """When its first and its last part arrived."""
         self.number = 0
         """Place among the waiting parts, by the time at which it began to wait."""
@@ -95,13 +93,14 @@ class _Piece:
         self._read_end(turn)
 
     def _read_start(self, turn: TurnCalls) -> None:
-        self.first = turn.llm[0]
-        tail = after_last_answer(turn.inputs(self.first))
-        self.result_ids = dict.fromkeys(result.call_id for message in tail for result in message.tool_results if result.call_id)
+        self.first_call = turn.llm[0]
+        new_messages = after_last_answer(turn.inputs(self.first_call))
+        results = (result for message in new_messages for result in message.tool_results)
+        self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
         """Ids of the tool calls whose results are in its first prompt."""
         self.lacks_request = bool(self.result_ids)
         """True if the part that requested those results is missing."""
-        self.continues = bool(tail) and not has_user_message(tail)
+        self.continues = bool(new_messages) and not has_user_message(new_messages)
         """True if its first prompt doesn't end with a user message."""
 
     def _read_end(self, turn: TurnCalls) -> None:
@@ -148,16 +147,12 @@ class _Piece:
         else:
             whole, part = later, self
             whole.places.extendleft(reversed(part.places))
-            whole.first, whole.result_ids, whole.lacks_request, whole.continues = (
-                part.first,
-                part.result_ids,
-                part.lacks_request,
-                part.continues,
-            )
+            whole.first_call, whole.result_ids = part.first_call, part.result_ids
+            whole.lacks_request, whole.continues = part.lacks_request, part.continues
         for place in part.places:
             place.piece = whole
         whole.response_ids = responses
-        whole.began = min(whole.began, part.began)
+        whole.first_arrival = min(whole.first_arrival, part.first_arrival)
         whole.end_ns = max(whole.end_ns, part.end_ns)
         whole.size += part.size
         return whole
@@ -183,15 +178,15 @@ class _Piece:
 
 def may_go_on(group: SpanGroup) -> bool:
     """Return True for a message of a thread, or a model call alone in its trace, also below a gateway's spans or a loop's step."""
-    return steps_of(group).root.thread is not None or is_bare_call(group) or _holds_one_call(group)
+    return steps_of(group).root.thread is not None or is_bare_call(group) or _has_only_one_call(group)
 
 
-def _holds_one_call(group: SpanGroup) -> bool:
+def _has_only_one_call(group: SpanGroup) -> bool:
     """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
     turn = steps_of(group)
     root = turn.root
-    beside = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
-    if root.role not in (None, INNER) or len(turn.llm) != 1 or not turn.of_role.keys() <= beside:
+    allowed_roles = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
+    if root.role not in (None, INNER) or len(turn.llm) != 1 or not turn.of_role.keys() <= allowed_roles:
         return False
     return root.input_messages is None and root.input_value is None and root.output_messages is None and root.output_value is None
 
@@ -214,7 +209,7 @@ class _PieceIndex:
     """An index of waiting parts by facts that the next call shares, so that a lookup's time doesn't depend on their number."""
 
     def __init__(self) -> None:
-        self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}
+        self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # end and number of each, sorted
 
     def add(self, piece: _Piece) -> None:
         for fact in piece.facts:
@@ -222,17 +217,18 @@ class _PieceIndex:
 
     def remove(self, piece: _Piece) -> None:
         for fact in piece.facts:
-            held = self._pieces[fact]
-            del held[bisect.bisect_left(held, (piece.end_ns, piece.number))]
-            if not held:
+            pieces = self._pieces[fact]
+            del pieces[bisect.bisect_left(pieces, (piece.end_ns, piece.number))]
+            if not pieces:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return parts with a fact that ended within the given times, latest first, and one too many at most."""
-        held = self._pieces.get(fact, ())
-        stop = bisect.bisect_left(held, (last_ns + 1,))
-        start = bisect.bisect_left(held, (first_ns,))
-        return [piece for _, _, piece in held[max(start, stop - _MOST_CANDIDATES - 1) : stop][::-1]]
+        """Return parts with a fact that ended within the given times, latest first. One more than the maximum shows that there are more."""
+        pieces = self._pieces.get(fact, ())
+        stop = bisect.bisect_left(pieces, (last_ns + 1,))
+        start = bisect.bisect_left(pieces, (first_ns,))
+        latest = pieces[max(start, stop - _MOST_CANDIDATES - 1) : stop]
+        return [piece for _, _, piece in reversed(latest)]
 
     def clear(self) -> None:
         self._pieces.clear()
@@ -258,10 +254,10 @@ class Stitcher:
         self._held: OrderedDict[int, _Piece] = OrderedDict()
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
-        self._asked: dict[tuple[int, str], _Piece] = {}
+        self._by_requested_id: dict[tuple[int, str], _Piece] = {}
         """By tenant and call id, because ids are unique only within a tenant. The next two dictionaries have such keys too."""
-        self._answered: dict[tuple[int, str], _Piece] = {}
-        self._responses: dict[tuple[int, str], _Piece] = {}
+        self._by_result_id: dict[tuple[int, str], _Piece] = {}
+        self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
         """Places by the id of their group."""
 
@@ -272,22 +268,22 @@ class Stitcher:
         """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
         return self._add(group, now, now)
 
-    def _add(self, group: SpanGroup, now: float, began: float) -> list[SpanGroup]:
+    def _add(self, group: SpanGroup, now: float, first_arrival: float) -> list[SpanGroup]:
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
         if thread is not None:
             self._threads.add(group, thread, now)
             return self._threads.due(now, now) if self._threads.size > self._max_bytes else []
-        piece = _Piece(group, steps_of(group), began)
+        piece = _Piece(group, steps_of(group), first_arrival)
         self._places[id(group)] = piece.places[0]
-        before = self._before(piece)
-        if before is not None:
-            piece = self._release(before).join(piece)  # an even earlier part may still be missing
-        after = self._after(piece)
-        if after is not None:
-            piece = piece.join(self._release(after))
-        piece.since = now
+        earlier = self._continued_piece(piece)
+        if earlier is not None:
+            piece = self._release(earlier).join(piece)  # an even earlier part may still be missing
+        later = self._continuing_piece(piece)
+        if later is not None:
+            piece = piece.join(self._release(later))
+        piece.last_arrival = now
         return self._whole_or_held(piece, now)
 
     def stop_holding(self) -> None:
@@ -301,9 +297,9 @@ class Stitcher:
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:
-            return self._add(whole, now, piece.began)
+            return self._add(whole, now, piece.first_arrival)
         piece.replace(place, whole)
-        piece.since = now
+        piece.last_arrival = now
         self._places[id(whole)] = place
         return self._whole_or_held(piece, now)
 
@@ -321,29 +317,30 @@ class Stitcher:
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
         """Return the turn if it is complete. Hold it otherwise, and return the turns released to make room."""
-        if not (piece.waits or piece.lacks_request) or now - piece.began >= self._max_age:
+        if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)
-        found = []
+        released = []
         while self._bytes > self._max_bytes:
-            most = max(self._shares.values(), key=lambda share: share.size)
-            found.append(self._untrack(self._release(next(iter(most.parts.values())))).joined())
-        return found
+            largest_share = max(self._shares.values(), key=lambda share: share.size)
+            oldest = next(iter(largest_share.parts.values()))
+            released.append(self._untrack(self._release(oldest)).joined())
+        return released
 
     def due(self, now: float) -> list[SpanGroup]:
         """Return parts whose continuation didn't arrive in time, each as a turn."""
-        found = []
+        overdue = []
         while self._held:
             oldest = next(iter(self._held.values()))
-            if oldest.since + self.patience > now:
+            if oldest.last_arrival + self.patience > now:
                 break
-            found.append(self._untrack(self._release(oldest)).joined())
-        return found + self._threads.due(now - self.patience, now - self._max_age)
+            overdue.append(self._untrack(self._release(oldest)).joined())
+        return overdue + self._threads.due(now - self.patience, now - self._max_age)
 
     def release_all(self) -> list[SpanGroup]:
-        found = [self._untrack(self._release(piece)).joined() for piece in list(self._held.values())]
-        found += self._threads.due(math.inf, math.inf)
-        return sorted(found, key=lambda group: group.root.start_ns)
+        released = [self._untrack(self._release(piece)).joined() for piece in list(self._held.values())]
+        released += self._threads.due(math.inf, math.inf)
+        return sorted(released, key=lambda group: group.root.start_ns)
 
     def traces(self) -> set[int]:
         held = {record.trace_id for piece in self._held.values() for group in piece.groups for record in group.members}
@@ -351,52 +348,54 @@ class Stitcher:
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         """Drop and return the waiting groups of the given traces, and the groups joined with them."""
-        found = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
-        dropped = [group for piece in found for group in self._untrack(self._release(piece)).groups]
+        pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
+        dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
 
     def forget(self) -> None:
         self._clear()
         self._threads.forget()
 
-    def _before(self, piece: _Piece) -> _Piece | None:
+    def _continued_piece(self, piece: _Piece) -> _Piece | None:
+        """Return the waiting part that a new one continues, or None."""
         for call_id in piece.result_ids:
-            found = self._asked.get((piece.tenant, call_id))
-            if found is not None and found.start_ns <= piece.start_ns:
-                return found
-        previous = piece.first.record.attributes.get("gen_ai.request.previous_response.id")
-        if isinstance(previous, str) and (piece.tenant, previous) in self._responses and piece.continues:
-            return self._responses[piece.tenant, previous]
-        following = (held for held in self._candidates(piece) if _follows(held, piece)) if piece.continues else ()
-        return max(following, key=lambda held: held.number, default=None) or self._only_waiting(piece)
+            held = self._by_requested_id.get((piece.tenant, call_id))
+            if held is not None and held.start_ns <= piece.start_ns:
+                return held
+        previous = piece.first_call.record.attributes.get("gen_ai.request.previous_response.id")
+        if isinstance(previous, str) and (piece.tenant, previous) in self._by_response_id and piece.continues:
+            return self._by_response_id[piece.tenant, previous]
+        continued = (held for held in self._candidates(piece) if _follows(held, piece)) if piece.continues else ()
+        return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
         """Yield waiting parts that share a fact of *repeated messages* or *same conversation* with a call, latest end first."""
-        seen: dict[int, None] = {}
-        for fact in _facts_before(piece):
+        yielded: set[int] = set()
+        for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
-                if len(seen) >= _MOST_CANDIDATES:
+                if len(yielded) >= _MOST_CANDIDATES:
                     return
-                if held.number not in seen:
-                    seen[held.number] = None
+                if held.number not in yielded:
+                    yielded.add(held.number)
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
         """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
         if not is_bare_call(piece.first_group):
             return None
-        program = _program_key(piece.first_group, piece.first)
+        program = _program_key(piece.first_group, piece.first_call)
         candidates = self._waiting.ended(program, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns)
         if len(candidates) > _MOST_CANDIDATES:
             return None
-        fitting = list(itertools.islice((held for held in candidates if _may_be_next(held, piece)), 2))
-        return fitting[0] if len(fitting) == 1 else None
+        continued = list(itertools.islice((held for held in candidates if _may_be_next(held, piece)), 2))
+        return continued[0] if len(continued) == 1 else None
 
-    def _after(self, piece: _Piece) -> _Piece | None:
+    def _continuing_piece(self, piece: _Piece) -> _Piece | None:
+        """Return the waiting part that continues a new one, or None."""
         for call_id in piece.requested_ids:
-            found = self._answered.get((piece.tenant, call_id))
-            if found is not None and found.start_ns >= piece.start_ns:
-                return found
+            held = self._by_result_id.get((piece.tenant, call_id))
+            if held is not None and held.start_ns >= piece.start_ns:
+                return held
         return None
 
     def _hold(self, piece: _Piece) -> None:
@@ -405,9 +404,9 @@ class Stitcher:
         share.size += piece.size
         share.parts[id(piece)] = self._held[id(piece)] = piece
         piece.number = next(self._numbers)
-        piece.facts = tuple(dict.fromkeys(_facts_of(piece))) if piece.waits else ()
+        piece.facts = tuple(dict.fromkeys(_facts_while_waiting(piece))) if piece.waits else ()
         self._waiting.add(piece)
-        for index, keys in self._indexed(piece):
+        for index, keys in self._indexes(piece):
             index.update({(piece.tenant, key): piece for key in keys})
 
     def _release(self, piece: _Piece) -> _Piece:
@@ -419,27 +418,30 @@ class Stitcher:
             if not share.parts:
                 del self._shares[piece.tenant]
             self._waiting.remove(piece)
-        for index, keys in self._indexed(piece):
+        for index, keys in self._indexes(piece):
             for key in keys:
                 if index.get((piece.tenant, key)) is piece:
                     del index[piece.tenant, key]
         return piece
 
-    def _indexed(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
-        return (self._asked, piece.requested_ids), (self._answered, piece.result_ids), (self._responses, piece.response_ids)
+    def _indexes(self, piece: _Piece) -> tuple[tuple[dict[tuple[int, str], _Piece], Iterable[str]], ...]:
+        return (
+            (self._by_requested_id, piece.requested_ids),
+            (self._by_result_id, piece.result_ids),
+            (self._by_response_id, piece.response_ids),
+        )
 
 
 # --- facts that a waiting part shares with the call that continues it
 
 
-def _facts_of(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_before`, :func:`_program_key`)."""
+def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
+    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_in_prompt`, :func:`_program_key`)."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
-    asked = last_answer(turn.outputs(last))
-    if asked is None:
-        yield tenant, "prompt", _hashes(turn.inputs(last))[-1]
+    if last_answer(turn.outputs(last)) is None:
+        yield tenant, "prompt", _hashes_of_beginnings(turn.inputs(last))[-1]
     elif not held.requested_ids:
         yield tenant, "user", _user_messages(turn)
     conversation = turn.conversation_id()
@@ -449,15 +451,15 @@ def _facts_of(held: _Piece) -> Iterator[Hashable]:
         yield _program_key(held.last_group, last)
 
 
-def _facts_before(piece: _Piece) -> Iterator[Hashable]:
+def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
     """Yield the facts that a part waiting for this call has, according to the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
-    messages = turn.inputs(piece.first)
-    repeated = last_answer(messages[: len(messages) - len(after_last_answer(messages))])
-    if repeated is not None and repeated.tool_calls:
-        yield from ((tenant, "asks", call.call_id) for call in repeated.tool_calls if call.call_id)
+    messages = turn.inputs(piece.first_call)
+    repeated_answer = last_answer(messages)
+    if repeated_answer is not None and repeated_answer.tool_calls:
+        yield from ((tenant, "asks", call.call_id) for call in repeated_answer.tool_calls if call.call_id)
         yield tenant, "user", _user_messages(turn)
-    hashes = _hashes(messages)
+    hashes = _hashes_of_beginnings(messages)
     for length in range(len(messages) - 1, 0, -1):  # a prompt adds tool calls and results to the one before
         if not (messages[length].tool_calls or messages[length].tool_results):
             break
@@ -467,8 +469,9 @@ def _facts_before(piece: _Piece) -> Iterator[Hashable]:
         yield tenant, "conversation", conversation
 
 
-def _hashes(messages: list[Message]) -> list[int]:
-    return list(itertools.accumulate(_texts(messages), lambda before, text: hash((before, text)), initial=0))
+def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
+    """Return the hash of the first 0, 1, 2, … messages."""
+    return list(itertools.accumulate(_roles_and_texts(messages), lambda before, message: hash((before, message)), initial=0))
 
 
 def _program_key(group: SpanGroup, call: Step) -> Hashable:
@@ -479,30 +482,30 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 def _min_tokens(held: _Piece) -> int:
     """Return the minimum number of tokens in the call that a part waits for."""
     last = steps_of(held.last_group).llm[-1]
-    return (last.input_tokens or 0) + (
-        0 if held.requested_ids else last.output_tokens or 0
-    )  # without ids, only tokens can be compared
+    answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
+    return (last.input_tokens or 0) + answer_tokens
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt continues a part without ids (rules *repeated messages* and *same conversation*)."""
-    if not _soon_after(held, piece, _LATE_END_NS):
+    if not _begins_soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
-    asked = last_answer(earlier.outputs(earlier.llm[-1]))
-    messages = turn.inputs(piece.first)
-    before = messages[: len(messages) - len(after_last_answer(messages))]
-    repeated = last_answer(before)
-    if asked is not None and repeated is not None and repeated.tool_calls:
-        if any(call.call_id in held.requested_ids for call in repeated.tool_calls):
+    answer = last_answer(earlier.outputs(earlier.llm[-1]))
+    messages, earlier_messages = turn.inputs(piece.first_call), earlier.inputs(earlier.llm[-1])
+    repeated_answer = last_answer(messages)
+    if answer is not None and repeated_answer is not None and repeated_answer.tool_calls:
+        if any(call.call_id in held.requested_ids for call in repeated_answer.tool_calls):
             return True
-        # An answer whose tool calls weren't captured is recognized by its place in the prompt.
-        alike = _names(asked) == _names(repeated) if asked.tool_calls else len(before) == len(earlier.inputs(earlier.llm[-1])) + 1
-        if not held.requested_ids and alike and _user_messages(earlier) == _user_messages(turn):
+        if answer.tool_calls:
+            is_repeated = _tool_names(answer) == _tool_names(repeated_answer)
+        else:  # its tool calls weren't captured, so it is recognized by its place in the prompt
+            is_repeated = len(messages) - len(after_last_answer(messages)) == len(earlier_messages) + 1
+        if not held.requested_ids and is_repeated and _user_messages(earlier) == _user_messages(turn):
             return True
-    if not _soon_after(held, piece):
+    if not _begins_soon_after(held, piece):
         return False
-    if asked is None and _adds_tools_only(earlier.inputs(earlier.llm[-1]), messages):
+    if answer is None and _adds_tools_only(earlier_messages, messages):
         return True
     conversation = turn.conversation_id()
     return conversation is not None and conversation == earlier.conversation_id()
@@ -510,48 +513,45 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 
 def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
     """Return True if a prompt repeats the one before and adds only tool calls and results."""
-    more = messages[len(before) :]
-    repeated = bool(before and more) and _texts(messages[: len(before)]) == _texts(before)
-    return repeated and all(message.tool_calls or message.tool_results for message in more)
+    added = messages[len(before) :]
+    is_repeated = bool(before and added) and _roles_and_texts(messages[: len(before)]) == _roles_and_texts(before)
+    return is_repeated and all(message.tool_calls or message.tool_results for message in added)
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
     """Return True if a call of the same program, with more tokens in its prompt, may continue a held part."""
-    group = held.last_group
-    earlier = steps_of(group)
-    last = earlier.llm[-1]
-    spent = _min_tokens(held)
+    last_group, call = held.last_group, piece.first_call
+    if not _begins_soon_after(held, piece):
+        return False
+    has_ids, has_failed = bool(held.requested_ids), call.error is not None
+    has_more_tokens = (call.input_tokens or 0) >= _min_tokens(held) + has_ids
     return (
-        _soon_after(held, piece)
-        and (
-            (piece.first.input_tokens or 0) >= spent + bool(held.requested_ids)
-            or (piece.first.error is not None and bool(held.requested_ids))
-        )
-        and (last.model == piece.first.model or piece.first.error is not None)
+        (has_more_tokens or (has_failed and has_ids))
+        and (has_failed or steps_of(last_group).llm[-1].model == call.model)
         and _omits_tool_calls(held, piece)
-        and dict(group.root.resource_attributes) == dict(piece.first_group.root.resource_attributes)
+        and dict(last_group.root.resource_attributes) == dict(piece.first_group.root.resource_attributes)
     )
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
     """Return True if a prompt omits the requested tool calls, alone or with other content."""
     turn = steps_of(held.last_group)
-    before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first)
+    before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
         return not before
     if not held.requested_ids:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
-        return _texts(before) == _texts(messages)
-    kinds = {call_id.partition("_")[0] for call_id in held.requested_ids}  # some APIs give a call both a call id and an item id
-    return kinds.isdisjoint(call_id.partition("_")[0] for call_id in piece.result_ids)
+        return _roles_and_texts(before) == _roles_and_texts(messages)
+    prefixes = {call_id.partition("_")[0] for call_id in held.requested_ids}  # some APIs give a call both "call_1" and "fc_1"
+    return prefixes.isdisjoint(call_id.partition("_")[0] for call_id in piece.result_ids)
 
 
-def _texts(messages: list[Message]) -> list[tuple[str, str | None]]:
+def _roles_and_texts(messages: list[Message]) -> list[tuple[str, str | None]]:
     return [(message.role, message.content) for message in messages]
 
 
-def _soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
+def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool:
     if held.tenant != piece.tenant or piece.start_ns < held.start_ns:
         return False
     return held.end_ns - overlap_ns <= piece.start_ns <= held.end_ns + _MAX_PAUSE_NS
@@ -573,7 +573,7 @@ def has_user_message(messages: list[Message]) -> bool:
     return any(message.role == "user" and message.content and not message.tool_results for message in messages)
 
 
-def _names(message: Message) -> list[str | None]:
+def _tool_names(message: Message) -> list[str | None]:
     return sorted((call.name for call in message.tool_calls), key=str)
 
 

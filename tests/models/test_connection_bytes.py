@@ -201,7 +201,7 @@ LARGE = [
 
 @pytest.mark.parametrize("sent", LARGE)
 def test_reply_is_refused_above_the_limit_and_a_rejection_truncated(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_LONGEST_REFUSAL", 10)
+    monkeypatch.setattr(transport, "_MAX_REJECTION", 10)
     with serving([sends(b"HTTP/1.1 201 OK\r\n" + sent)]) as (_, client):
         fault = fault_of(client)
     assert (fault.error_type, fault.status, str(fault)) == ("reply_too_large", 201, "the reply exceeds the size limit")

@@ -16,20 +16,20 @@ from .model import Rated, order_model
 from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
-_LEAST = 0.8
-"""Minimum score of an order: the log-odds of the model and the following evidence."""
-_SURE = 2.0
+_MIN_SCORE = 0.8
+"""Minimum score of an order: the log-odds of the model plus the following evidence."""
+_MIN_SURE_SCORE = 2.0
 """Minimum score of an order that can't be for people. No innocent turn of the labeled ones has one."""
-_CALLED = 2.0
+_ADDRESS_EVIDENCE = 2.0
 """Evidence of a sentence that addresses a machine and demands something."""
-_HIDDEN = 1.0
+_HIDDEN_EVIDENCE = 1.0
 """Evidence of text that readers can't see."""
-_DOUBT = 2.0
+_REPORT_EVIDENCE = 2.0
 """Evidence against an order in a text about attacks."""
-_OVERRIDES = 2.0
+_OVERRIDE_EVIDENCE = 2.0
 """Evidence of a sentence that cancels earlier instructions."""
-_UNLIKE = -0.8
-"""Score of the model that no address can outweigh."""
+_MIN_ADDRESSED_SCORE = -0.8
+"""The model's score above which it counts that a text addresses a machine."""
 
 
 class Marker(NamedTuple):
@@ -49,58 +49,59 @@ def markers_in(text: str) -> tuple[Marker, ...]:
         return tuple(_orders_in(text, texts_in(text)) + _hidden_in(text))
     model, is_latin = order_model(), text.isascii()
     rated = model.rate(text)
-    others = [(reading, model.rate(reading)) for reading in disguises(text.lower())]
-    if not rated.may_exceed(_QUIET, is_latin) and not others:
+    disguised = [(reading, model.rate(reading)) for reading in disguises(text.lower())]  # "1gn0re" also reads "ignore"
+    if not rated.may_exceed(_MAX_QUIET_SCORE, is_latin) and not disguised:
         return ()
 
     def reads_like_orders() -> bool:
-        return any(each.exceeds(_QUIET, is_latin) for _, each in ((text, rated), *others))
+        return any(ratings.exceeds(_MAX_QUIET_SCORE, is_latin) for ratings in (rated, *(ratings for _, ratings in disguised)))
 
     if is_structured(text):  # each of many texts would be rated
         return tuple(_orders_in(text, texts_in(text))) if reads_like_orders() else ()
-    found = _orders_in(text, [text], rated, others if is_latin else None)
-    return tuple(found) if found and reads_like_orders() else ()
+    markers = _orders_in(text, [text], rated, disguised if is_latin else None)
+    return tuple(markers) if markers and reads_like_orders() else ()
 
 
 def _orders_in(
-    text: str, leaves: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
+    result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
     """Return the forged roles and orders in a result's texts. For a single text, its ratings can be given."""
-    found: dict[str, Marker] = {}
-    for each in leaves:
-        if ("instruction_override" in found or not _has_enough_words(each)) and not has_any(each, _ROLE_MARKS):
+    markers: dict[str, Marker] = {}
+    for text in texts:
+        if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
             continue
-        leaf = _Leaf(each, rated, disguised)
-        forged = leaf.role_marker(text)
-        kind = "role_marker" if forged is not None else "instruction_override"
-        if kind in found:
+        result_text = _ResultText(text, rated, disguised)
+        forged_role = result_text.role_marker(result)
+        kind = "role_marker" if forged_role is not None else "instruction_override"
+        if kind in markers:
             continue
-        order = (forged, True) if forged is not None else leaf.order()
+        order = (forged_role, True) if forged_role is not None else result_text.order()
         if order is not None:
-            found[kind] = Marker(kind, *_place(text, order[0]), order[1])
-    return list(found.values())
+            passage, is_sure = order
+            markers[kind] = Marker(kind, *_span_of(result, passage), is_sure)
+    return list(markers.values())
 
 
 def _hidden_in(text: str) -> list[Marker]:
     """Return encoded orders and invisible text."""
-    found = [
+    markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
-        if _best(folded(plain), hidden=True) is not None
+        if _likeliest_order(folded(plain), hidden=True) is not None
     ][:1]
     if may_hide(text):
-        for kind, pattern, searched in (
-            ("invisible_text", SUSPICIOUS, _BIDI_OVERRIDE.sub(" ", _FLAG.sub(lambda flag: " " * len(flag.group()), text))),
-            ("bidi_control", _BIDI_OVERRIDE, text),
+        without_flags = _FLAG.sub(lambda flag: " " * len(flag.group()), text)
+        for kind, match in (
+            ("invisible_text", SUSPICIOUS.search(_BIDI_OVERRIDE.sub(" ", without_flags))),
+            ("bidi_control", _BIDI_OVERRIDE.search(text)),
         ):
-            match = pattern.search(searched)
             if match is not None:
-                found.append(Marker(kind, *match.span(), False))
-    return found
+                markers.append(Marker(kind, *match.span(), False))
+    return markers
 
 
-def _place(text: str, passage: str) -> tuple[int, int]:
-    """Return the place of a passage in serialized JSON or another text, or the whole text if it was changed."""
+def _span_of(text: str, passage: str) -> tuple[int, int]:
+    """Return the position of a passage in serialized JSON or another text, or the whole text if the passage was changed."""
     for spelled in (passage, jsonio.text_of([passage])[2:-2]):
         start = text.find(spelled)
         if start >= 0:
@@ -113,22 +114,22 @@ def _place(text: str, passage: str) -> tuple[int, int]:
 
 def readable(text: str) -> str:
     """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
-    return _Leaf(text).unquoted
+    return _ResultText(text).unquoted
 
 
-class _Leaf:
+class _ResultText:
     """A text of a result: ``unquoted`` has no quotations and joined lines, ``spoken`` also no labels of speakers."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
     ) -> None:
         self.text = without_entities(text)
-        without = _without_quotations(self.text, lambda: self.is_reported)
-        self.unquoted = _WRAPPED.sub(lambda found: " " * len(found.group()), without) if "\n" in without else without
+        unquoted = _without_quotations(self.text, lambda: self.is_reported)
+        self.unquoted = _LINE_WRAP.sub(lambda wrap: " " * len(wrap.group()), unquoted) if "\n" in unquoted else unquoted
         self.spoken = self.unquoted
-        if (":" in self.unquoted or "：" in self.unquoted) and _CUSTOMER.search(self.unquoted) is not None:
-            self.spoken = _SPEAKER.sub(lambda found: found[1] + " " * (len(found.group()) - len(found[1])), self.unquoted)
-        self._rated = rated if without is text and self.spoken is self.unquoted else None  # joined lines have the same rating
+        if (":" in self.unquoted or "：" in self.unquoted) and _CUSTOMER_LABEL.search(self.unquoted) is not None:
+            self.spoken = _AGENT_LABEL.sub(lambda label: label[1].ljust(len(label.group())), self.unquoted)
+        self._rated = rated if unquoted is text and self.spoken is self.unquoted else None  # joined lines have the same rating
         self._disguised = disguised if self.spoken is text else None
 
     @cached_property
@@ -165,51 +166,54 @@ class _Leaf:
     def order(self) -> tuple[str, bool] | None:
         """Return the passage that reads most like an order, and True if it is sure."""
         spoken = self.spoken
-        best = _best(spoken, self, may_be_called=True, rated=self._rated)
-        if best is not None:
-            return self.text[best[0] : best[1]], best[2]
+        order = _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)
+        if order is not None:
+            start, end, is_sure = order
+            return self.text[start:end], is_sure
         for unseen in hidden_texts(spoken):
-            if _best(unseen, self, hidden=True) is not None:
+            if _likeliest_order(unseen, self, hidden=True) is not None:
                 return unseen, True
         disguised = self._disguised
         if disguised is None:
             disguised = [(reading, None) for reading in disguises(self._folded if spoken == self.text else folded(spoken))]
         for reading, rated in disguised:
-            if _best(reading, self, rated=rated) is not None:
+            if _likeliest_order(reading, self, rated=rated) is not None:
                 return self.text, True
         return None
 
 
-def _best(
-    text: str, leaf: _Leaf | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
+def _likeliest_order(
+    text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return the place of the passage that reads most like an order, and True if it is sure, or None."""
-    if not _has_enough_words(text):
-        return None
-    places = list(passages_in(text))
-    if not places:
+    """Return the position of the passage that reads most like an order, and True if it is sure, or None."""
+    passages = list(passages_in(text)) if _has_enough_words(text) else []
+    if not passages:
         return None
     rated = rated or order_model().rate(text)
     override = _OVERRIDE.search(text) if "instructions" in text.lower() else None
-    at = override.start() if override is not None else -1
+    override_start = override.start() if override is not None else -1
     scored = [
-        (score, place, _HIDDEN * hidden + _OVERRIDES * (place[0] <= at < place[1]))
-        for score, place in zip(rated.scores(places), places, strict=True)
+        (score, passage, _HIDDEN_EVIDENCE * hidden + _OVERRIDE_EVIDENCE * (passage[0] <= override_start < passage[1]))
+        for score, passage in zip(rated.scores(passages), passages, strict=True)
     ]
-    ranked = sorted(scored, key=lambda one: one[0] + one[2], reverse=True)[:_TRIED]
-    best, _, more = ranked[0]
-    if best + more + _CALLED * (may_be_called and best > _UNLIKE) < 0:
+    ranked = sorted(scored, key=lambda candidate: candidate[0] + candidate[2], reverse=True)[:_MAX_TRIED]
+    best_score, _, evidence = ranked[0]
+    may_be_called = may_be_called and best_score > _MIN_ADDRESSED_SCORE
+    if best_score + evidence + _ADDRESS_EVIDENCE * may_be_called < 0:
         return None
-    called = may_be_called and best > _UNLIKE and leaf is not None and leaf.addresses_machine()  # faster than the ratings below
-    evident = [(score, place, more + _CALLED * (called and score > _UNLIKE)) for score, place, more in ranked]
-    tried = [each for each in evident if each[0] + each[2] >= 0]
-    ratings = rated.distinct_scores([place for _, place, _ in tried]) if tried else []
-    for (score, (start, end), more), rating in zip(tried, ratings, strict=True):
-        if rating + more <= _LEAST or not _FEW_WORDS.search(text, start, end):
+    is_called = may_be_called and source is not None and source.addresses_machine()  # faster than the ratings below
+    tried = []
+    for score, passage, evidence in ranked:
+        all_evidence = evidence + _ADDRESS_EVIDENCE * (is_called and score > _MIN_ADDRESSED_SCORE)
+        if score + all_evidence >= 0:
+            tried.append((score, passage, all_evidence))
+    distinct_scores = rated.distinct_scores([passage for _, passage, _ in tried]) if tried else []
+    for (score, (start, end), evidence), distinct_score in zip(tried, distinct_scores, strict=True):
+        if distinct_score + evidence <= _MIN_SCORE or not _FEW_WORDS.search(text, start, end):
             continue
-        doubted = more - _DOUBT * (leaf is not None and leaf.is_reported)
-        if score + doubted >= 0 and rating + doubted > _LEAST:
-            return start, end, rating + doubted > _SURE
+        less_doubt = evidence - _REPORT_EVIDENCE * (source is not None and source.is_reported)
+        if score + less_doubt >= 0 and distinct_score + less_doubt > _MIN_SCORE:
+            return start, end, distinct_score + less_doubt > _MIN_SURE_SCORE
     return None
 
 
@@ -218,33 +222,32 @@ def _has_enough_words(text: str) -> bool:
     return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
-_TRIED = 2
+_MAX_TRIED = 2
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
 """Minimum length of an order: three words, or seven characters in scripts without spaces."""
-_LONGEST = 400
+_MAX_PASSAGE = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of pairs of adjacent sentences, and of texts in brackets."""
+    """Yield the positions of pairs of adjacent sentences, long pairs in overlapping parts, and of texts in brackets."""
     marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
-    ends = [0, *[found.end() for found in marks], len(text)]
-    parts = [(start, end) for start, end in pairwise(ends) if text[start:end].strip()]
-    for at in range(max(1, len(parts) - 1)) if parts else ():
-        start, end = parts[at][0], parts[min(at + 1, len(parts) - 1)][1]
-        yield from ((at, min(at + _LONGEST, end)) for at in range(start, max(start + 1, end - _LONGEST // 2), _LONGEST // 2))
+    limits = [0, *[mark.end() for mark in marks], len(text)]
+    sentences = [(start, end) for start, end in pairwise(limits) if text[start:end].strip()]
+    for (start, _), (_, end) in zip(sentences, sentences[1:] or sentences, strict=False):
+        last_start = max(start + 1, end - _MAX_PASSAGE // 2)
+        yield from ((part, min(part + _MAX_PASSAGE, end)) for part in range(start, last_start, _MAX_PASSAGE // 2))
     if has_any(text, _BRACKETS):
-        yield from (found.span(1) for found in _ASIDE.finditer(text))
+        yield from (aside.span(1) for aside in _IN_BRACKETS.finditer(text))
 
 
 _END_MARKS = (".", "!", "?", "\n", "。", "！", "？")
 _PASSAGE_ENDS = re.compile(r"[.!?。！？\n](?:(?<=\n)\n*|\s+)")
 _BRACKETS = ("[", "(", "{", "（", "【")
-_ASIDE = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")
-_WRAPPED = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
+_IN_BRACKETS = re.compile(r"[\[({（【]([^\])}）】\n]{30,400})[\])}）】]")
+_LINE_WRAP = re.compile(r"(?<=[^\W\d_]|,)[ \t]*\n[ \t]*(?=[a-zà-ÿа-я])")
 
 
 # --- obeyed orders
-
 
 _TARGET = re.compile(
     r"https?://[^\s\"'<>()\[\]{}]+|[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"  # links, addresses
@@ -252,27 +255,27 @@ _TARGET = re.compile(
 )
 _NAME = re.compile(r"(?<![\w./~-])(?:(?:~|\.{0,2})/[\w./-]{3,}|[\w.-]+/[\w./-]*\.\w{1,8}\b|[A-Za-z]\w*_\w+)")
 """Files and tools."""
-_GAPS = re.compile(r"[\s-]")
+_SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
     """Return True if the agent passed something to a later tool call that only an order named, and no ``known`` text."""
-    given = "\n".join(map(_plain, known))
-    named = (target for pattern in (_TARGET, _NAME) for target in map(_plain, pattern.findall(order)))
-    targets = {target for target in named if target not in given}
-    called = "\n".join(map(_plain, calls))
-    return any(target in called for target in targets)
+    known_text = "\n".join(map(_comparable, known))
+    named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
+    own_targets = {target for target in named if target not in known_text}
+    later_calls = "\n".join(map(_comparable, calls))
+    return any(target in later_calls for target in own_targets)
 
 
-def _plain(text: str) -> str:
-    return _GAPS.sub("", text).casefold().rstrip(".,;:!?")
+def _comparable(text: str) -> str:
+    return _SEPARATORS.sub("", text).casefold().rstrip(".,;:!?")
 
 
 # --- fast pre-check ------------------------------------------------------------------------------------------------
 
-_QUIET = 0.0
+_MAX_QUIET_SCORE = 0.0
 """Maximum score of all parts of a text without an order."""
-_FORGED = (
+_FORGED_STARTS = (
     b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
 )  # fmt: skip
 
@@ -287,12 +290,12 @@ def _has_signs(text: str) -> bool:
         return True
     if (may_hide(text) and SUSPICIOUS.search(text)) or is_mixed(text):
         return True
-    small = text.encode("ascii", "replace").lower()
-    if has_any(text, ("<", "[", "#")) and has_any(small, _FORGED):
+    lowered = text.encode("ascii", "replace").lower()
+    if has_any(text, ("<", "[", "#")) and has_any(lowered, _FORGED_STARTS):
         return True
-    if b"instructions" in small and _OVERRIDE.search(text):
+    if b"instructions" in lowered and _OVERRIDE.search(text):
         return True
-    if "\n" in text and b"end of " in small and _FALSE_END.search(text):
+    if "\n" in text and b"end of " in lowered and _FALSE_END.search(text):
         return True
     return next(payloads(text), None) is not None
 
@@ -331,12 +334,12 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
 _BLOCKQUOTE = re.compile(r":\s{0,20}(?:</\w{1,20}>\s{0,20})?<blockquote(?:(?!<blockquote).){0,5000}?</blockquote>", re.DOTALL)
-_CUSTOMER = re.compile(
+_CUSTOMER_LABEL = re.compile(
     r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
     r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-_SPEAKER = re.compile(
+_AGENT_LABEL = re.compile(
     r"((?:^|(?<=[.!?。！？] )|(?<=[.!?。！？؟]))(?:\W{0,3}|\s?\[?\d\d?:\d\d\]? ))"
     r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
@@ -358,14 +361,13 @@ def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
     if "<" in text and "<blockquote" in text:
         text = _BLOCKQUOTE.sub(_blanked, text)
 
-    def blank(found: re.Match[str]) -> str:
-        before = text[max(0, found.start() - 12) : found.start()].rsplit("\n", 1)[-1].rstrip()
-        starts_cell = (
-            not before or before[-1] in "[,{(|=>" or (before[-1] == ":" and not before[:-1].endswith((" says", " said")))
-        )
-        if found.group()[0] in "\"'" and starts_cell and _CELL_END.match(text, found.end()) and not is_reported():
-            return found.group()
-        return _blanked(found)
+    def blank(quotation: re.Match[str]) -> str:
+        before = text[max(0, quotation.start() - 12) : quotation.start()].rsplit("\n", 1)[-1].rstrip()
+        follows_key = before[-1:] == ":" and not before[:-1].endswith((" says", " said"))
+        starts_cell = not before or before[-1] in "[,{(|=>" or follows_key
+        if quotation.group()[0] in "\"'" and starts_cell and _CELL_END.match(text, quotation.end()) and not is_reported():
+            return quotation.group()
+        return _blanked(quotation)
 
     if has_any(text, _QUOTES):
         text = _QUOTED.sub(blank, text)
@@ -374,8 +376,9 @@ def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
     return text
 
 
-def _blanked(found: re.Match[str]) -> str:
-    return " … ".ljust(found.end() - found.start())[: found.end() - found.start()]
+def _blanked(match: re.Match[str]) -> str:
+    length = match.end() - match.start()
+    return " … ".ljust(length)[:length]
 
 
 # --- texts of a result ---------------------------------------------------------------------------------------------
@@ -383,13 +386,12 @@ def _blanked(found: re.Match[str]) -> str:
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
 """Length of a label, or of a text that is searched for enough words before it is rated."""
-_NESTED = 3
+_MAX_JSON_DEPTH = 3
 """Depth to which texts are read as JSON again."""
-_FOR_MACHINES = re.compile(
+_FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
 )
-"""Names of fields that are written for machines."""
 
 
 @lru_cache(maxsize=256)
@@ -404,37 +406,35 @@ def is_structured(text: str) -> bool:
 
 def texts_in(text: str) -> list[str]:
     """Return the texts in serialized JSON or JSON lines, or the text itself. Messages of an exported chat are left out."""
-    if is_structured(text):
-        lines = [text]
-        if text.lstrip()[0] == "{" and "\n{" in text:
-            lines = text.split("\n")
-        leaves: list[str] = []
-        reports = has_any(text.lower(), ATTACKS)
-        for line in lines:
-            try:
-                _walk(jsonio.loads(line), leaves, 0, reports)
-            except (ValueError, RecursionError):
-                leaves.append(line)
-        return leaves
-    return [text]
+    if not is_structured(text):
+        return [text]
+    are_lines = text.lstrip()[0] == "{" and "\n{" in text
+    texts: list[str] = []
+    may_report = has_any(text.lower(), ATTACKS)
+    for document in text.split("\n") if are_lines else [text]:
+        try:
+            _collect_texts(jsonio.loads(document), texts, 0, may_report)
+        except (ValueError, RecursionError):
+            texts.append(document)
+    return texts
 
 
-def _walk(value: Any, leaves: list[str], depth: int, may_report: bool) -> None:
+def _collect_texts(value: Any, texts: list[str], depth: int, may_report: bool) -> None:
     if isinstance(value, str):
-        if depth < _NESTED and value[:1] in ("{", "["):
-            leaves.extend(texts_in(value))
+        if depth < _MAX_JSON_DEPTH and value[:1] in ("{", "["):
+            texts.extend(texts_in(value))
         else:
-            leaves.append(value)
+            texts.append(value)
     elif isinstance(value, list):
         for item in value:
-            _walk(item, leaves, depth + 1, may_report)
+            _collect_texts(item, texts, depth + 1, may_report)
     elif isinstance(value, dict) and not (value.get("role") in _ROLES and "content" in value):
         is_report = may_report and _reports_attacks(value)
         for key, item in value.items():
             if isinstance(item, (dict, list)):
-                _walk(item, leaves, depth + 1, may_report)
+                _collect_texts(item, texts, depth + 1, may_report)
             elif isinstance(item, str) and (not is_report or len(item) > _SHORT):
-                _walk(f"LLM: {item}" if _is_for_machines(key) else item, leaves, depth + 1, may_report)
+                _collect_texts(f"LLM: {item}" if _is_for_machines(key) else item, texts, depth + 1, may_report)
 
 
 def _reports_attacks(fields: dict[str, Any]) -> bool:
@@ -445,7 +445,7 @@ def _reports_attacks(fields: dict[str, Any]) -> bool:
 
 # --- hidden text ---------------------------------------------------------------------------------------------------
 
-_UNSEEN = re.compile(
+_HIDDEN_TEXT = re.compile(
     r"[<(\[](?:(?<=<)(?:!--((?:(?!<!--).){10,2000}?)-->|(\w{1,20})\b[^>]{0,200}(?:display:\s?none|visibility:\s?hidden|opacity:\s?0(?![.\d])|font-size:\s?0|color:\s?(?:transparent|white|#fff(?:fff)?\b))[^>]{0,200}>(.{10,2000}?)</\2>)"
     r"|(?<!<)(?:white|hidden|invisible|tiny|weiße?|unsichtbar\w*|sehr klein|versteckt\w*|texte? (?:blanc|caché)|blanc|texto (?:blanco|oculto|branco)|testo (?:bianco|nascosto)|белый|скрыт\w+|白字|隐藏)[^)\]]{0,30}[)\]]:?\s?([^\n]{10,1000}))",
     re.IGNORECASE | re.DOTALL,
@@ -456,5 +456,5 @@ def hidden_texts(text: str) -> Iterator[str]:
     """Yield HTML comments, hidden elements, and text that is described as white or hidden."""
     if "<" not in text and "(" not in text and "[" not in text:
         return
-    for found in _UNSEEN.finditer(text):
-        yield found.group(1) or found.group(3) or found.group(4)
+    for match in _HIDDEN_TEXT.finditer(text):  # a comment, an element's text, or text after "(white):"
+        yield match.group(1) or match.group(3) or match.group(4)

@@ -1,7 +1,8 @@
 """Find the numbers in an answer that don't follow from the given texts.
 
 A number of an answer (a claim) can be given: as written, rounded, in another unit or notation. Or it can be calculated: from
-other numbers of the answer, which have support themselves, or from given ones. Cheap checks come first.
+other numbers of the answer, which have support themselves, or from given ones. Cheap checks come first. A *reading* is a value
+with half its rounding interval: 4.2 means 4.15 to 4.25, so ``(4.2, 0.05)``.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ from .given import GivenNumbers
 from .reading import Day, Reading, durations_in, unit_after
 from .words import claims_in_words, may_have_words
 
-_PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")
-_IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")
-_EXAMINED = 100
+_PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
+_IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
+_MAX_CHECKED = 100
 """At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
-_ROUNDS = 3
+_MAX_CHAIN = 3
 """Maximum length of a chain of results that are operands of others."""
-_MOST_OPERANDS = 24
-_LONGEST_LINE = 8
+_MAX_OPERANDS = 24
+_MAX_LINE = 8
 """Maximum number of a line's numbers that are combined."""
-_LARGEST_POOL = 12
-_FEW = 4
+_MAX_POOL = 12
+_MAX_EXTRA = 4
 """Maximum number of the answer's numbers that are combined with each group of given ones. More would match anything."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
 """Chances above :data:`derive.CHANCE` for results that answers often state: totals, shares and changes, results within a line."""
 _WINDOW = 30
 """Characters around a number that can belong to the same identifier."""
-_LEAST_IDENTIFIER = 6
-_LEAST_ROUNDED, _MOST_ROUNDED_OFF = 1000, 0.05
+_MIN_IDENTIFIER_DIGITS = 6
+_MIN_ROUNDED, _MAX_ROUNDING_SHARE = 1000, 0.05
 
 
 def word_claims(text: str, look: Look | None = None) -> list[Claim]:
@@ -60,25 +61,25 @@ class AnswerNumbers:
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts."""
-        left = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
-        left = [claim for claim in left if not (claim.readings and claim.is_small)]
-        left = [claim for claim in left if not self._is_given_exactly(claim)]
-        if len(left) > _EXAMINED:
-            return left
-        left = [claim for claim in left if not is_no_claim(claim, self.text) and not self._is_given(claim)]
-        for _ in range(_ROUNDS if self._derived and left else 0):  # results may be operands of other results
-            arithmetic = Arithmetic(self, {claim.at for claim in left})
-            still = [claim for claim in left if not arithmetic.support(_as_number(claim))]
-            if len(still) == len(left):
+        unsupported = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
+        unsupported = [claim for claim in unsupported if not (claim.readings and claim.is_small)]
+        unsupported = [claim for claim in unsupported if not self._is_given_exactly(claim)]
+        if len(unsupported) > _MAX_CHECKED:
+            return unsupported
+        unsupported = [claim for claim in unsupported if not is_no_claim(claim, self.text) and not self._is_given(claim)]
+        for _ in range(_MAX_CHAIN if self._derived and unsupported else 0):  # results may be operands of other results
+            arithmetic = Arithmetic(self, {claim.at for claim in unsupported})
+            remaining = [claim for claim in unsupported if not arithmetic.supports(_as_number(claim))]
+            if len(remaining) == len(unsupported):
                 break
-            left = still
-        return left
+            unsupported = remaining
+        return unsupported
 
     # --- the same value --------------------------------------------------------------------------------------------
 
     def _is_given_exactly(self, claim: Claim) -> bool:
         given = self.given
-        if (claim.days and self.timeline.holds_near_day(claim)) or claim.minutes in given.plain.minutes:
+        if (claim.days and self.timeline.has_given_or_near_day(claim)) or claim.minutes in given.plain.minutes:
             return True
         if not claim.readings:
             return False
@@ -87,22 +88,22 @@ class AnswerNumbers:
             return True
         if half == 0.5 and claim.scale == 1.0 and any(abs(value - today.year) <= 1 for today in given.today):
             return True
-        return any(given.rounds_to(*each) for each in self._readings(claim))
+        return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
         """Return True for numbers in words or of several words, moments, durations, quantities in another unit, and identifiers."""
         duration = self.timeline.duration_at(claim.at)
-        if duration is not None and self.timeline.holds_duration(*duration):
+        if duration is not None and self.timeline.has_duration(*duration):
             return True
-        if (claim.days and self.timeline.holds_day(claim)) or (claim.minutes >= 0 and self.timeline.holds_clock(claim)):
+        if (claim.days and self.timeline.has_reachable_day(claim)) or (claim.minutes >= 0 and self.timeline.has_clock(claim)):
             return True
         if not claim.readings:
             return False
         readings = self._readings(claim)
-        if any(self.given.has(*each) for each in readings):
+        if any(self.given.has(value, half) for value, half in readings):
             return True
         unit = unit_after(self.text, claim.end)
-        if unit is not None and any(self.given.has_quantity(*each, unit) for each in readings):
+        if unit is not None and any(self.given.has_quantity(value, half, unit) for value, half in readings):
             return True
         return self._is_identifier(claim)
 
@@ -120,26 +121,28 @@ class AnswerNumbers:
 
         Numbers below 1000 don't count as rounded. The result is at most 5 % of the value.
         """
-        if half != 0.5 or value < _LEAST_ROUNDED or value % 10:
+        if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
         digits = str(int(value))
         zeros = len(digits) - len(digits.rstrip("0"))
-        return min(0.5 * 10.0**zeros, _MOST_ROUNDED_OFF * value)
+        return min(0.5 * 10.0**zeros, _MAX_ROUNDING_SHARE * value)
 
     @cached_property
     def timeline(self) -> Timeline:
         return Timeline(self.text, self.claims, self.given)
 
     @cached_property
-    def _digits(self) -> str:
+    def _texts_without_separators(self) -> str:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
 
     def _is_identifier(self, claim: Claim) -> bool:
         """Return True for a given identifier with other separators."""
-        runs = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
-        run = next((found.group() for found in runs if found.start() <= claim.at < found.end()), "")
-        digits = re.sub("[^0-9]", "", run).lstrip("0")
-        return len(digits) >= _LEAST_IDENTIFIER and re.search(rf"{digits}(?![0-9])", self._digits) is not None
+        identifiers = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
+        identifier = next((match.group() for match in identifiers if match.start() <= claim.at < match.end()), "")
+        digits = re.sub("[^0-9]", "", identifier).lstrip("0")
+        return (
+            len(digits) >= _MIN_IDENTIFIER_DIGITS and re.search(rf"{digits}(?![0-9])", self._texts_without_separators) is not None
+        )
 
     # --- for arithmetic --------------------------------------------------------------------------------------------
 
@@ -147,11 +150,11 @@ class AnswerNumbers:
     def rows(self) -> list[list[tuple[int, float]]]:
         """Return the position and value of each number in each line."""
         rows: list[list[tuple[int, float]]] = []
-        end = -1
+        line_end = -1
         for claim in self.claims:
-            if claim.at > end:  # on another line
-                end = self.text.find("\n", claim.at)
-                end = end if end >= 0 else len(self.text)
+            if claim.at > line_end:  # on another line
+                line_end = self.text.find("\n", claim.at)
+                line_end = line_end if line_end >= 0 else len(self.text)
                 rows.append([])
             if claim.readings:
                 value = claim.readings[0][0] * max(claim.scale, 1.0)
@@ -162,20 +165,21 @@ class AnswerNumbers:
 
     @cached_property
     def shown_results(self) -> list[float]:
-        places = [(each.at, each.end + len(each.after), each.scaled[0][0] if each.readings else 0.0) for each in self.claims]
-        return derive.results_shown(self.text, places)
+        values = [claim.scaled[0][0] if claim.readings else 0.0 for claim in self.claims]
+        numbers = [(claim.at, claim.end + len(claim.after), value) for claim, value in zip(self.claims, values, strict=True)]
+        return derive.results_shown(self.text, numbers)
 
 
 # --- dates, times of day and durations -------------------------------------------------------------------------------
 
-_DAY = 86_400
-_MONTH = 2_000_000
+_SECONDS_OF_DAY = 86_400
+_SECONDS_OF_MONTH = 2_000_000
 """Seconds above which a unit is a month or a year."""
-_YEAR = 31_000_000
-_MOST_DAYS = 40
-_MOST_DURATIONS = 60
-_LONGEST_DURATION = 4_000 * _DAY
-_WORKING_DAYS = 60
+_SECONDS_OF_YEAR = 31_000_000
+_MAX_DAYS = 40
+_MAX_DURATIONS = 60
+_MAX_DURATION = 4_000 * _SECONDS_OF_DAY
+_MAX_WORKING_DAYS = 60
 
 
 class Timeline:
@@ -184,107 +188,107 @@ class Timeline:
     def __init__(self, text: str, claims: Iterable[Claim], given: GivenNumbers) -> None:
         self._text = text
         self._given = given
-        self._stated = list(durations_in(text))
+        self._stated_durations = list(durations_in(text))
         self._claims = claims
 
     # --- dates -----------------------------------------------------------------------------------------------------
 
-    def holds_near_day(self, claim: Claim) -> bool:
+    def has_given_or_near_day(self, claim: Claim) -> bool:
         """Return True if a date is given in digits, or is yesterday, today or tomorrow."""
         today = np.array(self._given.today, "datetime64[D]")
-        near = _days_of([today - 1, today, today + 1])
-        return any(_is_given_day(day, self._given.plain.days) or day in near for day in claim.days)
+        near_days = _days_of([today - 1, today, today + 1])
+        return any(_is_given_day(day, self._given.plain.days) or day in near_days for day in claim.days)
 
-    def holds_day(self, claim: Claim) -> bool:
+    def has_reachable_day(self, claim: Claim) -> bool:
         """Return True if a date is given, or is a given or stated duration before or after a given one."""
         return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
     def _durations(self) -> list[tuple[float, float]]:
-        stated = [(seconds, unit) for _, _, seconds, unit in self._stated]
-        return list(dict.fromkeys((*self._given.durations, *stated)))[: 2 * _MOST_DURATIONS]
+        stated = [(seconds, unit) for _, _, seconds, unit in self._stated_durations]
+        return list(dict.fromkeys((*self._given.durations, *stated)))[: 2 * _MAX_DURATIONS]
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
         """Return the days that are a duration before or after a given day or today, and the first and last of the same month."""
-        days = np.array([*self._given.dates[:_MOST_DAYS], *self._given.today], "datetime64[D]")
-        lengths = {
-            (round(seconds / unit), unit)
-            for seconds, unit in self._durations
-            if unit >= 3600 and _DAY <= seconds < _LONGEST_DURATION
-        }
-        moved = [each for count, unit in lengths for sign in (1, -1) for each in _days_moved(days, sign * count, unit)]
+        days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
+        long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
+        lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
+        reachable: list[NDArray[np.datetime64]] = []
+        for count, unit in lengths:
+            reachable += (*_days_moved(days, count, unit), *_days_moved(days, -count, unit))
         months = days.astype("datetime64[M]")
-        moved += [months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1]
-        return _days_of(moved)
+        reachable += [months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1]
+        return _days_of(reachable)
 
     # --- times of day ----------------------------------------------------------------------------------------------
 
-    def holds_clock(self, claim: Claim) -> bool:
+    def has_clock(self, claim: Claim) -> bool:
         """Return True if a time is given, or is a duration before or after a given one."""
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
         if minutes % 60 == 0 and minutes > 600 and ":" not in claim.text and minutes / 60 in given.plain.values:
             return True
-        steps = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
-        moved = {(minutes - each) % 1440 for each in given.minutes}
-        return any(each in steps or 1440 - each in steps for each in moved)
+        durations = {round(seconds / 60) % 1440 for seconds, _ in self._durations} - given.minutes
+        differences = {(minutes - given_minutes) % 1440 for given_minutes in given.minutes}
+        return any(difference in durations or 1440 - difference in durations for difference in differences)
 
     # --- durations -------------------------------------------------------------------------------------------------
 
     def duration_at(self, at: int) -> tuple[float, float] | None:
-        return next(((seconds, unit) for start, end, seconds, unit in self._stated if start <= at < end), None)
+        return next(((seconds, unit) for start, end, seconds, unit in self._stated_durations if start <= at < end), None)
 
-    def holds_duration(self, seconds: float, unit: float) -> bool:
+    def has_duration(self, seconds: float, unit: float) -> bool:
         """Return True if a duration is given, or lies between two known dates or times of day."""
-        slack = unit * 0.5000001
-        for given, _ in self._given.durations:
-            if abs(given - seconds) <= slack:
+        tolerance = unit * 0.5000001
+        for given_seconds, _ in self._given.durations:
+            if abs(given_seconds - seconds) <= tolerance:
                 return True
-        if unit < _DAY:
-            return any(abs(each * 60 - seconds) <= max(slack, 30) for each in self._minutes_between)
-        if unit >= _YEAR and any(int(days / 365.2425) == round(seconds / unit) for days in self._days_between):
+        if unit < _SECONDS_OF_DAY:
+            return any(abs(minutes * 60 - seconds) <= max(tolerance, 30) for minutes in self._minutes_between)
+        if unit >= _SECONDS_OF_YEAR and any(int(days / 365.2425) == round(seconds / unit) for days in self._days_between):
             return True
-        return any(abs(days * _DAY - seconds) <= slack for days in self._days_between)
+        return any(abs(days * _SECONDS_OF_DAY - seconds) <= tolerance for days in self._days_between)
 
     @cached_property
     def _days_between(self) -> set[int]:
         given = self._given
         stated = given.dates_of(day for claim in self._claims for day in claim.days)
-        days = [*given.dates[:_MOST_DAYS], *given.today, *stated[:_MOST_DAYS]]
+        days = [*given.dates[:_MAX_DAYS], *given.today, *stated[:_MAX_DAYS]]
         return {abs((one - other).days) for one, other in combinations(days, 2)}
 
     @cached_property
     def _minutes_between(self) -> set[int]:
-        minutes = [*self._given.minutes][:_MOST_DAYS]
+        minutes = [*self._given.minutes][:_MAX_DAYS]
         return {(one - other) % 1440 for one in minutes for other in minutes if one != other}
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
     """Return the dates that Python can represent, each also without its year."""
-    found = {day for some in dates for day in some.tolist() if isinstance(day, datetime.date)}
-    return {(year, day.month, day.day) for day in found for year in (0, day.year)}
+    days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
+    return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
 
 def _is_given_day(day: Day, given: Collection[Day]) -> bool:
     year, month, number = day
     if day in given or (0, month, number) in given:
         return True
-    return not year and any(each[1] == month and each[2] == number for each in given)
+    return not year and any((other_month, other_number) == (month, number) for _, other_month, other_number in given)
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
     """Return the days that are a number of days, weeks, months or years after some days, or before them if it's negative."""
-    found = [days + int(count * unit / _DAY)]
-    if unit == _DAY and abs(count) <= _WORKING_DAYS:
-        found.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
-    if unit > _MONTH:
-        starts = days.astype("datetime64[M]")
-        months = starts + count * (12 if unit >= _YEAR else 1)
-        last = (months + 1).astype("datetime64[D]") - 1
-        found.append(np.minimum(months.astype("datetime64[D]") + (days - starts.astype("datetime64[D]")), last))
-    return found
+    moved = [days + int(count * unit / _SECONDS_OF_DAY)]
+    if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
+        moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
+    if unit > _SECONDS_OF_MONTH:
+        old_months = days.astype("datetime64[M]")
+        new_months = old_months + count * (12 if unit >= _SECONDS_OF_YEAR else 1)
+        same_days = new_months.astype("datetime64[D]") + (days - old_months.astype("datetime64[D]"))
+        last_days = (new_months + 1).astype("datetime64[D]") - 1  # one month after January 31 is February 28
+        moved.append(np.minimum(same_days, last_days))
+    return moved
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
@@ -298,10 +302,10 @@ class Arithmetic:
         self._given = answer.given
         rows = ([value for at, value in row if at not in missing] for row in answer.rows)
         self._rows = [row for row in rows if row]
-        values = dict.fromkeys([abs(value) for row in self._rows for value in row if value])
-        self._operands = list(values)[:_MOST_OPERANDS]
+        distinct_values = dict.fromkeys([abs(value) for row in self._rows for value in row if value])
+        self._operands = list(distinct_values)[:_MAX_OPERANDS]
 
-    def support(self, claim: Claim) -> bool:
+    def supports(self, claim: Claim) -> bool:
         """Return True if a number follows from numbers of the answer or from given ones."""
         answer = self._answer
         duration = answer.timeline.duration_at(claim.at)
@@ -312,7 +316,7 @@ class Arithmetic:
         value, half = claim.readings[0]
         if half == 0.5 and value in self._given.facts.counts:
             return True
-        if any(abs(each - value) <= half + value * 1e-9 for value, half in claim.scaled for each in answer.shown_results):
+        if any(abs(result - value) <= half + value * 1e-9 for value, half in claim.scaled for result in answer.shown_results):
             return True
         return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results)
 
@@ -327,37 +331,33 @@ class Arithmetic:
     @cached_property
     def _answer_results(self) -> derive.Candidates:
         """Return sums of numbers in a line or column, and results of numbers in the same line."""
-        pools = [list(dict.fromkeys(map(abs, row)))[:_LONGEST_LINE] for row in self._rows]
-        return derive.Candidates(
-            [
-                (derive.sums_of_runs(self._groups), derive.CHANCE),
-                *((kind, _CHANCE_IN_LINE) for kind in derive.results(pools)),
-            ]
-        )
+        pools = [list(dict.fromkeys(map(abs, row)))[:_MAX_LINE] for row in self._rows]
+        sums = (derive.sums_of_runs(self._lines_and_columns), derive.CHANCE)
+        return derive.Candidates([sums, *((results, _CHANCE_IN_LINE) for results in derive.results(pools))])
 
     @cached_property
-    def _groups(self) -> list[list[float]]:
+    def _lines_and_columns(self) -> list[list[float]]:
         rows = self._rows
-        longest = min(max(map(len, rows), default=0), _LONGEST_LINE)
-        columns = [[row[at] for row in rows if at < len(row)] for at in range(longest)]
+        width = min(max(map(len, rows), default=0), _MAX_LINE)
+        columns = [[row[index] for row in rows if index < len(row)] for index in range(width)]
         if len(set(map(len, rows))) > 1:  # the last columns of lines with different beginnings
-            columns += [[row[at] for row in rows if -at <= len(row)] for at in range(-longest, 0)]
+            columns += [[row[index] for row in rows if -index <= len(row)] for index in range(-width, 0)]
         return [group for group in (*rows, *columns) if len(group) > 1]
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
         """Return totals of given numbers, and results of two numbers of the answer or of the same record or text."""
-        extra = self._operands if len(self._operands) <= _FEW else []
+        extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
             pools = [*pools, [number for pool in pools for number in pool]]
-        pools = [list(dict.fromkeys((*pool, *extra)))[:_LARGEST_POOL] for pool in pools]
-        kinds = (*derive.results([self._operands]), *derive.results(pools))
+        pools = [list(dict.fromkeys((*pool, *extra)))[:_MAX_POOL] for pool in pools]
+        all_results = (*derive.results([self._operands]), *derive.results(pools))
         return derive.Candidates(
             [
                 (list(self._given.facts.totals), _CHANCE_OF_TOTAL),
                 (list(self._given.facts.shares), _CHANCE_OF_SHARE),
-                *((kind, derive.CHANCE) for kind in kinds),
+                *((results, derive.CHANCE) for results in all_results),
             ]
         )
 
@@ -377,12 +377,12 @@ _TASK = re.compile(
     r"|要約|总结|摘要|概括|翻译|翻訳|요약|번역|لخص|ترجم|סכם|תרגם|सारांश|সারাংশ|สรุป",
     re.IGNORECASE,
 )
-_SHORTEST_MATERIAL = 120
+_MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
     """Return True if a request contains a text with numbers, such as one to summarize or translate."""
-    return len(asked) >= _SHORTEST_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
+    return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 
 def has_number(text: str) -> bool:

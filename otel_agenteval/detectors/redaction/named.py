@@ -29,57 +29,57 @@ from .words import (
 )
 
 Span = tuple[int, int]
-
-
 Frame: TypeAlias = "Callable[[str, Name], Iterator[NamedValue]]"
 
 
 class NamedValue(NamedTuple):
     start: int
     end: int
-    sure: bool = False
+    is_sure: bool = False
     """True if only a value can be in this position, so that even an everyday word counts."""
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[Span]:
     names = list(names_in(text, lowered))
-    done = 0
+    last_end = 0
     for name in names:
-        if name.start < done or (name.strength < PASSWORD and _NUMBER.match(text, name.end) is not None):
+        if name.start < last_end or (name.strength < PASSWORD and _COUNT.match(text, name.end) is not None):
             continue  # inside a value, or a count such as {"total_tokens": 12}
         for frame in _frames_of(text, name):
-            found = [each for each in frame(text, name) if _fits(name.strength, text[each.start : each.end], each.sure)]
-            if found:
-                done = max(_whole_end(text, each) for each in found)
-                yield from ((each.start, _whole_end(text, each)) for each in found)
+            values = frame(text, name)
+            secrets = [value for value in values if _is_secret(name.strength, text[value.start : value.end], value.is_sure)]
+            if secrets:
+                spans = [(value.start, _whole_end(text, value)) for value in secrets]
+                last_end = max(end for _, end in spans)
+                yield from spans
                 break
     for cell in cells_in(text, [name.start for name in names]):
         value = text[cell.start : cell.end]
-        if (
-            _IN_CELL.fullmatch(value) is not None
-            and not (value.isdigit() and len(value) < 6)
-            and _fits(strength_of(cell.head), value, cell.sure)
-        ):
+        if _CELL_VALUE.fullmatch(value) is None or (value.isdigit() and len(value) < 6):
+            continue
+        if _is_secret(strength_of(cell.head), value, cell.sure):
             yield cell.start, cell.end
 
 
 def is_named_secret(strength: int, value: str) -> bool:
     """Return True if a field's value is a secret, given the strength of the field's name."""
-    return _fits(strength, value, sure=True) and not (value.isdigit() and strength < PASSWORD)
+    return _is_secret(strength, value, is_sure=True) and not (value.isdigit() and strength < PASSWORD)
 
 
-def _fits(strength: int, value: str, sure: bool) -> bool:
+def _is_secret(strength: int, value: str, is_sure: bool) -> bool:
     if not strength or len(value) < 3 or is_nothing(value) or _is_code(value):
         return False
     if strength == PASSWORD:
         if is_chosen(value) or (value.isdigit() and 6 <= len(value) <= 12):
             return True
-        return sure and not (" " in value and (value.count(" ") > 6 or _OF_TEXT.search(value) or may_name(value.lower())))
+        if not is_sure or " " not in value:
+            return is_sure
+        return not (value.count(" ") > 6 or _SENTENCE_MARK.search(value) or may_name(value.lower()))
     if " " in value or PATH.fullmatch(value) is not None:
         return False
     if strength == KEY:
-        return is_mixed(value, least=6) and (sure or (is_chosen(value, least=8) and any(sign.isdigit() for sign in value)))
-    return sure and is_random(value)
+        return is_mixed(value, least=6) and (is_sure or (is_chosen(value, least=8) and any(sign.isdigit() for sign in value)))
+    return is_sure and is_random(value)
 
 
 def _is_code(value: str) -> bool:
@@ -88,25 +88,23 @@ def _is_code(value: str) -> bool:
     return _IDENTIFIER.fullmatch(value) is not None and strength_of(value) > 0
 
 
-_NUMBER = lazy(r"\\{0,7}[\"']\s{0,4}:\s{0,4}(?:[0-9]{1,12}|null)\s{0,40}[,}\]]")
-_IN_CELL = lazy(r"[^\s(){}\"]+")
-_OF_TEXT = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
+_COUNT = lazy(r"\\{0,7}[\"']\s{0,4}:\s{0,4}(?:[0-9]{1,12}|null)\s{0,40}[,}\]]")
+_CELL_VALUE = lazy(r"[^\s(){}\"]+")
+_SENTENCE_MARK = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
 _IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")
 
 # --- notations of values
 
-_MOST_READ, _MOST_KEYS, _LONGEST_NAME = 500, 20, 200
-_UNQUOTED = r"[^\s\"'`,;&<>(){}\[\]\\|]"
-_BARE = lazy(
-    rf"{_UNQUOTED}{{1,{_MOST_READ}}}(?:[,;&](?![\w.-]{{1,30}}\s?[=:]|[\s\"'`<>(){{}}\[\]\\|]|\Z){_UNQUOTED}{{0,500}}){{0,20}}"
+_MAX_VALUE, _MAX_KEYS, _MAX_NAME = 500, 20, 200
+_UNQUOTED_CHARACTER = r"[^\s\"'`,;&<>(){}\[\]\\|]"
+_UNQUOTED_VALUE = lazy(
+    rf"{_UNQUOTED_CHARACTER}{{1,{_MAX_VALUE}}}(?:[,;&](?![\w.-]{{1,30}}\s?[=:]|[\s\"'`<>(){{}}\[\]\\|]|\Z){_UNQUOTED_CHARACTER}{{0,500}}){{0,20}}"
 )
-_REMAINDER = lazy(rf"{_UNQUOTED}{{0,8000}}")
+_REMAINDER = lazy(rf"{_UNQUOTED_CHARACTER}{{0,8000}}")
 _QUOTE = lazy(r"[bfrnuN@]{0,2}(\\{0,3}[\"'`])")
-_LONGEST = 2_000
-_ENDS = lazy(r"[ \t]*(?:\Z|[\r\n&;,#\"'`)])")
+_MAX_QUOTATION = 2_000
+_END_OF_VALUE = lazy(r"[ \t]*(?:\Z|[\r\n&;,#\"'`)])")
 _NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
-
-
 _BEFORE_QUOTE = lazy(
     r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
     r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
@@ -115,50 +113,49 @@ _BEFORE_QUOTE = lazy(
 _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")
 
 
-def _quoted(text: str, at: int) -> Span | None:
+def _quotation_at(text: str, at: int) -> Span | None:
     """Return the position of the quoted text that starts here, or None. An unclosed quotation ends with the line."""
-    opens = _QUOTE.match(text, at)
-    if opens is None:
+    opening = _QUOTE.match(text, at)
+    if opening is None:
         return None
-    start, mark = opens.end(), opens.group(1)[-1]
-    line = text.find("\n", start, start + _LONGEST)
-    limit = line if line >= 0 else min(len(text), start + _LONGEST)
+    start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
+    line_end = text.find("\n", start, start + _MAX_QUOTATION)
+    limit = line_end if line_end >= 0 else min(len(text), start + _MAX_QUOTATION)
     end = text.find(mark, start, limit)
-    while end > start and text[end - 1] == "\\" and len(opens.group(1)) == 1:  # an escaped mark
+    while end > start and text[end - 1] == "\\" and not is_escaped:  # a mark inside the value
         end = text.find(mark, end + 1, limit)
     if end < 0:
-        end = limit if mark == '"' and (line >= 0 or limit == len(text)) else start
-    return (start, len(text[:end].rstrip("\\")) if len(opens.group(1)) > 1 else end) if end > start else None
+        end = limit if mark == '"' and (line_end >= 0 or limit == len(text)) else start
+    if end <= start:
+        return None
+    return start, len(text[:end].rstrip("\\")) if is_escaped else end
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
     """Return the end of a value that was read only partly, which keeps the time linear for a row of names."""
-    remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MOST_READ else None
+    remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
 
-def _value(text: str, at: int) -> NamedValue | None:
+def _value_at(text: str, at: int) -> NamedValue | None:
     """Return the value that starts here, or None. It is a quoted text, or a word that isn't part of a sentence or of code."""
-    quoted = _quoted(text, at)
+    quoted = _quotation_at(text, at)
+    if quoted is None and (code := _BEFORE_QUOTE.match(text, at)) is not None:
+        quoted = _quotation_at(text, code.end())
     if quoted is not None:
-        return NamedValue(*quoted, sure=True)
-    code = _BEFORE_QUOTE.match(text, at)
-    quoted = _quoted(text, code.end()) if code is not None else None
-    if quoted is not None:
-        return NamedValue(*quoted, sure=True)
-    bare = _BARE.match(text, at)
+        return NamedValue(*quoted, is_sure=True)
+    bare = _UNQUOTED_VALUE.match(text, at)
     if bare is None or text[bare.end() : bare.end() + 1] in ("(", "[", "{"):
         return None
-    word = bare.group().rstrip(".?") if at and text[at - 1] == " " else bare.group()
-    if text[at - 1] in "\n \t" and _NEXT_KEY.match(word) is not None and "\n" in text[max(0, at - 6) : at]:
+    before = text[at - 1]
+    word = bare.group().rstrip(".?") if at and before == " " else bare.group()
+    if before in "\n \t" and _NEXT_KEY.match(word) is not None and "\n" in text[max(0, at - 6) : at]:
         return None
-    sure = PLAIN.fullmatch(word) is None or (
-        len(word) >= 6
-        and (
-            text[at - 1] == "=" or (_ENDS.match(text, bare.end()) is not None and (text[at - 1] not in " \t\n" or word.islower()))
-        )
-    )
-    return NamedValue(at, at + len(word), sure)
+    is_sure = True
+    if PLAIN.fullmatch(word) is not None:
+        is_alone = _END_OF_VALUE.match(text, bare.end()) is not None and (before not in " \t\n" or word.islower())
+        is_sure = len(word) >= 6 and (before == "=" or is_alone)
+    return NamedValue(at, at + len(word), is_sure)
 
 
 # --- frames
@@ -171,7 +168,7 @@ _TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t
 def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``password = …``, ``"password": …``, ``Password=…``."""
     sign = _TYPED.match(text, name.end) or _ASSIGNS.match(text, name.end)
-    value = _value(text, sign.end()) if sign is not None else None
+    value = _value_at(text, sign.end()) if sign is not None else None
     braced = _BRACED.match(text, name.end)
     if value is not None:
         yield value
@@ -180,18 +177,18 @@ def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 _COMMA = lazy(r"[\])]?[\"'](?:\s{0,4},\s{0,4}|\)\.[a-z_]{1,20}\(\s?)(?=[\"'])|\(\s?(?=[\"'])", re.IGNORECASE)
-_CLOSES = lazy(r"[\"']\s{0,4}[)\]]")
+_QUOTE_AND_BRACKET = lazy(r"[\"']\s{0,4}[)\]]")
 
 
 def _argument(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``define('DB_PASSWORD', '…')``, ``["--password", "…"]``, ``set_password("…")``."""
     comma = _COMMA.match(text, name.end)
-    quoted = _quoted(text, comma.end()) if comma is not None else None
-    if comma is None or quoted is None or (comma.group()[0] == "(" and _CLOSES.match(text, quoted[1]) is None):
+    quoted = _quotation_at(text, comma.end()) if comma is not None else None
+    if comma is None or quoted is None or (comma.group()[0] == "(" and _QUOTE_AND_BRACKET.match(text, quoted[1]) is None):
         return
-    alone = text[name.start - 2 : name.start - 1] in ("(", "[") or text[name.start : name.end].isupper()
-    pair = name.strength == PASSWORD and alone and _CLOSES.match(text, quoted[1]) is not None
-    yield NamedValue(*quoted, sure=pair or text[name.start] == "-")
+    is_name_only = text[name.start - 2 : name.start - 1] in ("(", "[") or text[name.start : name.end].isupper()
+    is_pair = name.strength == PASSWORD and is_name_only and _QUOTE_AND_BRACKET.match(text, quoted[1]) is not None
+    yield NamedValue(*quoted, is_sure=is_pair or text[name.start] == "-")
 
 
 _SPACE = lazy(r"(?:['’]s)?[ \t]{1,4}(?:[0-9] )?(?=\S)")
@@ -209,14 +206,14 @@ def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
     if space is None:
         return
     word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
-    sure = word.startswith("-") or word in _DIRECTIVES or _COMMAND_BEFORE.search(before) is not None
-    quoted = _quoted(text, space.end())
+    is_sure = word.startswith("-") or word in _DIRECTIVES or _COMMAND_BEFORE.search(before) is not None
+    quoted = _quotation_at(text, space.end())
     if quoted is not None:
-        yield NamedValue(*quoted, sure=sure or _SQL_BEFORE.search(before) is not None)
+        yield NamedValue(*quoted, is_sure=is_sure or _SQL_BEFORE.search(before) is not None)
         return
-    bare = _BARE.match(text, space.end())
+    bare = _UNQUOTED_VALUE.match(text, space.end())
     if bare is not None and bare.group()[0] not in "-*" and text[bare.end() : bare.end() + 1] not in ("(", "[", "{"):
-        yield NamedValue(bare.start(), bare.start() + len(bare.group().rstrip(".?")), sure)
+        yield NamedValue(bare.start(), bare.start() + len(bare.group().rstrip(".?")), is_sure)
 
 
 _WORD = lazy(r"[ \t\u3000:*`\"'“”«»„「『（(_]{0,6}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（），。、؛،]{6,64})")
@@ -226,21 +223,21 @@ _COPULA = lazy(
     re.IGNORECASE,
 )
 _SENTENCE_ENDS = lazy(r"[.!?;]\s|[\n\"{}\[\]|<>`]")
-_REACH = 60
-_GOES_ON = lazy(r"[\"'”»`*)\]]{0,3}(?P<gap>['’]s\s|[ \t,]|:[ \t])")
+_MAX_DISTANCE = 60
+_AFTER_NAME = lazy(r"[\"'”»`*)\]]{0,3}(?P<gap>['’]s\s|[ \t,]|:[ \t])")
 _SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
 
 
 def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``the password for the router is …``, in languages with spaces."""
-    goes_on = _GOES_ON.match(text, name.end)
-    if goes_on is None:
+    after_name = _AFTER_NAME.match(text, name.end)
+    if after_name is None:
         return
-    stop = _SENTENCE_ENDS.search(text, goes_on.end(), name.end + _REACH)
-    reach = stop.start() + 1 if stop is not None else min(len(text), name.end + _REACH)
-    for copula in _COPULA.finditer(text, goes_on.start("gap"), reach):
-        far = copula.group() in _SIGNS_OF_IS and copula.start() - name.end > 24
-        word = _WORD.match(text, copula.end()) if not far else None
+    sentence_end = _SENTENCE_ENDS.search(text, after_name.end(), name.end + _MAX_DISTANCE)
+    limit = sentence_end.start() + 1 if sentence_end is not None else min(len(text), name.end + _MAX_DISTANCE)
+    for copula in _COPULA.finditer(text, after_name.start("gap"), limit):
+        is_far = copula.group() in _SIGNS_OF_IS and copula.start() - name.end > 24
+        word = _WORD.match(text, copula.end()) if not is_far else None
         if word is not None:
             yield _trimmed(text, *word.span(1))
 
@@ -249,19 +246,19 @@ def _trimmed(text: str, start: int, end: int) -> NamedValue:
     """Return a word without Markdown, final punctuation and trailing foreign letters."""
     while start < end and text[start] in "*_`":
         start += 1
-    at = start
-    while at < end and text[at] < "\u0530":
-        at += 1
-    return NamedValue(start, start + len(text[start:at].rstrip("*_`.:?…")))
+    foreign = start  # scripts other than Latin, Greek and Cyrillic
+    while foreign < end and text[foreign] < "\u0530":
+        foreign += 1
+    return NamedValue(start, start + len(text[start:foreign].rstrip("*_`.:?…")))
 
 
-_GAP = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
+_GAP_WITHOUT_SPACES = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『（(`*]{0,4}(?=[!-~]{6})")
 
 
 def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
     """Match the first Latin word after a name in languages without spaces. Examples are ``密码是…`` and ``パスワードは…です``."""
-    unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
-    gap = _GAP.match(text, name.end) if unspaced else None
+    is_unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
+    gap = _GAP_WITHOUT_SPACES.match(text, name.end) if is_unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
     if word is not None:
         yield _trimmed(text, *word.span(1))
@@ -288,7 +285,7 @@ _AFTER_TAG = lazy(rf"[^<>]{{0,200}}>\s{{0,8}}{_TAGS}{{0,5}}([^<>\n]{{3,200}}?)\s
 _BEFORE_TAG = lazy(
     rf"(?:[ \t](?:is|ist|lautet|es|est|è|é))?[^\w<>]{{0,4}}\s{{0,8}}{_TAGS}{{1,5}}[:\s]{{0,4}}([^<>\n]{{3,200}}?)\s{{0,8}}<"
 )
-_OF_VALUE = lazy(r"(?:value|string|val|v|data|\w*password)", re.IGNORECASE)
+_VALUE_TAG = lazy(r"(?:value|string|val|v|data|\w*password)", re.IGNORECASE)
 _ATTRIBUTE = lazy(
     r"[\"'](?:\s{1,4}[\w:-]{1,30}\s?=\s?(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}\s{1,4}(?:value|content)\s?=\s?(?=[\"'])",
     re.IGNORECASE,
@@ -298,18 +295,19 @@ _ATTRIBUTE_BEFORE = lazy(r"value\s?=\s?[\"']([^\"'<>]{2,200})[\"'][^<>]{0,80}?\s
 
 def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``<password>…</password>``, ``<input name="password" value="…">`` and table cells."""
-    after = _ATTRIBUTE.match(text, name.end)
-    quoted = _quoted(text, after.end()) if after is not None else None
+    attribute = _ATTRIBUTE.match(text, name.end)
+    quoted = _quotation_at(text, attribute.end()) if attribute is not None else None
     if quoted is not None:
-        yield NamedValue(*quoted, sure=True)
-    opens = text[name.start - 1 : name.start]
-    before = _ATTRIBUTE_BEFORE.search(text, max(0, name.start - 320), name.start) if opens in ('"', "'") else None
-    if before is not None:
-        yield NamedValue(*before.span(1), sure=True)
-    inside = _IN_TAG.search(text, max(0, name.start - 201), name.start) is not None
-    tags = (_AFTER_TAG if inside else _BEFORE_TAG).match(text, name.end) if "<" in text[name.end : name.end + 400] else None
-    if tags is not None:
-        yield NamedValue(*tags.span(2), sure=inside or _OF_VALUE.fullmatch(tags.group(1) or "") is not None)
+        yield NamedValue(*quoted, is_sure=True)
+    is_quoted = text[name.start - 1 : name.start] in ('"', "'")
+    attribute = _ATTRIBUTE_BEFORE.search(text, max(0, name.start - 320), name.start) if is_quoted else None
+    if attribute is not None:
+        yield NamedValue(*attribute.span(1), is_sure=True)
+    is_in_tag = _IN_TAG.search(text, max(0, name.start - 201), name.start) is not None
+    pattern = _AFTER_TAG if is_in_tag else _BEFORE_TAG
+    element = pattern.match(text, name.end) if "<" in text[name.end : name.end + 400] else None
+    if element is not None:
+        yield NamedValue(*element.span(2), is_sure=is_in_tag or _VALUE_TAG.fullmatch(element.group(1) or "") is not None)
 
 
 _ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")
@@ -325,7 +323,7 @@ def _in_next_cell(text: str, name: Name) -> Iterator[NamedValue]:
 
 _NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type|selector|element|locator|placeholder)"
 _VALUE_KEY, _TEXT_KEY = r"(?:\w{0,20}values?|val|v|default)", r"(?:text|content|data|answer)"
-_NAME_OF = lazy(
+_NAME_KEY_BEFORE = lazy(
     rf"(?:{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?|\b(?:variable|secret|parameter)\s{{1,4}}\"|--name[ =][\"']?)(?:[^\"'\n:,]{{1,40}})?\Z",
     re.IGNORECASE,
 )
@@ -342,17 +340,17 @@ _SIBLING_BEFORE = lazy(
 
 def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in any order, and the same as YAML."""
-    if _NAME_OF.search(text, max(0, name.start - 90), name.start) is None:
+    if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
     after = _SIBLING.match(text, name.end)
     if after is not None:
-        bare = _BARE.match(text, after.end())
-        found = _quoted(text, after.end()) or (bare.span() if bare is not None else None)
+        bare = _UNQUOTED_VALUE.match(text, after.end())
+        span = _quotation_at(text, after.end()) or (bare.span() if bare is not None else None)
     else:
         before = _SIBLING_BEFORE.search(text, max(0, name.start - 600), name.start)
-        found = before.span(before.lastindex or 3) if before is not None else None
-    if found is not None:
-        yield NamedValue(*found, sure=after is None or after.group(1) is None)
+        span = before.span(before.lastindex or 3) if before is not None else None
+    if span is not None:
+        yield NamedValue(*span, is_sure=after is None or after.group(1) is None)
 
 
 _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), lazy(_VALUE_KEY, re.IGNORECASE)
@@ -360,38 +358,39 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
     """Return the name in ``{"name": "DB_PASSWORD", "value": "…"}``, and the keys of its values, or None for other forms."""
-    values = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
-    if not values or len(entry) > _MOST_KEYS:
+    value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
+    if not value_keys or len(entry) > _MAX_KEYS:
         return None
     names = (entry[key] for key in entry if isinstance(key, str) and _IS_NAME_KEY.fullmatch(key) is not None)
-    found = next((name for name in names if isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME), None)
-    return (found, values) if found is not None else None
+    first_name = next((name for name in names if isinstance(name, str) and 0 < len(name) <= _MAX_NAME), None)
+    return (first_name, value_keys) if first_name is not None else None
 
 
-_AS = lazy(
+_AS_THE = lazy(
     r"[\"'`»”]?\s(?:as|for|como|comme|come|als|jako|som|(?:is|es|est|è|é|ist)(?=\s(?:the|la|el|le|il|o|a|das|my|mi|mon)\s))\s(?:(?:the|a|my|your|his|her|its|their|new|la|el|le|il|o|das|mein|mi|tu|mon|ma|admin|root)\s){0,2}\Z",
     re.IGNORECASE,
 )
-_AROUND = " \t\r\n\"'`«»“”„,;()"
+_WORD_LIMITS = " \t\r\n\"'`«»“”„,;()"
 
 
-def _assigned_before(text: str, name: Name) -> Iterator[NamedValue]:
+def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``use … as the password``."""
-    joined = _AS.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
-    if joined is not None:
-        start = joined.start()
-        while start > max(0, joined.start() - 64) and text[start - 1] not in _AROUND:
+    as_the = _AS_THE.search(text, max(0, name.start - 40), name.start) if text[name.start - 1 : name.start] == " " else None
+    if as_the is not None:
+        start = as_the.start()
+        while start > max(0, as_the.start() - 64) and text[start - 1] not in _WORD_LIMITS:
             start -= 1
-        yield NamedValue(start, joined.start())
+        yield NamedValue(start, as_the.start())
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
     """Return the frames to try for a name. Headers have rules in :mod:`.secrets`, except as name and value."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
-    return _FRAMES[:2] if text[name.start - 1 : name.start] == "/" else _FRAMES  # in a path, or a flag
+    is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"
+    return _FRAMES[:2] if is_in_path else _FRAMES
 
 
 _FRAMES: tuple[Frame, ...] = (
-    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _unspaced, _in_sentence, _on_next_line, _assigned_before,
+    _assigned, _sibling, _argument, _spaced, _in_markup, _in_next_cell, _unspaced, _in_sentence, _on_next_line, _named_after_value,
 )  # fmt: skip

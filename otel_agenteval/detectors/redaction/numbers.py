@@ -30,14 +30,14 @@ def digits_of(text: str) -> str:
 
 _DIGITS_IN_GROUPS = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _DIGITS_IN_GROUPS)
-"""Matches at the start of a group of four digits, or of a row of shorter groups."""
+"""A row of digits with the length of a card number: ``4111 1111 1111 1111``, ``4111-1111\\n1111-1111``."""
 _SHORTEST_CARD = 14
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
-_ISSUER = lazy(
+_ISSUED_CARD = lazy(
     r"4(?:\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|62\d{14,17}|35(?:2[89]|[3-8]\d)\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12,15}|9792\d{12}"
 )
-_GROUPS = frozenset(
+_CARD_GROUPS = frozenset(  # sizes of groups: "3782 822463 10005" has 4-6-5
     ("4-4-4-4", "4-6-5", "4-6-4", "4-4-4-4-3", "6-13", "8-8", "8-11", "6-4-4-2", "4-4-4-4-4", "4-8-4", "6-10", "4-12", "12-4")
 )
 
@@ -46,41 +46,43 @@ def cards(text: str) -> Iterator[Span]:
     """Yield card numbers of 14 to 19 digits in any usual grouping. They can be attached to words or broken across lines."""
     if _LONG_ROW.search(text) is None:
         return
-    at = 0
-    while (found := _CARD_RUN.search(text, at)) is not None:
-        card = _card_in(text, *found.span())
+    position = 0
+    while (row := _CARD_RUN.search(text, position)) is not None:
+        card = _card_in(text, *row.span())
         if card is not None:
             yield card
-            at = card[1]
+            _, position = card
         else:  # try from the next group
-            at = next((index for index in range(*found.span()) if not text[index].isdigit()), found.end())
+            position = next((index for index in range(*row.span()) if not text[index].isdigit()), row.end())
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the card number at the start of a row of digits. Without the last groups, which may be another number."""
+    """Return the card number at the start of a row of digits. Groups at the end may be another number: ``4111 1111 1111 1111 12/29``."""
     stop = end
     while stop > start:
         row = text[start:stop]
         digits = digits_of(row)
         if len(digits) < _SHORTEST_CARD:
             return None
-        is_card = _ISSUER.fullmatch(digits) and luhn_valid(digits) and _is_grouped(row) and not _is_part(text, start, stop)
-        if is_card and ("," not in row or _is_called_card(text, start, stop)):
+        is_valid = _ISSUED_CARD.fullmatch(digits) and luhn_valid(digits) and _has_card_groups(row)
+        is_card = is_valid and not _is_part_of_longer_number(text, start, stop)
+        if is_card and ("," not in row or _is_near_card_word(text, start, stop)):
             return start, stop
-        stop = start + len(row.rstrip("0123456789").rstrip(" .,*|-_/+\u00b7\t\r\n>"))
+        without_last_group = row.rstrip("0123456789").rstrip(" .,*|-_/+\u00b7\t\r\n>")
+        stop = start + len(without_last_group)
     return None
 
 
-def _is_grouped(row: str) -> bool:
-    joined = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
-    for written in (joined, row):
-        sizes = [len(group) for group in re.split(r"[^0-9]+", written)]
-        if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _GROUPS:
+def _has_card_groups(row: str) -> bool:
+    without_breaks = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
+    for digits in (without_breaks, row):
+        sizes = [len(group) for group in re.split(r"[^0-9]+", digits)]
+        if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _CARD_GROUPS:
             return True
     return False
 
 
-def _is_called_card(text: str, start: int, end: int) -> bool:
+def _is_near_card_word(text: str, start: int, end: int) -> bool:
     """Return True if a word for cards is near, or if the text is nothing else. Numbers with commas between them are often a list."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
@@ -93,15 +95,15 @@ _CARD_WORD = lazy(
 )
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
+def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
     """Return True for digits in a decimal, a longer number with dashes or colons, a parcel number (``1Z``) or a hash."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
-    left = re.search(r"[0-9A-Za-z]*\Z", before)
-    right = re.match(r"[0-9A-Za-z]*", after)
-    around = (left.group() if left else "") + (right.group() if right else "")
-    return bool(around) and len(around) + end - start >= 20 and re.fullmatch(r"[0-9a-fA-F]+", around) is not None
+    joined_before = re.search(r"[0-9A-Za-z]*\Z", before)
+    joined_after = re.match(r"[0-9A-Za-z]*", after)
+    joined = (joined_before.group() if joined_before else "") + (joined_after.group() if joined_after else "")
+    return len(joined) + end - start >= 20 and re.fullmatch(r"[0-9a-fA-F]+", joined) is not None
 
 
 def luhn_valid(digits: str) -> bool:
@@ -110,19 +112,19 @@ def luhn_valid(digits: str) -> bool:
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
 
-_TO_VALUE = (
+_BETWEEN_NAME_AND_NUMBER = (
     r"[.\"'`*\])]{0,3}(?:[\"'],\s{0,3}[\"']?value)?[\"']?\s{0,2}(?:is|est(?: le)?|es(?: el)?|ist(?: die)?|lautet|è(?: il)?|é(?: o)?|:|=|\uff1a|at|on|to|me|us|n°|no\.?|#|-|は|是|为|為|は|는|은){0,2}"
     r"\s{0,2}[\"'`*(]{0,3}\s{0,2}"
 )
-"""Text between the name of a number and the number."""
+"""Text between the name of a number and the number: ``": "``, ``" is "``, ``"','value':'"``."""
 
 # --- social security numbers
 
 _SSN = lazy(r"(?<![\w-])(?<!\d[.,/])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w]|-[0-9])")
-_LIKE_SSN = lazy(r"[0-9]{3}-[0-9]{2}-[0-9]{4}")
-_NAMED_SSN = lazy(
+_SSN_FORM = lazy(r"[0-9]{3}-[0-9]{2}-[0-9]{4}")  # 123-45-6789
+_NAMED_SSN = lazy(  # "SSN is 123456789"
     r"(?:\bssn|social[ _-]?security(?:[ _-]?(?:number|no\.?|#))?|\bsocial|\btax[ _-]?id|\bitin)"
-    + _TO_VALUE
+    + _BETWEEN_NAME_AND_NUMBER
     + r"([0-9]{3}([ ./+-]?)[0-9]{2}\2[0-9]{4})(?![0-9])",
     re.IGNORECASE,
 )
@@ -132,12 +134,12 @@ _SSN_WORDS = ("ssn", "social", "tax", "itin")
 
 def ssns(text: str) -> Iterator[Span]:
     """Yield US social security numbers that contain dashes or follow a word for them."""
-    if _LIKE_SSN.search(text) is not None:
-        yield from (found.span() for found in _SSN.finditer(text))
+    if _SSN_FORM.search(text) is not None:
+        yield from (ssn.span() for ssn in _SSN.finditer(text))
     lowered = in_small_letters(text)
     if has_any(lowered, _SSN_WORDS):
-        yield from (found.span(1) for found in _NAMED_SSN.finditer(text))
-        for cell in cells_in(text, _places(lowered, _SSN_WORDS)):
+        yield from (named.span(1) for named in _NAMED_SSN.finditer(text))
+        for cell in cells_in(text, _starts_of_words(lowered, _SSN_WORDS)):
             if is_ssn_name(cell.head) and is_ssn(text[cell.start : cell.end]):
                 yield cell.start, cell.end
 
@@ -150,28 +152,27 @@ def is_ssn(value: str) -> bool:
     return len(digits_of(value)) == 9
 
 
-def _places(lowered: str, words: Iterable[str]) -> list[int]:
-    return sorted(found.start() for word in words if word in lowered for found in re.finditer(re.escape(word), lowered))
+def _starts_of_words(lowered: str, words: Iterable[str]) -> list[int]:
+    return sorted(match.start() for word in words if word in lowered for match in re.finditer(re.escape(word), lowered))
 
 
 # --- telephone numbers
 
-_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
+_ADJACENT_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
 """Letters that can't be adjacent to a number. Letters of scripts without spaces can."""
-_LEFT = rf"(?<![{_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
-_RIGHT = rf"(?![{_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
-_EXTENSION = (
+_LEFT = rf"(?<![{_ADJACENT_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
+_RIGHT = rf"(?![{_ADJACENT_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
+_EXTENSION = (  # " ext. 12"
     r"(?:\s{0,2}(?:[,;]?\s?(?:ext(?:ension)?\.?|x|#|;ext=|Durchwahl|poste|int\.?|ramal)\s?[:=]?\s?)[0-9]{1,6}(?![0-9A-Za-z]))?"
 )
-_INTERNATIONAL = lazy(
-    rf"(?<![{_LETTER}+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:(?:[ ./\-\u00b7()]{{0,3}}|\+)[0-9]){{7,14}}(?![0-9])"
+_INTERNATIONAL_PHONE = lazy(  # "+49 30 1234567", "0049 30 1234567"
+    rf"(?<![{_ADJACENT_LETTER}+.])(?:\+|\(\+|(?<![0-9] )00(?=[1-9]))[ (]?[1-9](?:(?:[ ./\-\u00b7()]{{0,3}}|\+)[0-9]){{7,14}}(?![0-9])"
     + _EXTENSION
 )
-_BROKEN = lazy(
-    rf"(?<![{_LETTER}+.])(?:\+[1-9](?:[ ./\-()]{{0,3}}[0-9]){{1,6}}|\(?[2-9][0-9]{{2}}[).-])[ )-]{{0,2}}\r?\n[ \t>]{{0,8}}\(?[0-9](?:[ ./\-)]{{0,2}}[0-9]){{4,9}}(?![0-9])"
+_BROKEN_PHONE = lazy(  # "+49 30\n1234567", "(555)\n123-4567"
+    rf"(?<![{_ADJACENT_LETTER}+.])(?:\+[1-9](?:[ ./\-()]{{0,3}}[0-9]){{1,6}}|\(?[2-9][0-9]{{2}}[).-])[ )-]{{0,2}}\r?\n[ \t>]{{0,8}}\(?[0-9](?:[ ./\-)]{{0,2}}[0-9]){{4,9}}(?![0-9])"
 )
-"""International or North American form, across two lines."""
-_COUNTRIES = (
+_NATIONAL_FORMS = (
     r"(?:1[ .-]?)?(?:\([2-9][0-9]{2}\)[ .-]{0,2}|[0-9]{3}-|[2-9][0-9]{2}[ .])[0-9]{3}(?:[.-]| - | )[0-9]{4}",  # North America
     r"8[ -]?\(?[0-9]{3,4}\)?[ -][0-9]{2,3}[ -][0-9]{2}[ -][0-9]{2}",  # Russia
     r"\([1-9][0-9]\) ?9?[0-9]{4}[ -]?[0-9]{4}|[1-9][0-9] 9[0-9]{4}-[0-9]{4}",  # Brazil
@@ -184,13 +185,13 @@ _COUNTRIES = (
     r"3[0-9]{2} [0-9]{6,7}|3[0-9]{2}[ .-][0-9]{2,3}[ .-][0-9]{2}[ .-][0-9]{2}",  # Italy, mobile
     r"[5-9][0-9]{2}-[0-9]{3}-[0-9]{3}",  # Poland
 )
-_NATIONAL = lazy(_LEFT + "(?:" + "|".join(_COUNTRIES) + ")" + _EXTENSION + _RIGHT)
-_TRUNK = lazy(
+_NATIONAL_PHONE = lazy(_LEFT + "(?:" + "|".join(_NATIONAL_FORMS) + ")" + _EXTENSION + _RIGHT)
+_TRUNK_PHONE = lazy(  # "(030) 123 45 67", "030/1234567"
     _LEFT
     + r"(?<![0-9] )(?:\(0[1-9][0-9]{0,4}\)(?: / | - |[ ./-])?|0[1-9][0-9]{0,4}(?: / | - |[ ./-])|\(0\) ?[1-9][0-9]{1,3}[ ./-])"
     r"[0-9]{1,8}(?:(?: - |[ ./-])[0-9]{1,8}){0,4}" + _EXTENSION + _RIGHT
 )
-_DATE = lazy(
+_DATE = lazy(  # 31.12.2026, 12/31/2026
     r"(?:[0-3]?[0-9])([./ -])(?:[01]?[0-9])\1(?:19|20)[0-9]{2}(?![0-9])|(?:[01]?[0-9])([./ -])(?:[0-3]?[0-9])\2(?:19|20)[0-9]{2}(?![0-9])"
 )
 _PHONE_WORDS = (
@@ -198,76 +199,74 @@ _PHONE_WORDS = (
     r"mobil[e]?|(?:tele)?m[óo]vel|m[óo]vil|celular|cell|cellulare|portable|handy|fax|msisdn|whats ?app|signal|sms|rufnummer|numero|número|numéro|puhelin|gsm|komórka|"
     r"电话|電話|手机|手機|携帯(?:電話)?|전화|휴대폰|핸드폰|연락처|телефон|тел|\u260e\ufe0f?|\U0001f4de|\U0001f4f1|\u2706|\u2121"
 )
-_NAMED_PHONE = lazy(
-    r"(?:(?<![A-Za-z])(?:" + _PHONE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))(?:[ _-]?(?:number|no|nr|num|#|nummer)|号码?|號碼?|番号|\s?번호)?" + _TO_VALUE
+_NAMED_PHONE = lazy(  # "Tel.: 1234567"
+    r"(?:(?<![A-Za-z])(?:" + _PHONE_WORDS + r")|(?<=[a-z])(?-i:Phone|Mobile|Fax|Tel))(?:[ _-]?(?:number|no|nr|num|#|nummer)|号码?|號碼?|番号|\s?번호)?" + _BETWEEN_NAME_AND_NUMBER
     + r"((?:\+|00)?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14})" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
 )  # fmt: skip
-_DIALLED = lazy(
+_PHONE_LINK = lazy(  # "tel:+4930123456", "wa.me/4930123456"
     r"(?:tel|sms|smsto|callto|facetime|whatsapp|sip|sips):(?://)?(\+?[0-9](?:[ ()./-]{0,3}[0-9]){6,14})(?:;ext=[0-9]{1,6})?(?![0-9])"
     r"|wa\.me/(\+?[0-9]{8,15})(?![0-9])|[?&]phone=(\+?[0-9]{8,15})(?![0-9])",
     re.IGNORECASE,
 )
-_CALLED = lazy(
+_PHONE_TO_CALL = lazy(  # "call me at 555-123-4567", "ruf mich an unter 030 12345678"
     r"(?<![A-Za-z])(?:(?:call|ring|dial|text|phone|reach|contact)(?:ing|ed)?\s{1,2}(?:(?:me|us|him|her|them|back|you|now|please|support|home|the office)\s{1,2}){0,3}(?:(?:at|on|under)\s{1,2})?:?\s{0,2}"
     r"((?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4}|0[1-9](?:[ /-]?[0-9]){8,9}|[6-9][0-9]{8,9}|8[0-9]{10}|[5-9][0-9]{2}[ -][0-9]{3}[ -][0-9]{3}|[2-9][0-9]{2}[.-][0-9]{4})"
     r"|(?:ruf\w{0,4}|appel\w{1,3}|ll[aá]m\w{1,5}|chiam\w{1,5}|lig[aou]\w{0,3})[\s-]{1,2}(?:(?:mich|uns|moi|nous|me)\s{1,2}){0,2}(?:(?:an|unter|au|al|el|no|para|pelo):?\s{1,2}){0,2}"
     r"(0[1-9](?:[ /-]?[0-9]){8,10}|[3-9](?:[ -]?[0-9]){8,9}|[1-9]{2}9[0-9]{8}))" + _EXTENSION + r"(?![0-9])(?![.:/-][0-9])",
     re.IGNORECASE,
 )  # fmt: skip
-_EAST_ASIAN = lazy(
+_EAST_ASIAN_PHONE = lazy(  # "电话:张三 13812345678"
     r"(?:电话|電話|手机|手機|联系|聯絡|连络|連絡|微信|号码|號碼|番号|致电|拨|撥|短信|携帯|전화|휴대|번호|연락)[^0-9\n]{0,16}(1[3-9][0-9](?:[ -]?[0-9]{4}){2}|0[5-9][0-9]{8,9}|01[016-9][0-9]{7,8})(?![0-9])(?![.,:/-][0-9])"
 )
-"""East Asian mobile numbers after a word for calling, optionally with a name in between."""
-_THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")
+_THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")  # 1.234.567
 
-
-_DIALLABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
+_DIALABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
 """Characters around digits that can have a word for a telephone, or an extension."""
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
 )
-_CHINESE = lazy(r"1[3-9][0-9]{9}")
+_CHINESE_MOBILE = lazy(r"1[3-9][0-9]{9}")
 _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
     """Yield telephone numbers: by form or a word for them, else if the library knows them, across lines, and in tables."""
-    checked = 0
-    for row in _DIALLABLE.finditer(text):
-        grouped = not row.group().isdigit()
-        found = list(_phones_in(text, row.start(), row.end(), grouped=grouped))
-        yield from found
-        if grouped and not found and checked < _MOST_VALIDATED:
+    candidate_count = 0
+    for row in _DIALABLE.finditer(text):
+        is_grouped = not row.group().isdigit()
+        numbers = list(_phones_in(text, row.start(), row.end(), is_grouped=is_grouped))
+        yield from numbers
+        if is_grouped and not numbers and candidate_count < _MOST_CANDIDATES:
             for candidate in _CANDIDATE.finditer(text, max(0, row.start() - 1), min(row.end() + 2, len(text))):
-                checked += 1
-                written = candidate.group()
-                may_be_number = _THOUSANDS.fullmatch(written) is None and _DATE.match(written) is None
-                if may_be_number and 8 <= len(digits_of(written)) <= 11 and _is_assigned(written):
+                candidate_count += 1
+                number = candidate.group()
+                may_be_phone = _THOUSANDS.fullmatch(number) is None and _DATE.match(number) is None
+                if may_be_phone and 8 <= len(digits_of(number)) <= 11 and _is_assigned(number):
                     yield candidate.span()
     if "\n" in text:
-        yield from (found.span() for found in _BROKEN.finditer(text))
+        yield from (number.span() for number in _BROKEN_PHONE.finditer(text))
     if "\n" in text or "<tr" in text:
         lowered = in_small_letters(text)
-        for cell in cells_in(text, _places(lowered, words("phones.txt", "headings"))):
+        for cell in cells_in(text, _starts_of_words(lowered, words("phones.txt", "headings"))):
             if is_phone_name(cell.head) and is_phone(text[cell.start : cell.end]):
                 yield cell.start, cell.end
 
 
-_RUN_IN_ID = lazy(
+_DIGITS_IN_ID = lazy(  # "whatsapp_4915123456789", but neither a date (20261231) nor a part of a UUID
     r"(?<![0-9A-Za-z])(?<![0-9a-fA-F]{4}-)(?!(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))\+?[0-9]{9,15}(?![0-9A-Za-z]|-[0-9a-fA-F]{4})"
 )
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
     """Yield assigned telephone numbers in an id, with a country code or in the form of the United States or China."""
-    for run in _RUN_IN_ID.finditer(folded(text)):
+    for run in _DIGITS_IN_ID.finditer(folded(text)):
         digits = run.group().lstrip("+")
         numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
         is_valid = any(number is not None and phone_library().is_valid_number(number) for number in numbers)
-        if is_valid or _CHINESE.fullmatch(digits) is not None:
+        if is_valid or _CHINESE_MOBILE.fullmatch(digits) is not None:
             yield run.span()
 
 
@@ -279,48 +278,49 @@ def is_phone(value: str) -> bool:
     return _PHONE_VALUE.fullmatch(folded(value).strip()) is not None
 
 
-def _phones_in(text: str, start: int, end: int, *, grouped: bool) -> Iterator[Span]:
+def _phones_in(text: str, start: int, end: int, *, is_grouped: bool) -> Iterator[Span]:
+    """Yield telephone numbers in a row of digits, by their form or by a word before them."""
     stop = min(end + _WINDOW_AFTER, len(text))
     head = text[max(0, start - 3) : end]
     if "+" in head or "00" in head:
-        found = _INTERNATIONAL.finditer(text, max(0, start - 3), stop)
-        yield from (each.span() for each in found if _is_international(each.group()))
-    if grouped:
-        found = _NATIONAL.finditer(text, max(0, start - 2), stop)
-        yield from (each.span() for each in found if _DATE.match(each.group()) is None)
-        found = _TRUNK.finditer(text, max(0, start - 2), stop)
-        yield from (each.span() for each in found if _is_trunk(each.group()))
-    before = max(0, start - _WINDOW_BEFORE)
-    lowered = text[before:start].lower()
+        numbers = _INTERNATIONAL_PHONE.finditer(text, max(0, start - 3), stop)
+        yield from (number.span() for number in numbers if _is_international_number(number.group()))
+    if is_grouped:
+        numbers = _NATIONAL_PHONE.finditer(text, max(0, start - 2), stop)
+        yield from (number.span() for number in numbers if _DATE.match(number.group()) is None)
+        numbers = _TRUNK_PHONE.finditer(text, max(0, start - 2), stop)
+        yield from (number.span() for number in numbers if _is_trunk_number(number.group()))
+    window_start = max(0, start - _WINDOW_BEFORE)
+    lowered = text[window_start:start].lower()
     if has_any(lowered, words("phones.txt", "hints")):  # without one, only its own format counts
-        for pattern in (_NAMED_PHONE, _CALLED, _EAST_ASIAN, _DIALLED):
-            for each in pattern.finditer(text, before, stop):
-                group = each.lastindex or 1
-                if pattern is _DIALLED or _DATE.match(each.group(group)) is None:
-                    yield each.start(group), each.end()
+        for pattern in (_NAMED_PHONE, _PHONE_TO_CALL, _EAST_ASIAN_PHONE, _PHONE_LINK):
+            for match in pattern.finditer(text, window_start, stop):
+                group = match.lastindex or 1
+                if pattern is _PHONE_LINK or _DATE.match(match.group(group)) is None:
+                    yield match.start(group), match.end()
 
 
 def _before_extension(number: str) -> str:
     return re.split(r"[,;]?\s?(?:ext|x|#|Durch|poste|int|ramal)", number, maxsplit=1)[0]
 
 
-def _is_international(found: str) -> bool:
-    number = _before_extension(found)
+def _is_international_number(match: str) -> bool:
+    number = _before_extension(match)
     digits = digits_of(number)
     if number.startswith("00"):
         return 8 <= len(digits) - 2 <= 16 and (len(digits) >= 12 or any(sign in number for sign in " -/.("))
     return 8 <= len(digits) <= 16 and (len(digits) >= 10 or _THOUSANDS.fullmatch(number) is None)
 
 
-def _is_trunk(found: str) -> bool:
+def _is_trunk_number(match: str) -> bool:
     """Return True if digits with a leading zero can be dialed. They have a valid length, are grouped, and aren't a date."""
-    number = _before_extension(found)
+    number = _before_extension(match)
     digits = digits_of(number)
     groups = re.findall(r"[0-9]+", number)
     if not 9 <= len(digits) <= 12 or len(groups) < 2 or _DATE.match(number) is not None:
         return False
-    signs = set(re.findall(r"[./-]", number))
-    if signs == {"."} and len(groups) in (2, 4):  # a decimal or an IP address
+    separators = set(re.findall(r"[./-]", number))
+    if separators == {"."} and len(groups) in (2, 4):  # a decimal or an IP address
         return False
     return len(groups[0]) >= 2 or number.startswith("(0)")
 
@@ -329,7 +329,7 @@ def _is_trunk(found: str) -> bool:
 
 _CANDIDATE = lazy(_LEFT + r"\(?[1-9][0-9]{0,4}\)?([ .-])[0-9]{2,5}(?:\1[0-9]{2,5}){0,3}" + _RIGHT)
 _REGIONS = ("ES", "PL", "NO", "DK", "PT", "CZ", "GR", "SG", "HK", "MX", "IT", "IN", "CL", "CO")
-_MOST_VALIDATED = 200
+_MOST_CANDIDATES = 200
 """Maximum number of candidates to validate per text. Each takes about 50 µs."""
 
 
@@ -340,22 +340,22 @@ def phone_library() -> ModuleType:
     return phonenumbers
 
 
-def parsed(written: str, region: str | None) -> Any:
+def parsed(number: str, region: str | None) -> Any:
     """Return the library's number, or None if the text isn't one."""
     try:
-        return phone_library().parse(written, region)
+        return phone_library().parse(number, region)
     except phone_library().NumberParseException:
         return None
 
 
 @lru_cache(maxsize=1024)
-def _is_assigned(written: str) -> bool:
-    """Return True if a country has assigned this national number."""
+def _is_assigned(text: str) -> bool:
+    """Return True if a country has assigned this national number, and usually groups its digits like this."""
     library = phone_library()
     for region in _REGIONS:
-        number = parsed(written, region)
+        number = parsed(text, region)
         if number is not None and library.is_valid_number_for_region(number, region):
-            usual = library.format_number(number, library.PhoneNumberFormat.NATIONAL)
-            if re.findall(r"[0-9]+", usual) == re.findall(r"[0-9]+", written):
+            usual_form = library.format_number(number, library.PhoneNumberFormat.NATIONAL)
+            if re.findall(r"[0-9]+", usual_form) == re.findall(r"[0-9]+", text):
                 return True
     return False

@@ -1,4 +1,8 @@
-"""All facts in one span of unknown format. One walk over attributes, events and log records finds them."""
+"""All facts in one span of unknown format. One walk over attributes, events and log records finds them.
+
+The name of each value shows what it means: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"`` is
+content of the input. Objects and lists are messages, tool calls or documents by their shape, or else are walked too.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,11 @@ from .shapes import (
 from .values import Branch, Path, branches_of, opened, paths_of, tree_of
 
 _MAX_DEPTH = 10
-_MAX_NODES = 4_000
+_MAX_VALUES = 4_000
 _MAX_TEXT = 1_000_000
 _COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
-_OF_CALLS = _COUNTS | {"tool_name", "tool_call_id", "model"}
-_NAMES = word_set("agent tool_name name provider conversation_id user_id tool_call_id response_id finish_reason")
+_CALL_FIELDS = _COUNTS | {"tool_name", "tool_call_id", "model"}
+_NAME_FIELDS = word_set("agent tool_name name provider conversation_id user_id tool_call_id response_id finish_reason")
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")
 _MODEL_NAME = re.compile(
     r"(?:[\w.-]{1,60}[/:]){0,6}(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
@@ -47,27 +51,27 @@ _PROVIDERS = word_set("""
 _CHAT_MODEL = frozenset(("chat", "model"))
 _TELLING_KINDS = frozenset((LLM, RETRIEVAL, EMBEDDING))
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""Evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
-_CALLS = frozenset(("calls", "tools", "call", "requests"))
-_NO_TEXT = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
+"""Bits for evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
+_CALL_WORDS = frozenset(("calls", "tools", "call", "requests"))
+_EMPTY_TEXTS = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))
 """Texts that programs write if there is no value."""
-_OF_TOOLS = frozenset(("tool", "function"))
+_TOOL_WORDS = frozenset(("tool", "function"))
 """Words in the names of tool call events. Their values belong to the tool, not to the span with the event."""
 _ABOUT_SPANS = word_set("exception evaluation evaluator score scores feedback annotation guardrail token")
 _TYPED_VALUE = frozenset(("type", "value"))
 _SCALARS = frozenset((str, int, float, bool))
-_CLOSING = frozenset(('"', ")", "'", "}"))
+_LAST_CHARACTERS = frozenset(('"', ")", "'", "}"))
 """Last characters of JSON text and of a ``repr``."""
-_NO_ARGUMENTS = frozenset(
+_NOT_ARGUMENTS = frozenset(
     ("", "value", "mime_type", "args", "kwargs", "arguments", "parameters", "params", "input", "messages", "raw", "json")
 )
 """Names below ``inputs`` that aren't an argument's."""
-_NO_RESULTS = _NO_ARGUMENTS | {
+_NOT_RESULTS = _NOT_ARGUMENTS | {
     "content", "text", "type", "role", "output", "result", "is_error", "isError", "count", "length", "message",
 }  # fmt: skip
-_FINISH = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
-_ABOUT = word_set("meta usage response_metadata usage_metadata metadata token_usage models_usage custom raw")
-_OF_A_RUN = ("usage_metadata", "response_metadata", "tool_call_id")
+_FINISH_KEYS = frozenset(("finish_reason", "finishReason", "stop_reason", "stopReason"))
+_METADATA_KEYS = word_set("meta usage response_metadata usage_metadata metadata token_usage models_usage custom raw")
+_RUN_FIELDS = ("usage_metadata", "response_metadata", "tool_call_id")
 """Fields of a model's or a tool's message that the user's message lacks."""
 _ENVELOPES = frozenset(("data", "payload"))
 """Names of attributes whose objects hold what other instrumentations write as attributes."""
@@ -86,7 +90,7 @@ class Content(NamedTuple):
 
 
 class NamePlace(NamedTuple):
-    """An attribute to read, or several ones that make an object or a list."""
+    """An attribute to read, or several ones that make an object or a list: ``messages.0.role`` and ``messages.0.content``."""
 
     path: str
     nested: bool
@@ -110,12 +114,13 @@ def places_of(names: Iterable[str]) -> tuple[NamePlace, ...]:
 def _places_in(path: str, depth: int, node: Any) -> Iterator[NamePlace]:
     if node.__class__ is not Branch:
         yield NamePlace(path, depth > 1, node[0], ())
-    elif not _matters(path, node):
+    elif not _has_meaning_as_whole(path, node):
         for key, inner in node.items():
             yield from _places_in(f"{path}.{key}" if key else path, depth + 1, inner)
     else:
-        parts = tuple((name, place[depth - 1 :]) for name, place in _leaves(node))
-        yield NamePlace(path, depth > 1, parts[0][1][0], parts)
+        parts = tuple((name, full_path[depth - 1 :]) for name, full_path in _leaves(node))
+        first_key = parts[0][1][0]
+        yield NamePlace(path, depth > 1, first_key, parts)
 
 
 def _leaves(node: Branch) -> Iterator[tuple[str, Path]]:
@@ -126,15 +131,10 @@ def _leaves(node: Branch) -> Iterator[tuple[str, Path]]:
             yield inner
 
 
-def _matters(path: str, node: Branch) -> bool:
+def _has_meaning_as_whole(path: str, node: Branch) -> bool:
     """Return True if the attributes below a name can mean something as a whole."""
-    return (
-        may_be_message(node)
-        or "tools" in node
-        or path.endswith("cost_details")
-        or last_word(path) in SPREAD
-        or any(map(str.isdecimal, node))
-    )
+    is_object = may_be_message(node) or "tools" in node or path.endswith("cost_details") or last_word(path) in SPREAD
+    return is_object or any(map(str.isdecimal, node))  # or a list: messages.0, messages.1
 
 
 class Facts:
@@ -152,7 +152,9 @@ class Facts:
         self.spread: dict[str, Any] | None = None
         """A function's arguments, if each is an attribute: ``inputs.city``."""
         self.spread_result: dict[str, Any] | None = None
+        """A function's result, if each field is an attribute: ``result.temperature``."""
         self.events: list[Content] = []
+        """Those messages of ``content`` that events and log records have."""
         self.documents: list[Any] | None = None
         self.definitions: list[Any] | None = None
         self.system: Any = None
@@ -165,15 +167,15 @@ class Facts:
         """Names of agents, and of the authors of answers."""
         self.function = False
         """True if the kind is only a function's, whose decorator doesn't state its role."""
-        self.evidence = 0
-        self.near = False
+        self.evidence = 0  # bits
+        self.shows_model_at_top = False
         """True if a top-level attribute names a model or counts tokens."""
-        self._nodes = 0
+        self._values_read = 0
         self._in_input = False
         """True in an attribute that is an input. Its token counts are of earlier calls."""
         self.name = record.name
         self.failed = record.status == ERROR
-        self.name_role, self.name_left = kinds.role_of_name(record.name)
+        self.name_role, self.name_without_role = kinds.role_of_name(record.name)  # "execute_tool search" → TOOL, "search"
         if self.name_role == AGENT and kinds.agent_in(record.name):
             self.kind, self.kind_strength = AGENT, 2
         self._read(record)
@@ -191,7 +193,7 @@ class Facts:
 
     def set_role_of_events(self, stem: str) -> str | None:
         """Return the role that the stem of events hints at, and count it as evidence. The rest of the stem names the span."""
-        role, self.name_left = kinds.role_of_stem(stem)
+        role, self.name_without_role = kinds.role_of_stem(stem)
         self.evidence |= KIND
         return role
 
@@ -204,24 +206,25 @@ class Facts:
             if not place.nested or (value is not None and value != ""):
                 self._walk(place.path, value, 0, None, attribute=True)
         for event in record.events:
-            if not _is_about_span(event.name):
+            if not _is_no_content(event.name):
                 self._read_event(event.name, event.attributes, None)
         for log in record.logs:
-            if not _is_about_span(log.name):
+            if not _is_no_content(log.name):
                 self._read_event(log.name, log.attributes, log.body)
         self._complete_tokens()
 
     def _walk(self, path: str, value: Any, depth: int, direction: str | None, *, attribute: bool = False) -> None:
-        self._nodes += 1
-        if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
+        self._values_read += 1
+        if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES:
             return
         meaning = meaning_of(path)
-        direction = IN if depth and direction == IN else meaning.direction or direction  # an input may contain an earlier answer
+        if not depth or direction != IN:  # an input may contain an earlier answer
+            direction = meaning.direction or direction
         raw = value
         if value.__class__ is str:
             if len(value) > _MAX_TEXT:
                 return
-            if (value[-1:] in _CLOSING or holds_json(value)) and meaning.field != "error_message":
+            if (value[-1:] in _LAST_CHARACTERS or holds_json(value)) and meaning.field != "error_message":
                 value = opened(value)
         if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
             raw = value = opened(value["value"])
@@ -239,7 +242,7 @@ class Facts:
 
     def _add_whole(self, path: str, raw: Any, meaning: Meaning, direction: str | None) -> None:
         self._in_input = meaning.direction == IN and meaning.content
-        no_content = raw.__class__ is Branch or (raw.__class__ is str and (raw in _NO_TEXT or is_repr(raw)))
+        no_content = raw.__class__ is Branch or (raw.__class__ is str and (raw in _EMPTY_TEXTS or is_repr(raw)))
         if direction is not None and meaning.content and not no_content:
             self.wholes.append(Content(raw, path, direction))
 
@@ -251,28 +254,29 @@ class Facts:
             self.agents.add(self.name)
         if path.endswith("cost_details") and "total" not in value and {*map(type, value.values())} <= {int, float}:
             self._read_field("cost_usd", sum(value.values()), 2, depth)
-        branch = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
-        if branch:  # a function's arguments, or the fields of its result, may each be an attribute
+        keys_are_attributes = value.__class__ is Branch or (depth == 0 and path in _ENVELOPES)
+        if keys_are_attributes:
             last = last_word(path)
-            if last in SPREAD_ARGUMENTS and _NO_ARGUMENTS.isdisjoint(value):
+            if last in SPREAD_ARGUMENTS and _NOT_ARGUMENTS.isdisjoint(value):
                 self.spread = plain(value)
-            elif last in SPREAD_RESULTS and _NO_RESULTS.isdisjoint(value):
+            elif last in SPREAD_RESULTS and _NOT_RESULTS.isdisjoint(value):
                 self.spread_result = plain(value)
-        depth = depth if branch else depth + 1
+        inner_depth = depth if keys_are_attributes else depth + 1
         for key, inner in value.items():
             if inner is not None and inner != "":
-                self._walk(path if key == "" else f"{path}.{key}", inner, depth, direction, attribute=branch)
+                self._walk(path if key == "" else f"{path}.{key}", inner, inner_depth, direction, attribute=keys_are_attributes)
 
     def _walk_list(self, path: str, value: list[Any], depth: int, meaning: Meaning, direction: str | None) -> None:
         if not value:
             return
-        items = [_item(item) for item in value]
+        items = [_opened_item(item) for item in value]
         if direction == OUT:
-            self._add_up_usage(items)
+            self._read_usage_of_run(items)
         if all(item.__class__ is str for item in items):
             self._add_texts(path, items, depth, meaning, direction)
             return
-        unwrapped = plain(items) if all(isinstance(item, dict) and len(item) == 1 for item in items) else items
+        have_one_key = all(isinstance(item, dict) and len(item) == 1 for item in items)  # [{"message": {"role": …}}]
+        unwrapped = plain(items) if have_one_key else items
         if are_messages(unwrapped):
             self._add_messages(unwrapped, path, direction)
         elif _are_calls(path, unwrapped, direction):
@@ -288,64 +292,63 @@ class Facts:
                 if isinstance(item, (dict, list)):
                     self._walk(path, item, depth + 1, direction)
 
-    def _add_up_usage(self, items: list[Any]) -> None:
+    def _read_usage_of_run(self, items: list[Any]) -> None:
         """Add the tokens of the model's messages at the end of a run's history."""
-        found = []
+        usages = []
         for item in reversed(items):
-            fields = item.get("kwargs", item) if isinstance(item, dict) else None
-            if not isinstance(fields, dict) or not any(fields.get(key) for key in _OF_A_RUN):
+            message = item.get("kwargs", item) if isinstance(item, dict) else None
+            if not isinstance(message, dict) or not any(message.get(key) for key in _RUN_FIELDS):
                 break
-            if isinstance(usage := fields.get("usage_metadata"), dict):
-                found.append(usage)
-        for field in ("input_tokens", "output_tokens") if len(found) > 1 else ():
-            self._set(field, sum(_count(usage.get(field)) or 0 for usage in found), 4)
+            if isinstance(usage := message.get("usage_metadata"), dict):
+                usages.append(usage)
+        for field in ("input_tokens", "output_tokens") if len(usages) > 1 else ():
+            self._set(field, sum(_count(usage.get(field)) or 0 for usage in usages), 4)
 
     def _add_texts(self, path: str, texts: list[str], depth: int, meaning: Meaning, direction: str | None) -> None:
-        streamed = any(text[:1].isspace() or text[-1:].isspace() for text in texts)
-        self._read_scalar(path, "".join(texts) if streamed else texts[0], meaning, direction, depth)
+        are_chunks = any(text[:1].isspace() or text[-1:].isspace() for text in texts)  # ["It ", "rains."]
+        self._read_scalar(path, "".join(texts) if are_chunks else texts[0], meaning, direction, depth)
         if meaning.text and len(texts) > 1 and direction is not None:
             self.texts.append(Content(texts, path, direction))
 
     # --- found values
 
     def _add_messages(self, messages: list[Any], path: str, direction: str | None) -> None:
-        if direction != IN and self._add_search(messages):
+        if direction != IN and self._read_search_result(messages):
             return
         self.evidence |= MESSAGES
         if any(is_telling(message) for message in messages if isinstance(message, dict)):
             self.evidence |= TELLING
         if self.definitions is None:  # definitions may be messages with the role "tool"
-            tools = [
-                message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == "tool"
-            ]
-            self.definitions = [tool for tool in tools if isinstance(tool, dict) and is_definition(tool)] or None
+            by_tools = [message for message in messages if isinstance(message, dict) and message.get("role") == "tool"]
+            contents = [message.get("content") for message in by_tools]
+            self.definitions = [content for content in contents if isinstance(content, dict) and is_definition(content)] or None
         self.content.append(Content(messages, path, direction))
         last = messages[-1]
         if direction != IN and isinstance(last, dict):
             self._read_message(last, path, 0)
 
-    def _add_search(self, messages: list[Any]) -> bool:
-        """Take documents that are the content of the only message. The span is a retrieval."""
+    def _read_search_result(self, messages: list[Any]) -> bool:
+        """Read the documents in a retrieval's only message, and return True: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
         content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
-        found = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
-        if not isinstance(found, list) or not are_documents(found):
+        results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
+        if not isinstance(results, list) or not are_documents(results):
             return False
-        self.documents, self.kind, self.kind_strength = found, RETRIEVAL, 2
+        self.documents, self.kind, self.kind_strength = results, RETRIEVAL, 2
         return True
 
     def _read_message(self, message: Mapping[str, Any], path: str, depth: int) -> None:
         for key, inner in message.items():
-            if key in _FINISH and inner.__class__ is str and inner:
+            if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._set("finish_reason", inner, 3)
             elif key == "name" and inner.__class__ is str:
                 self.agents.add(inner)
-            elif key in _ABOUT and isinstance(inner, dict):
+            elif key in _METADATA_KEYS and isinstance(inner, dict):
                 self._walk(f"{path}.{key}", inner, 2, OUT)
             elif key in ("message", "kwargs", "data") and isinstance(inner, dict) and depth < 3:
                 self._read_message(inner, path, depth + 1)
 
     def _read_scalar(self, path: str, value: Any, meaning: Meaning, direction: str | None, depth: int) -> None:
-        if value is None or value == "" or (value.__class__ is str and value in _NO_TEXT):
+        if value is None or value == "" or (value.__class__ is str and value in _EMPTY_TEXTS):
             return
         field = meaning.field
         if field == "agent" or (field == "name" and direction == OUT and depth > 1):
@@ -356,7 +359,8 @@ class Facts:
             return
         if path.endswith("id") and _RESPONSE_ID.fullmatch(value) and direction != IN:
             self._set("response_id", value, 0.5)
-        if meaning.system != NO_SYSTEM and (meaning.system == SYSTEM or len(value) > 20) and self.system is None:
+        is_system = meaning.system == SYSTEM or (meaning.system != NO_SYSTEM and len(value) > 20)
+        if is_system and self.system is None:
             self.system = value
         elif (meaning.text or (depth == 0 and meaning.direction is not None and meaning.content)) and not is_repr(value):
             self.texts.append(Content(value, path, direction))
@@ -369,7 +373,7 @@ class Facts:
             count = _count(value)
             if count is not None:
                 self._set(field, count, strength)
-                self.near |= depth == 0
+                self.shows_model_at_top |= depth == 0
                 if "input_tokens" in self.fields and "output_tokens" in self.fields:
                     self.evidence |= USAGE
         elif field == "model":
@@ -386,15 +390,15 @@ class Facts:
             self._set(field, as_float(value), strength)
         elif field == "first_token_at":
             self._set(field, value, strength)
-        elif field in _NAMES:
+        elif field in _NAME_FIELDS:
             self._set_name(field, value, strength)
 
     def _set_model(self, value: str, strength: float, depth: int) -> None:
-        known = _MODEL_NAME.fullmatch(value) is not None
-        self.evidence |= MODEL if known else 0
-        self.near |= depth == 0 and known
+        is_known = _MODEL_NAME.fullmatch(value) is not None
+        self.evidence |= MODEL if is_known else 0
+        self.shows_model_at_top |= depth == 0 and is_known
         self._set("provider", provider_in(value), 0)
-        self._set("model", without_provider(value), strength + known)
+        self._set("model", without_provider(value), strength + is_known)
 
     def _set_name(self, field: str, value: Any, strength: float) -> None:
         if field == "finish_reason" and str(value).lower() in FAILED:
@@ -405,21 +409,19 @@ class Facts:
             self._set(field, str(value), strength)
 
     def _complete_tokens(self) -> None:
-        """Derive missing output tokens from the total. Add cached and reasoning tokens to counts that exclude them, as the total
-        shows.
-        """
+        """Derive missing output tokens from the total. Add reasoning and cached tokens that the total includes, but the counts exclude."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self._set("output_tokens", fields["total_tokens"] - fields["input_tokens"], 0)
             self.evidence |= USAGE
         elif {"input_tokens", "output_tokens", "total_tokens"} <= fields.keys():
-            more = fields["total_tokens"] - fields["input_tokens"] - fields["output_tokens"]
+            uncounted = fields["total_tokens"] - fields["input_tokens"] - fields["output_tokens"]
             reasoning = fields.get("reasoning_tokens") or 0
-            if 0 < reasoning <= more:
+            if 0 < reasoning <= uncounted:
                 fields["output_tokens"] += reasoning
-                more -= reasoning
-            if more > 0 and fields.get("cached_tokens"):
-                fields["input_tokens"] += more
+                uncounted -= reasoning
+            if uncounted > 0 and fields.get("cached_tokens"):
+                fields["input_tokens"] += uncounted
 
     def _set_kind(self, value: str, strength: float) -> None:
         """Take a role from a kind. A chain can be anything, so a more specific role wins even if it is less sure."""
@@ -458,15 +460,16 @@ class Facts:
             self._add_event_message(values, str(label), direction)
         elif role is not None and any(key in values for key in ("content", "message", "tool_calls", "text", "body", "parts")):
             self._add_event_message(_as_message(values, role), str(label), direction)
-        elif _OF_TOOLS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
-            before = len(self.content)
+        elif _TOOL_WORDS.isdisjoint(words_of(str(label))) or TOOL in (self.name_role, self.kind) or "tool_name" in self.fields:
+            old_count = len(self.content)
             content = {key: value for key, value in values.items() if not _is_property(key, value)}
             for key, value in tree_of(content, paths_of(content)).items():
-                known = meaning_of(key)
-                if known.field in ("name", "kind"):  # of the event's subject, not the span
+                meaning = meaning_of(key)
+                if meaning.field in ("name", "kind"):  # of the event's subject, not the span
                     continue
-                self._walk(key if known.direction or known.field else f"{label}.{key}", value, 0, direction, attribute=True)
-            self.events += self.content[before:]
+                path = key if meaning.direction or meaning.field else f"{label}.{key}"
+                self._walk(path, value, 0, direction, attribute=True)
+            self.events += self.content[old_count:]
 
     def _add_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
         self._add_messages([message], path, direction)
@@ -476,22 +479,19 @@ class Facts:
 def _is_property(key: str, value: Any) -> bool:
     """Return True for a plain attribute of an event whose name shows neither content nor a fact, such as a version."""
     meaning = meaning_of(key)
-    return (
-        not (meaning.text or meaning.direction or meaning.field)
-        and not holds_json(value)
-        and value.__class__ in (str, int, float, bool)
-        and not any(map(str.isdecimal, key.split(".")))
-    )
+    if meaning.text or meaning.direction or meaning.field or holds_json(value):
+        return False
+    return value.__class__ in _SCALARS and not any(map(str.isdecimal, key.split(".")))
 
 
 def _states_fact(key: str) -> bool:
     """Return True for an attribute of an event whose body only describes it: a token count, a tool's name, a prompt's length."""
     meaning = meaning_of(key)
-    return meaning.field in _OF_CALLS or words_of(key)[:1] == ("prompt",)
+    return meaning.field in _CALL_FIELDS or words_of(key)[:1] == ("prompt",)
 
 
-def _is_about_span(event: str) -> bool:
-    """Return True if an event is about the span but isn't content: an exception, a score."""
+def _is_no_content(event: str) -> bool:
+    """Return True if an event describes the span, without content: an exception, a score."""
     return event == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(event))
 
 
@@ -501,9 +501,9 @@ def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
         return {"role": role, "finish_reason": values.get("finish_reason"), **inner}
     content = next((values[key] for key in ("content", "text", "body", "message", "parts") if values.get(key) is not None), None)
     content = opened(content) if holds_json(content) else content
-    if isinstance(content, dict) and len(content) == 1:  # a program's only field: ``{"question": "…"}``
-        ((key, only),) = content.items()
-        content = only if only.__class__ is str and meaning_of(key).text else content
+    if isinstance(content, dict) and len(content) == 1:  # a program's only field: {"question": "…"}
+        ((key, text),) = content.items()
+        content = text if text.__class__ is str and meaning_of(key).text else content
     if isinstance(content, dict) and is_message(content):
         return {"role": role, **content}
     return {
@@ -514,23 +514,23 @@ def _as_message(values: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _author_of_event(words: Iterable[str]) -> tuple[str | None, str | None]:
-    """Return the role and direction of the message that an event's name announces."""
-    found = set(words)
-    if found & {"choice", "completion", "response", "output", "generation", "chunk", "delta"}:
+    """Return the role and direction of the message that an event's name announces: ``gen_ai.choice`` → assistant, OUT."""
+    words = set(words)
+    if words & {"choice", "completion", "response", "output", "generation", "chunk", "delta"}:
         return "assistant", OUT
     for role in ("system", "user", "assistant", "tool"):
-        if role in found:
+        if role in words:
             return role, IN
-    return ("user", IN) if found & {"prompt", "input", "request"} else (None, None)
+    return ("user", IN) if words & {"prompt", "input", "request"} else (None, None)
 
 
 def _are_calls(path: str, items: list[Any], direction: str | None) -> bool:
     if direction == IN or not are_requests(items):
         return False
-    return not _CALLS.isdisjoint(words_of(path)) or all("id" in one for one in items)
+    return not _CALL_WORDS.isdisjoint(words_of(path)) or all("id" in item for item in items)
 
 
-def _item(value: Any) -> Any:
+def _opened_item(value: Any) -> Any:
     """Return an item of a list, parsed if its text is an object or a list."""
     return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
 
@@ -540,6 +540,7 @@ def _is_failure(field: str, text: str) -> bool:
 
 
 def _count(value: Any) -> int | None:
+    """Return ``12``, ``12.0`` or ``"12"`` as an integer, or None."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:
@@ -548,12 +549,8 @@ def _count(value: Any) -> int | None:
 
 
 def _is_model_like(value: str) -> bool:
-    return (
-        0 < len(value) <= 200
-        and "\n" not in value
-        and value.count(" ") < 3
-        and value.lower() not in ("unknown", "none", "default", "model")
-    )
+    is_name = 0 < len(value) <= 200 and "\n" not in value and value.count(" ") < 3
+    return is_name and value.lower() not in ("unknown", "none", "default", "model")
 
 
 def model_in(name: str | None) -> str | None:

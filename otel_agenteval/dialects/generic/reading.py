@@ -1,4 +1,4 @@
-"""Role and step of a span of unknown format."""
+"""The role of a span of unknown format, and the step that its facts fill: a model call's messages, a tool's arguments and result."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from .logged import kind_of_part
 from .shapes import are_messages, plain
 from .values import opened, transcript
 
-_ARGUMENTS = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
-_RESULTS = (
+_INPUT_NAMES = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
+_OUTPUT_NAMES = (
     "result", "results", "output", "outputs", "response", "return", "returned", "observation", "answer", "content", "value",
 )  # fmt: skip
 _ARGUMENT_HOLDERS = (
@@ -44,8 +44,8 @@ _ARGUMENT_HOLDERS = (
 )  # fmt: skip
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
-"""Method at the end of a tool's name, which is no part of it."""
-_FILLED = (
+"""Method after a tool's name: ``Search.__call__``."""
+_MODEL_FIELDS = (
     "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id",
     "model", "cost_usd",
 )  # fmt: skip
@@ -62,26 +62,26 @@ _BEGINNING = 80
 
 def role_of(facts: Facts) -> str | None:
     fields = facts.fields
-    usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
+    has_usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
     has_content = bool(facts.content or facts.texts or facts.wholes)
-    shown = has_content or usage or "model" in fields or facts.calls_model
-    if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or shown):
-        return _role_of_kind(facts, shown)
-    answered = any(content.direction == OUT for content in facts.content)
-    if not usage and (role := _role_without_usage(facts, answered)) is not None:
+    has_evidence = has_content or has_usage or "model" in fields or facts.calls_model
+    if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or has_evidence):
+        return _role_of_kind(facts, has_evidence)
+    has_output_messages = any(content.direction == OUT for content in facts.content)
+    if not has_usage and (role := _role_without_usage(facts, has_output_messages)) is not None:
         return role
-    named = facts.name_role
-    if named == AGENT and (has_content or usage or "agent" in fields):
+    name_role = facts.name_role
+    if name_role == AGENT and (has_content or has_usage or "agent" in fields):
         return AGENT
-    if named in (CHAIN, INNER) and has_content and not facts.near:
-        return named
-    if _is_call(facts, usage, answered):
+    if name_role in (CHAIN, INNER) and has_content and not facts.shows_model_at_top:
+        return name_role
+    if _is_model_call(facts, has_usage, has_output_messages):
         return LLM
     if not has_content:
         return None
-    if "agent" in fields and named != INNER:
+    if "agent" in fields and name_role != INNER:
         return AGENT
-    return named if named in (CHAIN, INNER, RETRIEVAL) else CHAIN
+    return name_role if name_role in (CHAIN, INNER, RETRIEVAL) else CHAIN
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
@@ -94,10 +94,9 @@ def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
     return record.server and role == LLM and not (has_input and (facts.failed or has_answer(facts)))
 
 
-def _role_of_kind(facts: Facts, shown: bool) -> str | None:
-    """Return the role of a span with a kind. ``shown`` is True if it has content, a model or token counts."""
+def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
     if facts.kind == LLM:
-        if not shown:
+        if not has_evidence:
             return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
     if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.strength_of("tool_name") >= SURE:
@@ -109,11 +108,11 @@ def _role_of_kind(facts: Facts, shown: bool) -> str | None:
     return facts.kind
 
 
-def _role_without_usage(facts: Facts, answered: bool) -> str | None:
-    """Return the role of a span without token counts, as far as its name, tool or documents show it."""
+def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
+    """Return the role of a span without token counts if its name, tool or documents show it, or None."""
     if facts.name_role == TOOL and (facts.content or facts.texts or facts.wholes):
         return TOOL  # even if its result resembles an answer
-    if answered:
+    if has_output_messages:
         return None
     if facts.name_role in (EMBEDDING, RERANK, GUARDRAIL, HANDOFF):
         return facts.name_role
@@ -122,16 +121,16 @@ def _role_without_usage(facts: Facts, answered: bool) -> str | None:
     return RETRIEVAL if facts.documents is not None else None
 
 
-def _is_call(facts: Facts, usage: bool, answered: bool) -> bool:
-    model = "model" in facts.fields
-    if usage and (model or facts.content):
+def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> bool:
+    has_model = "model" in facts.fields
+    if has_usage and (has_model or facts.content):
         return True
-    ended = any(content.direction is None and _is_answered(content) for content in facts.content)  # messages end with the model's
-    failed = facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name)))
-    if model and (answered or ended or failed or "finish_reason" in facts.fields):
+    has_whole_dialog = any(content.direction is None and _ends_with_answer(content) for content in facts.content)
+    has_failed = facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name)))
+    if has_model and (has_output_messages or has_whole_dialog or has_failed or "finish_reason" in facts.fields):
         return True
-    directions = {content.direction for content in facts.texts}
-    return facts.name_role == LLM and (model or bool(facts.content) or directions >= {IN, OUT})
+    text_directions = {content.direction for content in facts.texts}
+    return facts.name_role == LLM and (has_model or bool(facts.content) or text_directions >= {IN, OUT})
 
 
 def returns_prompt(facts: Facts) -> bool:
@@ -139,28 +138,28 @@ def returns_prompt(facts: Facts) -> bool:
     return facts.definitions is not None and any(content.direction == OUT for content in facts.content)
 
 
-def _is_answered(content: Content) -> bool:
-    return _start_of_answer(plain(content.value[-1:])) == 0 and bool(content.value)
+def _ends_with_answer(content: Content) -> bool:
+    return bool(content.value) and _start_of_answer(plain(content.value[-1:])) == 0
 
 
 def has_answer(facts: Facts) -> bool:
     """Return True if a span contains a possible answer of a model."""
     for content in facts.content:
-        if content.direction != IN and _is_answered(content):
+        if content.direction != IN and _ends_with_answer(content):
             return True
     return any(content.direction == OUT for content in facts.texts)
 
 
 def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
     """Fill the fields that no dialect has filled. Return True if any of them is content."""
-    before = _content_of_step(step)
+    old_content = _content_of_step(step)
     _fill(record, step, facts)
-    return any(one is not other for one, other in zip(before, _content_of_step(step), strict=True))
+    return any(new is not old for new, old in zip(_content_of_step(step), old_content, strict=True))
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
     """Fill the content that a dialect didn't find. Return True if there is any."""
-    before = _content_of_step(step)
+    old_content = _content_of_step(step)
     facts = Facts(record)
     if step.role == TOOL:
         _read_tool(record, step, facts)
@@ -168,7 +167,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
         _read_llm(step, facts)
     else:
         _read_run(step, facts)
-    return before != _content_of_step(step)
+    return old_content != _content_of_step(step)
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
@@ -190,14 +189,16 @@ def lacks_content(record: SpanRecord, step: Step) -> bool:
     content = record.dialects.shape.content
     if not content and not record.logs:
         return False
-    return (lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs)) or any(
-        (lacks_input if direction == IN else lacks_output)
-        and attributes[key]
-        and attributes[key].__class__ in _CONTENT_TYPES
-        and not (attributes[key].__class__ is str and any(mark in attributes[key][:_BEGINNING] for mark in _NOT_CAPTURED))
-        for key, direction in content
-        if role == TOOL or "tool" not in key
-    )
+    if lacks_input and role != TOOL and any(kind_of_part(part) is not None for part in record.logs):
+        return True
+    for key, direction in content:
+        value = attributes[key]
+        is_lacking = (lacks_input if direction == IN else lacks_output) and (role == TOOL or "tool" not in key)
+        if is_lacking and value and value.__class__ in _CONTENT_TYPES:
+            is_placeholder = value.__class__ is str and any(mark in value[:_BEGINNING] for mark in _NOT_CAPTURED)
+            if not is_placeholder:
+                return True
+    return False
 
 
 def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
@@ -235,7 +236,7 @@ def _fill_usage(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.model is not None:
         step.provider = step.provider or provider_in(step.model)
         step.model = without_provider(step.model)
-    for field in _FILLED:
+    for field in _MODEL_FIELDS:
         if getattr(step, field) is None and field in fields:
             setattr(step, field, fields[field])
     if step.time_to_first_token_s is None and "first_token_at" in fields:
@@ -243,16 +244,16 @@ def _fill_usage(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.provider is None and step.role == LLM:
         step.provider = provider_in(fields.get("name")) or provider_in(record.name)
     if step.role == LLM and step.model is None:
-        step.model = model_in(fields.get("name")) or model_in(facts.name_left) or model_in(record.name)
+        step.model = model_in(fields.get("name")) or model_in(facts.name_without_role) or model_in(record.name)
 
 
 def _agent(facts: Facts, record: SpanRecord) -> str | None:
-    found = facts.fields.get("agent") or facts.name_left or facts.fields.get("name")
-    if found is None:
-        found = record.name if facts.kind == AGENT or record.name in facts.agents else None
-    if not found or found[0] == "_" or found.lower() in ("unknown", "agent", "run") or model_in(found):
+    name = facts.fields.get("agent") or facts.name_without_role or facts.fields.get("name")
+    if name is None:
+        name = record.name if facts.kind == AGENT or record.name in facts.agents else None
+    if not name or name[0] == "_" or name.lower() in ("unknown", "agent", "run") or model_in(name):
         return None
-    return found
+    return name
 
 
 # --- model calls
@@ -261,28 +262,28 @@ def _agent(facts: Facts, record: SpanRecord) -> str | None:
 def _read_llm(step: Step, facts: Facts) -> None:
     inputs, outputs = _messages_in(step.input_messages), _messages_in(step.output_messages)
     if inputs is None or _have_only_roles(inputs):
-        inputs = _of_direction(facts, IN) or inputs
+        inputs = _messages_of_direction(facts, IN) or inputs
     if outputs is None or _have_only_roles(outputs):
-        outputs = _of_direction(facts, OUT) or outputs
-    either = _of_direction(facts, None) if inputs is None or outputs is None else None
-    if either:
-        split = _start_of_answer(either) if outputs is None else len(either)
-        inputs = (either[:split] or None) if inputs is None else inputs
-        outputs = (either[split:] or None) if outputs is None else outputs
-    step.input_messages = _messages_in(_text(facts, IN)) if inputs is None else inputs
+        outputs = _messages_of_direction(facts, OUT) or outputs
+    dialog = _messages_of_direction(facts, None) if inputs is None or outputs is None else None
+    if dialog:
+        start = _start_of_answer(dialog) if outputs is None else len(dialog)
+        inputs = (dialog[:start] or None) if inputs is None else inputs
+        outputs = (dialog[start:] or None) if outputs is None else outputs
+    step.input_messages = _messages_in(_likeliest_text(facts, IN)) if inputs is None else inputs
     if outputs is None:
         outputs = _answer_after(step)
-    step.output_messages = _messages_in(_text(facts, OUT)) if outputs is None else outputs
+    step.output_messages = _messages_in(_likeliest_text(facts, OUT)) if outputs is None else outputs
 
 
-def _of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the richest messages of a direction, or None without any."""
-    found = [content for content in facts.content if content.direction == direction]
-    return _joined(found, facts.events) if found else None
+def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
+    """Return the richest message list of a direction, or None without any."""
+    contents = [content for content in facts.content if content.direction == direction]
+    return _richest(contents, facts.events) if contents else None
 
 
 def _messages_in(raw: Any) -> Any:
-    """Return the messages in a text: a transcript, or the ``repr`` of message objects."""
+    """Return the messages in a text: ``user: Hi``, or ``[HumanMessage(content='Hi')]``. Other values stay as they are."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
@@ -296,43 +297,43 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True if messages have only roles. Their content is in other attributes."""
-    return (
-        isinstance(messages, list)
-        and bool(messages)
-        and all(
-            isinstance(message, dict) and not any(message.get(key) for key in ("content", "parts", "tool_calls", "message"))
-            for message in messages
-        )
-    )
+    """Return True for messages such as ``[{"role": "user"}]``. Their content is in other attributes."""
+    if not isinstance(messages, list) or not messages:
+        return False
+    for message in messages:
+        if not isinstance(message, dict) or any(message.get(key) for key in ("content", "parts", "tool_calls", "message")):
+            return False
+    return True
 
 
-def _joined_later(found: list[Content], events: list[Content]) -> Any:
-    """Return the same as :func:`_joined`, but a single message list is converted only if it is used."""
-    return Later(plain, found[0].value) if len(found) == 1 and not events else _joined(found, events)
+def _richest_later(contents: list[Content], events: list[Content]) -> Any:
+    """Return the same as :func:`_richest`, but a single message list is converted only if it is used."""
+    return Later(plain, contents[0].value) if len(contents) == 1 and not events else _richest(contents, events)
 
 
-def _joined(found: list[Content], events: list[Content]) -> list[Any]:
+def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
     """Return the richest of several message lists. Messages of events count as one list."""
-    single = {id(event.value) for event in events}
-    single_messages = [message for content in found if id(content.value) in single for message in plain(content.value)]
-    whole = [plain(content.value) for content in found if id(content.value) not in single]
-    if not single_messages and len(whole) == 1:
-        return list(whole[0])
-    best = max(whole, key=_richness) if whole else []
-    return single_messages if _richness(single_messages) > _richness(best) else best
+    event_ids = {id(event.value) for event in events}
+    event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
+    lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
+    if not event_messages and len(lists) == 1:
+        return list(lists[0])
+    best = max(lists, key=_richness) if lists else []
+    return event_messages if _richness(event_messages) > _richness(best) else best
 
 
-def _richness(messages: Any) -> tuple[int, int]:
-    found = decode(messages, "user").messages if messages else []
-    filled = sum(bool(message.content or message.tool_calls or message.tool_results) for message in found)
-    return filled, sum(len(message.tool_calls) + len(message.tool_results) for message in found)
+def _richness(raw_messages: Any) -> tuple[int, int]:
+    """Return the numbers of messages with content, and of tool requests and results."""
+    messages = decode(raw_messages, "user").messages if raw_messages else []
+    filled = sum(bool(message.content or message.tool_calls or message.tool_results) for message in messages)
+    return filled, sum(len(message.tool_calls) + len(message.tool_results) for message in messages)
 
 
 def _start_of_answer(messages: list[Any]) -> int:
+    """Return the index of the model's message at the end, or the number of messages without one."""
     last = messages[-1] if messages else None
-    answered = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
-    return len(messages) - 1 if answered else len(messages)
+    is_answer = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
+    return len(messages) - 1 if is_answer else len(messages)
 
 
 def _role_in(message: Mapping[str, Any]) -> Any:
@@ -352,40 +353,39 @@ def _answer_after(step: Step) -> Any:
     return messages[start:]
 
 
-def _text(facts: Facts, direction: str) -> str | None:
-    found = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
-    if not found:
+def _likeliest_text(facts: Facts, direction: str) -> str | None:
+    texts = [content for content in facts.texts if content.direction == direction and content.value.__class__ is str]
+    if not texts:
         return None
-    names = _ARGUMENTS if direction == IN else _RESULTS
-    text: str = max(found, key=lambda content: _rank(content.path, names)).value
-    return text
+    names = _INPUT_NAMES if direction == IN else _OUTPUT_NAMES
+    likeliest: str = max(texts, key=lambda content: _rank(content.path, names)).value
+    return likeliest
 
 
 # --- tools, documents, runs
 
 
 def _rank(path: str, names: Iterable[str]) -> float:
+    """Return a higher number for a path with an earlier one of the names at its end, or for the shorter of two such paths."""
     words = words_of(path)
     return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
 
 
-def _whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | None:
-    found = [
-        content for content in facts.wholes
-        if content.direction == direction and (direction == OUT or content.value.__class__ not in (bool, int, float))
-    ]  # fmt: skip
-    return max(found, key=lambda content: _rank(content.path, names)) if found else None
+def _likeliest_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | None:
+    wholes = [content for content in facts.wholes if content.direction == direction]
+    if direction == IN:
+        wholes = [content for content in wholes if content.value.__class__ not in (bool, int, float)]
+    return max(wholes, key=lambda content: _rank(content.path, names)) if wholes else None
 
 
 def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     fields = facts.fields
-    inputs, outputs = _whole(facts, IN, _ARGUMENTS), _whole(facts, OUT, _RESULTS)
+    inputs, outputs = _likeliest_whole(facts, IN, _INPUT_NAMES), _likeliest_whole(facts, OUT, _OUTPUT_NAMES)
     if "own_name" in fields:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
-        name = (
-            fields.get("tool_name") or (facts.name_left if facts.name_role == TOOL else None) or fields.get("name") or record.name
-        )
+        name_in_span_name = facts.name_without_role if facts.name_role == TOOL else None
+        name = fields.get("tool_name") or name_in_span_name or fields.get("name") or record.name
         step.tool_name = _METHOD.sub("", name) or None
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
@@ -395,13 +395,13 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.tool_result = facts.spread_result or (_unwrapped(outputs.value) if outputs is not None else None)
     for content in facts.events:  # some instrumentations write both as messages
         if content.direction == OUT or "result" in words_of(content.path):
-            step.tool_result = _content_of(content) if step.tool_result is None else step.tool_result
+            step.tool_result = _first_message(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
-            step.tool_arguments = _content_of(content)
+            step.tool_arguments = _first_message(content)
 
 
 def _unwrapped(raw: Any) -> Any:
-    """Return a tool's input or output without the single message around it."""
+    """Return a tool's input or output without a wrapper: ``[{"role": "tool", "content": "sunny"}]`` → ``"sunny"``."""
     value = opened(raw) if raw.__class__ is str and raw.startswith(("[{", '{"output"')) else raw
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return _unwrapped(value["value"])
@@ -415,38 +415,38 @@ def _unwrapped(raw: Any) -> Any:
 
 
 def _arguments(raw: Any) -> Any:
-    """Return a tool's arguments without the framework's wrapper."""
+    """Return a tool's arguments without the framework's wrapper: ``{"kwargs": {"city": "Rome"}}`` → ``{"city": "Rome"}``."""
     raw = _unwrapped(raw)
     value = opened(raw)
     for _ in range(3):
         if not isinstance(value, dict):
             break
-        key = next((key for key in _ARGUMENT_HOLDERS if key in value and (len(value) == 1 or key in _SURE_HOLDERS)), None)
-        inner = opened(value[key]) if key is not None else None
+        holders = (key for key in _ARGUMENT_HOLDERS if key in value and (len(value) == 1 or key in _SURE_HOLDERS))
+        inner = next((opened(value[key]) for key in holders), None)
         if not isinstance(inner, dict):
             break
         value = raw = inner
     return raw
 
 
-def _content_of(content: Content) -> Any:
+def _first_message(content: Content) -> Any:
     message = plain(content.value[0]) if content.value else None
     return message.get("content") if isinstance(message, dict) else message
 
 
 def _read_retrieval(step: Step, facts: Facts) -> None:
     if step.query is None:
-        step.query = _text(facts, IN) or _asked(facts)
+        step.query = _likeliest_text(facts, IN) or _question_in(facts)
     if step.documents is None and facts.documents is not None:
         step.documents = documents(plain(facts.documents))
 
 
-def _asked(facts: Facts) -> str | None:
+def _question_in(facts: Facts) -> str | None:
     """Return the last user message, or the first text among the arguments."""
-    inputs = _of_direction(facts, IN)
+    inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
-    whole = _whole(facts, IN, _ARGUMENTS)
+    whole = _likeliest_whole(facts, IN, _INPUT_NAMES)
     return _first_text(whole.value) if whole is not None else None
 
 
@@ -463,39 +463,39 @@ def _read_run(step: Step, facts: Facts) -> None:
     inputs = [content for content in facts.content if content.direction != OUT]
     outputs = [content for content in facts.content if content.direction == OUT]
     if step.input_messages is None and inputs:
-        step.input_messages = _joined_later(inputs, facts.events)
+        step.input_messages = _richest_later(inputs, facts.events)
         if not outputs and step.output_messages is None and all(content.direction is None for content in inputs):
             _split_run(step)
     if step.output_messages is None and outputs:
-        step.output_messages = _joined_later(outputs, facts.events)
+        step.output_messages = _richest_later(outputs, facts.events)
     if step.input_value is None:
-        step.input_value = _text_or_whole(facts, IN, _ARGUMENTS)
+        step.input_value = _text_or_whole(facts, IN, _INPUT_NAMES)
     if step.output_value is None:
-        step.output_value = _text_or_whole(facts, OUT, _RESULTS)
-    if inputs and step.input_value.__class__ is str and _is_around(step.input_value, _asked(facts) or ""):
+        step.output_value = _text_or_whole(facts, OUT, _OUTPUT_NAMES)
+    if inputs and step.input_value.__class__ is str and _is_template_around(step.input_value, _question_in(facts) or ""):
         step.input_messages = None
 
 
-def _is_around(text: str, prompt: str) -> bool:
-    """Return True if a framework wrote a prompt around the user's words, each on separate lines or after a label."""
-    return text != prompt and any(f"{before}{text}\n" in f"\n{prompt}\n" for before in ("\n", ": "))
+def _is_template_around(words: str, prompt: str) -> bool:
+    """Return True if a prompt has the user's words on lines of their own or after a label: ``Be brief.``, ``Task: {words}``."""
+    return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
 def _split_run(step: Step) -> None:
     """Split a run's whole conversation after the last user message into its input and output."""
     raw = step.input_messages
     messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
-    users = [isinstance(one, dict) and (_role_in(one) or one.get("type")) in ("user", "human") for one in messages]
-    start = len(users) - users[::-1].index(True) if True in users else 0
+    roles = [(_role_in(message) or message.get("type")) if isinstance(message, dict) else None for message in messages]
+    start = next((index for index in range(len(roles), 0, -1) if roles[index - 1] in ("user", "human")), 0)
     if 0 < start < len(messages):
         step.input_messages, step.output_messages = messages[:start], messages[start:]
 
 
 def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
-    text = _text(facts, direction)
+    text = _likeliest_text(facts, direction)
     if text is not None:
         return text
-    whole = _whole(facts, direction, names)
+    whole = _likeliest_whole(facts, direction, names)
     return None if whole is None or _only_types(whole.value) else whole.value
 
 
@@ -512,17 +512,17 @@ _LONGEST_ID = 300
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
     """Return the surest conversation id in the attributes of spans, of any prefix or in JSON metadata."""
-    best = (1, "")
+    surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
-            found = _conversation_at(key, step.record.attributes[key])
-            if found[1] and found[0] > best[0]:
-                best = found
-    return best[1] or None
+            strength, conversation_id = _conversation_at(key, step.record.attributes[key])
+            if conversation_id and strength > surest_strength:
+                surest_strength, surest_id = strength, conversation_id
+    return surest_id or None
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the conversation id under a name after its strength. It is empty if the value holds none."""
+    """Return the confidence in a conversation id under a name, and the id: ``""`` if the value contains none."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

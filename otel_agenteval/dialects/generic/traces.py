@@ -133,7 +133,7 @@ def resembles_call(record: SpanRecord) -> bool:
         return False
     # The span's own attributes show a model and an answer, and not only a record of them in JSON.
     enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
-    return facts.has_dialog() or (enough and (facts.near or bool(facts.evidence & KIND)) and has_answer(facts))
+    return facts.has_dialog() or (enough and (facts.shows_model_at_top or bool(facts.evidence & KIND)) and has_answer(facts))
 
 
 def is_agents_tool(record: SpanRecord) -> bool:

@@ -32,17 +32,16 @@ from ...core.proxies import proxy_for
 from ...core.threads import unseen
 from .providers.bedrock import Sign
 
-_EPOCH_SECONDS = 1e9
-"""Numbers above are times, not spans."""
-_MOST_REDIRECTS = 3
-_OURS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
-_FRAMING = frozenset(("content-length", "transfer-encoding"))
+_EPOCH_SECONDS = 1e9  # larger numbers are times (seconds since 1970), smaller ones are spans
+_MAX_REDIRECTS = 3
+_DEFAULT_HEADERS = {"User-Agent": "otel-agenteval", "Accept": "application/json"}
+_FRAMING_HEADERS = frozenset(("content-length", "transfer-encoding"))
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_RETRIED = frozenset((408, 409, 424, 429, 498))
+_RETRIED_STATUSES = frozenset((408, 409, 424, 429, 498))
 """Statuses to retry in addition to 5xx. With 424, Bedrock's model failed. With 498, Groq has no capacity."""
-_NEVER = frozenset((501, 505))
+_UNSUPPORTED_STATUSES = frozenset((501, 505))
 """Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
-_LONGEST_REFUSAL = 65_536
+_MAX_REJECTION = 65_536
 """Maximum bytes of a reply with any status but 2xx. A larger body is truncated."""
 _IDLE_SECONDS = 30.0
 _INFLATED_AT_ONCE = 65_536
@@ -73,15 +72,14 @@ _HINTS = {
     "key": ("api key not valid", "api_key_invalid"),
 }  # fmt: skip
 """Words in a rejection that hint at its reason."""
-_OF_SETTINGS = frozenset(("format", "temperature", "parameter", "system", "stream"))
-_LONGEST_REASON = 2_000
+_SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
+_MAX_REASON = 2_000
 """Maximum length of a server error that can name a setting. Longer ones quote the request."""
-_RESETS = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
+_RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
 """Headers with the time at which a limit ends, by what it limits."""
-_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
-_RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
-"""Retry time in the body of Google's replies."""
-_EVENT = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
+_TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
+_SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
 _ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages", "/embeddings", "/moderations")
 
 
@@ -123,11 +121,11 @@ class JsonTransport:
         path = next((path for path in _ENDPOINTS if self.base_url.endswith(path)), None)
         if path is not None:
             raise ConfigError(f"base_url: must end with the API's version, such as /v1, without {path}")
-        own = {name: value for name, value in own_headers.items() if name.lower() not in _FRAMING}
-        replaced = {name.lower() for name in own}
-        every = {**{name: value for name, value in {**_OURS, **headers}.items() if name.lower() not in replaced}, **own}
-        _refuse_unsendable(every)
-        self._headers = {**every, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+        own = {name: value for name, value in own_headers.items() if name.lower() not in _FRAMING_HEADERS}
+        own_names = {name.lower() for name in own}
+        kept = {name: value for name, value in {**_DEFAULT_HEADERS, **headers}.items() if name.lower() not in own_names}
+        _refuse_unsendable({**kept, **own})
+        self._headers = {**kept, **own, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
         self._timeout = timeout
         self._clock = clock
@@ -144,36 +142,36 @@ class JsonTransport:
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
         url = f"{self.base_url}{path}"
-        for _ in range(_MOST_REDIRECTS):
+        for _ in range(_MAX_REDIRECTS):
             now = self._clock.monotonic()
-            left = min(self._timeout, until - now)
-            if left <= 0:
+            seconds = min(self._timeout, until - now)
+            if seconds <= 0:
                 raise JudgeError("no reply before the deadline", "timeout")
-            signed = self._headers if self._sign is None else self._sign(url, content, self._headers)
-            deadline = Deadline(self._clock, now + left)
-            fault: NotAnswered | None = None
+            signed_headers = self._headers if self._sign is None else self._sign(url, content, self._headers)
+            deadline = Deadline(self._clock, now + seconds)
+            failure: NotAnswered | None = None
             try:
-                headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in signed.items()]
+                headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in signed_headers.items()]
                 with (
                     unseen(), self._connections.lend() as pool, bounded_by(deadline),
                     pool.stream("POST", encoded(url), headers=headers, content=content) as response,
                 ):  # fmt: skip
                     reply = _read(response, self._largest_reply)
-                deadline.left()
+                deadline.left()  # raises a TimeoutError after the deadline
             except Exception as error:
-                fault = self._fault_of(error, left)
-                if fault is None:
+                failure = self._not_answered(error, seconds)
+                if failure is None:
                     raise
-            if fault is not None:
-                raise fault  # outside the handler, because the other exception contains the header or what the server sent
-            target = _redirect_in(reply, url)
+            if failure is not None:
+                raise failure  # outside the handler, because the other exception contains the header or what the server sent
+            target = _redirect_target(reply, url)
             if target is None:
                 break
             url = target
         return reply
 
-    def _fault_of(self, error: Exception, left: float) -> NotAnswered | None:
-        """Return the reason without a reply, or None if the error is a fault of this package."""
+    def _not_answered(self, error: Exception, seconds: float) -> NotAnswered | None:
+        """Return the error for a request without a reply, or None for an internal error of this package."""
         import httpcore
 
         if isinstance(error, httpcore.LocalProtocolError):
@@ -181,7 +179,7 @@ class JsonTransport:
         elif isinstance(error, (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, zlib.error)):
             error = _os_error_behind(error) or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
         if isinstance(error, (TimeoutError, httpcore.TimeoutException)):
-            when = f"within {left:g} s" if left == self._timeout else "before the deadline"
+            when = f"within {seconds:g} s" if seconds == self._timeout else "before the deadline"
             return NotAnswered(f"no reply {when}", "timeout", transient=True)
         if isinstance(error, OSError):
             reason = str(error) if isinstance(error, BrokenAnswer) else type(error).__name__
@@ -228,22 +226,22 @@ class Connections:
             if self._process != os.getpid():  # after a fork connections belong to the parent
                 self._reset()
             times_closed = self._times_closed
-            found = self._idle.pop()[0] if self._idle else None
-        connection = found or pool_to(trusted(), proxy_for(self._url), idle=None)
+            idle = self._idle.pop()[0] if self._idle else None
+        connection = idle or pool_to(trusted(), proxy_for(self._url), idle=None)
         try:
             yield connection
         finally:
             now = self._clock.monotonic()
             with self._lock:
-                surplus = []
+                to_close = []
                 if self._process == os.getpid() and times_closed == self._times_closed:
                     self._idle.append((connection, now))
                     while self._idle[0][1] < now - _IDLE_SECONDS:
-                        surplus.append(self._idle.popleft()[0])
+                        to_close.append(self._idle.popleft()[0])
                 else:
-                    surplus.append(connection)
-            for one in surplus:
-                one.close()
+                    to_close.append(connection)
+            for unused in to_close:
+                unused.close()
 
     def close(self) -> None:
         with self._lock:
@@ -260,19 +258,19 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
         if _HEADER_NAME.fullmatch(name) is None:
             raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits and hyphens")
         if not (value.isascii() and value.isprintable()):
-            what = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
-            raise ConfigError(f"{what}: must contain only printable ASCII characters")
+            option = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
+            raise ConfigError(f"{option}: must contain only printable ASCII characters")
 
 
-def _redirect_in(reply: Reply, url: str) -> str | None:
+def _redirect_target(reply: Reply, url: str) -> str | None:
     """Return the address on the same server to which a reply redirects, or None. Another server is an error."""
     location = reply.headers.get("location")
     if reply.status not in (307, 308) or not location:
         return None
     target = urllib.parse.urljoin(url, location)
-    one, other = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
-    upgrade = one.scheme == "http" and (other.scheme, other.port) == ("https", None)
-    if one.hostname == other.hostname and (upgrade or (one.scheme, one.port) == (other.scheme, other.port)):
+    old, new = urllib.parse.urlsplit(url), urllib.parse.urlsplit(target)
+    is_upgrade = old.scheme == "http" and (new.scheme, new.port) == ("https", None)
+    if old.hostname == new.hostname and (is_upgrade or (old.scheme, old.port) == (new.scheme, new.port)):
         return target
     status = reply.status
     raise NotAnswered("redirected to another server. Set base_url to its address", f"http_{status}", status=status)
@@ -298,116 +296,118 @@ def _read(response: Any, largest: int) -> Reply:
     pieces = response.iter_stream()
     if headers.get("content-encoding", "").lower() in ("gzip", "deflate"):
         pieces = _decompressed(pieces)
-    most = largest if status < 300 else _LONGEST_REFUSAL
+    limit = largest if status < 300 else _MAX_REJECTION
     body = bytearray()
     for piece in pieces:
         body += piece
-        if len(body) > most:
+        if len(body) > limit:
             if status < 300:
                 raise ReplyTooLarge(status)
             break
-    return Reply(status, headers, bytes(body[:most]))
+    return Reply(status, headers, bytes(body[:limit]))
 
 
 def _decompressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Decompress a body piece by piece. Some servers compress although the request doesn't accept that."""
     inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
-        left = piece
-        while left and not inflater.eof:
-            yield inflater.decompress(left, _INFLATED_AT_ONCE)
-            left = inflater.unconsumed_tail
+        compressed = piece
+        while compressed and not inflater.eof:
+            yield inflater.decompress(compressed, _INFLATED_AT_ONCE)
+            compressed = inflater.unconsumed_tail
 
 
-def object_in(reply: Reply, asked: bytes, clock: Clock) -> dict[str, Any]:
-    """Return the JSON object in the reply to the request ``asked``, or raise :class:`NotAnswered` with the reason of a rejection."""
-    status, headers, raw = reply
+def object_in(reply: Reply, request: bytes, clock: Clock) -> dict[str, Any]:
+    """Return the JSON object in the reply to a request, or raise :class:`NotAnswered` with the reason of a rejection."""
+    status, headers, body = reply
     if not 200 <= status < 300:
-        raise _refusal(reply, status, asked, clock)
+        raise _rejection(reply, status, request, clock)
     try:
-        text = raw.removeprefix(codecs.BOM_UTF8)
+        text = body.removeprefix(codecs.BOM_UTF8)
         if headers.get("content-type", "").startswith("text/event-stream"):
-            events = [jsonio.loads(data) for data in _EVENT.findall(text)]
-            found = next((event for event in events if event.get("error")), {"events": events})
+            events = [jsonio.loads(data) for data in _SSE_DATA.findall(text)]
+            answer = next((event for event in events if event.get("error")), {"events": events})
         else:
-            found = jsonio.loads(text)
+            answer = jsonio.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise NotAnswered("the reply isn't a JSON object", "invalid_answer", status=status)
-    error = found.get("error")
-    if error and not found.keys() & {"choices", "output", "content", "candidates", "data"}:
-        meant = _status_in(error)
-        if meant is not None:
-            raise _refusal(reply, meant, asked, clock)
-        hints = _hints_in(raw, asked)
-        what = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
-        raise NotAnswered("the reply is an error with status 200", what, status=status, hints=hints)
-    return found
+    error = answer.get("error")
+    if error and not answer.keys() & {"choices", "output", "content", "candidates", "data"}:
+        status_of_error = _status_in(error)
+        if status_of_error is not None:
+            raise _rejection(reply, status_of_error, request, clock)
+        hints = _hints_in(body, request)
+        error_type = "context_overflow" if "context" in hints else "insufficient_quota" if "credit" in hints else "server_error"
+        raise NotAnswered("the reply is an error with status 200", error_type, status=status, hints=hints)
+    return answer
 
 
 def _status_in(error: object) -> int | None:
-    """Return the status in an error object, which routers pass on with status 200."""
+    """Return the status in an error object, which routers pass on with status 200: ``{"code": 429}`` or ``{"code": "429"}``."""
     code = error.get("code") if isinstance(error, Mapping) else None
     code = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else code
     return code if type(code) is int and 400 <= code < 600 else None
 
 
-def _refusal(reply: Reply, status: int, asked: bytes, clock: Clock) -> NotAnswered:
-    hints = _hints_in(reply.body, asked)
+def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAnswered:
+    hints = _hints_in(reply.body, request)
     meaning = f" ({_MEANINGS[status]})" if status in _MEANINGS else ""
     error_type = f"http_{status}"
-    transient = status in _RETRIED or (status >= 500 and status not in _NEVER)
-    if status == 500 and "format" in hints and len(reply.body) < _LONGEST_REASON:
-        transient = False
+    is_transient = status in _RETRIED_STATUSES or (status >= 500 and status not in _UNSUPPORTED_STATUSES)
+    if status == 500 and "format" in hints and len(reply.body) < _MAX_REASON:
+        is_transient = False
     if status in (400, 413, 422, 500) and "context" in hints:
-        meaning, error_type, transient = " (the turn doesn't fit into the model's context)", "context_overflow", False
+        meaning, error_type, is_transient = " (the turn doesn't fit into the model's context)", "context_overflow", False
     elif status == 402 or (status in (400, 403, 429) and "credit" in hints):
-        meaning, error_type, transient = " (the account has no credit)", "insufficient_quota", False
+        meaning, error_type, is_transient = " (the account has no credit)", "insufficient_quota", False
     elif status == 400 and "refusal" in hints:
         meaning, error_type = " (a content filter declined)", "refusal"
     elif status == 400 and "key" in hints:
         meaning = f" ({_MEANINGS[401]})"
     return NotAnswered(
-        f"rejected with status {status}{meaning}", error_type, status=status, transient=transient,
-        retry_after=_requested_wait(reply, clock) if transient else 0.0, hints=hints,
+        f"rejected with status {status}{meaning}", error_type, status=status, transient=is_transient,
+        retry_after=_requested_wait(reply, clock) if is_transient else 0.0, hints=hints,
     )  # fmt: skip
 
 
-def _hints_in(raw: bytes, asked: bytes) -> frozenset[str]:
+def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
     """Return the subject of a rejection. Some servers quote the request, so its words count only if they name our settings."""
-    words, ours = raw.decode("utf-8", "replace").lower(), asked.decode("utf-8", "replace").lower()
-    hints = frozenset(
-        hint
-        for hint, spellings in _HINTS.items()
-        if any(spelling in words and (hint in _OF_SETTINGS or spelling not in ours) for spelling in spellings)
-    )
-    return hints if words.strip() else hints | {"parameter"}  # an empty rejection can be about any parameter
+    rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
+    if not rejection.strip():  # it can be about any parameter
+        return frozenset(("parameter",))
+    hints = set()
+    for hint, spellings in _HINTS.items():
+        if any(spelling in rejection and (hint in _SETTING_HINTS or spelling not in quotable) for spelling in spellings):
+            hints.add(hint)
+    return frozenset(hints)
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
     in_ms, in_s = reply.headers.get("retry-after-ms"), reply.headers.get("retry-after")
-    asked = retry_after(in_ms, clock) / 1_000 or retry_after(in_s, clock) or _until_reset(reply.headers, clock)
-    found = None if asked else _RETRY_INFO.search(reply.body.decode("utf-8", "replace").lower())
-    return min(LONGEST_WAIT, float(found[1])) if found else asked
+    wait = retry_after(in_ms, clock) / 1_000 or retry_after(in_s, clock) or _seconds_until_reset(reply.headers, clock)
+    retry_info = None if wait else _RETRY_INFO.search(reply.body.decode("utf-8", "replace").lower())
+    return min(LONGEST_WAIT, float(retry_info[1])) if retry_info else wait
 
 
-def _until_reset(headers: Mapping[str, str], clock: Clock) -> float:
+def _seconds_until_reset(headers: Mapping[str, str], clock: Clock) -> float:
     """Return the seconds until the exhausted limits end. The headers have a span (``6m0s``), seconds, or a time."""
     waits = [0.0]
     for name, value in headers.items():
-        found = _RESETS.fullmatch(name)
-        if found is not None:
-            of = found[1] or found[2] or ""
-            left = (headers.get(f"{prefix}ratelimit-{place}") for prefix in ("x-", "anthropic-", "") for place in
-                    (f"remaining-{of}", f"{of}-remaining", "remaining"))  # fmt: skip
-            if next((text for text in left if text is not None), "0") in ("0", "0.0"):
+        reset = _RESET_HEADER.fullmatch(name)  # "x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset"
+        if reset is not None:
+            limit = reset[1] or reset[2] or ""
+            remaining = (headers.get(f"{prefix}ratelimit-{suffix}") for prefix in ("x-", "anthropic-", "") for suffix in
+                         (f"remaining-{limit}", f"{limit}-remaining", "remaining"))  # fmt: skip
+            if next((count for count in remaining if count is not None), "0") in ("0", "0.0"):
                 waits.append(_seconds_in(value.strip(), clock))
     return min(LONGEST_WAIT, max(waits))
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
-    span = _SPAN.fullmatch(value) if value else None
+    """Return the seconds of a span (``6m0s``), of a number, or until a time (``2026-11-30T12:00:00Z``)."""
+    span = _TIME_SPAN.fullmatch(value) if value else None
     if span is not None:
         hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())
         return hours * 3_600 + minutes * 60 + seconds + ms / 1_000

@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from annotated_types import Ge, Le
 
 from ...core.errors import MetricError
-from ...core.fact_forms import a_document, each
+from ...core.fact_forms import a_document, one_or_more
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
 from ..lib.values import Share, readable, reference, rendered, truth_of
@@ -60,7 +60,7 @@ Reference = Annotated[Texts | None, Param("references", "value", "expected_outpu
 
 def _references(turn: Turn, given: Texts | None) -> list[str]:
     found = reference(turn, given, "references", "reference")
-    read = each(lambda one, path: a_document(one, path) if isinstance(one, Mapping) else one)
+    read = one_or_more(lambda one, path: a_document(one, path) if isinstance(one, Mapping) else one)
     return _texts(truth_of(turn) if found is None else readable(read, found, "references"))
 
 

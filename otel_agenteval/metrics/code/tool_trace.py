@@ -14,7 +14,7 @@ from annotated_types import Ge, MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError
-from ...core.fact_forms import each
+from ...core.fact_forms import one_or_more
 from ...core.forms import a_mapping, anything, keyed, wrong
 from ...core.turn import ToolCall, Turn
 from ..lib import spans as span_queries
@@ -189,7 +189,7 @@ def _required(given: Any, path: str) -> dict[str, list[str]]:
     for tool, names in a_mapping(given, path).items():
         at = f"{path}.{tool}"
         listed = of_schema(names, at)["required"] if isinstance(names, Mapping) else names
-        required.setdefault(_lower(tool), []).extend([] if listed is None else each(argument)(listed, at))
+        required.setdefault(_lower(tool), []).extend([] if listed is None else one_or_more(argument)(listed, at))
     return required
 
 

@@ -19,7 +19,7 @@ from annotated_types import MinLen
 from pydantic import StringConstraints
 
 from ...core.errors import MetricError
-from ...core.fact_forms import a_document, each
+from ...core.fact_forms import a_document, one_or_more
 from ...core.turn import Turn
 from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
@@ -64,7 +64,7 @@ def _transcript(given: Any) -> str:
         return f"{speaker}: {text}" if speaker and text.strip() else text.strip()
 
     segments = given.get("segments", given) if isinstance(given, Mapping) else given
-    return "\n".join(filter(None, readable(each(segment), segments, "transcript")))
+    return "\n".join(filter(None, readable(one_or_more(segment), segments, "transcript")))
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:

@@ -338,53 +338,51 @@ def last_assistant_text(messages: list[Message]) -> str | None:
 
 
 # --- the call whose prompt lost the instructions or the user's message, for example when a history was shortened
+#
+# 1. prompt: system "Be brief", user "Book a table"; answer: requests a tool with the call id c1
+# 2. prompt: the request of c1 and its result; it continues call 1 because c1 is repeated, but system and user are lost
 
 _RUNS = (AGENT, TOOL)
 _SPEAKERS = ("system", "developer", "user")
 
 
 def instructions_lost_at(turn: TurnCalls) -> int | None:
-    """Return the place of the first such call. Only calls count that go on from an answer of the same agent and model, because
-    helper calls have other prompts.
-    """
+    """Return the index of the first such call in ``llm_calls()``. Each agent and model has prompts of its own."""
     if len(turn.main_llm) < 2:
         return None
-    known: dict[tuple[int, str | None], _KnownMessages] = {}
+    conversations: dict[tuple[int, str | None], _Conversation] = {}
     for step in turn.main_llm:
         if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
             continue
-        run = turn.nearest(step, _RUNS)
-        key = (run.record.span_id if run is not None else 0, step.request_model or step.model)
-        before = known.setdefault(key, _KnownMessages())
+        agent_run = turn.nearest(step, _RUNS)
+        agent_id = agent_run.record.span_id if agent_run is not None else 0
+        conversation = conversations.setdefault((agent_id, step.request_model or step.model), _Conversation())
         prompt = turn.decode(step, "input_messages", "user")
         system = turn.decode(step, "system", "system").messages if step.system is not None else []
-        if before.lost_in(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
+        if conversation.has_lost_speaker(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
             return [call.span_id for call in turn.llm_calls()].index(f"{step.record.shown_id:016x}")
-        before.add(prompt.messages, system, turn.outputs(step))
+        conversation.add(prompt.messages, system, turn.outputs(step))
     return None
 
 
-# prompt 1: system "Be brief", user "Book a table"   known: "Book a table"
-# answer 1: requests a tool with the call id c1      known: c1
-# prompt 2: the request of c1 and its result         repeats c1 without instructions and user message: they are lost
-class _KnownMessages:
-    """Messages in the prompts and answers of an agent's calls so far."""
+class _Conversation:
+    """Speakers and repeatable texts in the calls so far of one agent with one model."""
 
     def __init__(self) -> None:
         self._speakers: set[str] = set()
-        self._known: set[str] = set()
+        self._texts: set[str] = set()
 
     def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
-        if not self._known:  # later prompts repeat the first one and the answers
-            self._known.update(_repeatable_texts(prompt))
-        self._known.update(_repeatable_texts(answers))
+        if not self._texts:  # later prompts repeat the first one and the answers
+            self._texts.update(_repeatable_texts(prompt))
+        self._texts.update(_repeatable_texts(answers))
         if len(self._speakers) < 2:
             self._speakers.update(_speakers(prompt, system))
 
-    def lost_in(self, prompt: list[Message], system: list[Message]) -> bool:
-        """Return True if a prompt continues an earlier one without its instructions or user message."""
-        only_user = all(one.role == "user" and not one.tool_results for one in prompt)
-        if only_user or self._known.isdisjoint(_repeatable_texts(prompt)):
+    def has_lost_speaker(self, prompt: list[Message], system: list[Message]) -> bool:
+        """Return True if a prompt continues this conversation without its instructions or user message."""
+        is_new_request = all(message.role == "user" and not message.tool_results for message in prompt)
+        if is_new_request or self._texts.isdisjoint(_repeatable_texts(prompt)):
             return False
         missing = set(self._speakers)
         for speaker in _speakers(prompt, system):
@@ -395,40 +393,40 @@ class _KnownMessages:
 
 
 def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
-    """Yield ``system`` and ``user`` for the instructions and the user's messages in a prompt."""
-    if any(one.content for one in system):
+    """Yield ``system`` for instructions in a prompt, and ``user`` for each of the user's messages."""
+    if any(message.content for message in system):
         yield "system"
-    for one in prompt:
-        if one.role in _SPEAKERS and one.content and not one.tool_results:
-            yield "user" if one.role == "user" else "system"
+    for message in prompt:
+        if message.role in _SPEAKERS and message.content and not message.tool_results:
+            yield "user" if message.role == "user" else "system"
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
     """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
-    for one in messages:
-        if one.role in ("user", "assistant"):
-            if one.content:
-                yield one.content
-            yield from (call.call_id for call in one.tool_calls if call.call_id)
+    for message in messages:
+        if message.role in ("user", "assistant"):
+            if message.content:
+                yield message.content
+            yield from (call.call_id for call in message.tool_calls if call.call_id)
 
 
-# --- the user's question in a prompt template
+# --- the user's question in a prompt template, by the rule *template around the question*
 #
-# This implements the rule *template around the question*. A prompt for retrieval-augmented generation is one user
-# message with instructions, documents and the question. The question is extracted if the prompt labels it (``Question:
-# …``, ``<question>…</question>``) and also labels or names the material around it, or if the material follows a line
-# such as ``Answer using the following information:``. If a prompt is a whole conversation as text, the last user message
-# is extracted. Other prompts aren't changed.
+# A prompt for retrieval-augmented generation is one user message with instructions, documents and the question. The
+# question is extracted if the prompt labels it and also names the material around it, or if the material follows it. The
+# last user message of a conversation as text is extracted too. Other prompts aren't changed.
 
 _LONGEST_TEMPLATE = 200_000
 _USERS = ("user", "human")
-_QUESTION = re.compile(
+# "Question: ", "**User's query:** " or "# Input: "
+_QUESTION_LABEL = re.compile(
     r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_TAGGED = re.compile(
+_QUESTION_ELEMENT = re.compile(
     r"<(question|query|user_question|user_query|user_input|user_message)>((?:(?!<\1>).)*?)</\1>", re.IGNORECASE | re.DOTALL
 )
+# after a question: "Helpful answer:", "## Context:", "---" or "</prompt>"
 _NEXT_LABEL = re.compile(
     r"^[ \t]*(?:(?:\*\*|#+ *)?(?:(?:helpful |final |your |assistant )?answer|response|output|assistant|ai|context|documents?|sources?|passages?|"
     r"thought|instructions?|history)(?:\*\*)?[ \t]*:|---+[ \t]*$|</?\w+>)",
@@ -438,21 +436,17 @@ _MATERIAL = re.compile(
     r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|background|knowledge base|search results|retrieved|reference text)\b",
     re.IGNORECASE,
 )
-_APPENDED = re.compile(
+# "\n\nAnswer using the following documents:\n", which begins the material after a question without a label
+_MATERIAL_INTRODUCTION = re.compile(
     r"\n[ \t]{0,4}\n[^\n]{0,80}\bfollowing (?:information|contexts?|documents?|passages?|sources?|excerpts?)\b[^\n]{0,40}:[ \t]*\n",
     re.IGNORECASE,
 )
-"""Beginning of material after a question without a label."""
-_TASK = "\nCurrent Task: "
-"""Beginning of CrewAI's prompts."""
-_AFTER_TASK = re.compile(
+_CREWAI_START = "\nCurrent Task: "
+_AFTER_CREWAI_TASK = re.compile(
     r"\n\n?(?:This is the expect(?:ed)? criteri(?:a|on) for|This is the context you're working with:|Begin! This is|Provide your complete)"
 )
-
-
-_SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
-"""Headings between the fields of a prompt or an answer in DSPy's adapters."""
-_AFTER_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
+_DSPY_HEADING = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
+_AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
 
 
 def question_in(prompt: str) -> str:
@@ -460,29 +454,27 @@ def question_in(prompt: str) -> str:
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
-        message = user_words(_fields(_AFTER_FIELDS.split(prompt, maxsplit=1)[0]))
+        message = user_words(_fields(_AFTER_DSPY_FIELDS.split(prompt, maxsplit=1)[0]))
         content = message.get("content") if isinstance(message, dict) else None
         return content if isinstance(content, str) else prompt
-    if prompt.startswith(_TASK):  # CrewAI: "\nCurrent Task: What is …?\n\nThis is the expected criteria for …"
-        return _AFTER_TASK.split(prompt[len(_TASK) :], maxsplit=1)[0].strip() or prompt
+    if prompt.startswith(_CREWAI_START):  # CrewAI: "\nCurrent Task: What is …?\n\nThis is the expected criteria for …"
+        return _AFTER_CREWAI_TASK.split(prompt[len(_CREWAI_START) :], maxsplit=1)[0].strip() or prompt
     # A conversation as text: "User: Hi\nAssistant: Hello\nUser: What is …?"
-    said = [message for message in transcript(prompt) or () if message["content"]]
-    if len(said) > 1 and said[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in said):
-        return str(said[-1]["content"])
-    tagged = _TAGGED.findall(prompt)  # "<context>…</context>\n<question>What is …?</question>"
-    if len(tagged) == 1:
-        outside = _TAGGED.sub("", prompt)
-        question = tagged[0][1].strip()
-        return question if question and _MATERIAL.search(outside) else prompt
-    labels = list(_QUESTION.finditer(prompt))
+    messages = [message for message in transcript(prompt) or () if message["content"]]
+    if len(messages) > 1 and messages[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in messages):
+        return str(messages[-1]["content"])
+    elements = _QUESTION_ELEMENT.findall(prompt)  # "<context>…</context>\n<question>What is …?</question>"
+    if len(elements) == 1:
+        question = elements[0][1].strip()
+        return question if question and _MATERIAL.search(_QUESTION_ELEMENT.sub("", prompt)) else prompt
+    labels = list(_QUESTION_LABEL.finditer(prompt))
     if not labels:  # "What is …?\n\nAnswer using the following documents:\n…"
-        return _APPENDED.split(prompt, maxsplit=1)[0].strip() or prompt
-    label = labels[-1]  # "Context: …\nQuestion: What is …?\nAnswer:"
-    remainder = prompt[label.end() :]
-    end = _NEXT_LABEL.search(remainder)
-    question = (remainder[: end.start()] if end is not None else remainder).strip()
-    around = prompt[: label.start()] + (remainder[end.start() :] if end is not None else "")
-    return question if question and _MATERIAL.search(around) else prompt
+        return _MATERIAL_INTRODUCTION.split(prompt, maxsplit=1)[0].strip() or prompt
+    before, after = prompt[: labels[-1].start()], prompt[labels[-1].end() :]  # "Context: …\nQuestion: What is …?\nAnswer:"
+    next_label = _NEXT_LABEL.search(after)
+    end = next_label.start() if next_label is not None else len(after)
+    question = after[:end].strip()
+    return question if question and _MATERIAL.search(before + after[end:]) else prompt
 
 
 def answer_in(text: str) -> str:
@@ -495,6 +487,6 @@ def answer_in(text: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return the text after each ``[[ ## name ## ]]``, by name."""
-    parts = _SECTION.split(text)
-    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
+    """Return DSPy's fields by name: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
+    _, *names_and_values = _DSPY_HEADING.split(text)
+    return {name: value.strip() for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True)}
