@@ -53,12 +53,16 @@ def named_secrets(text: str, lowered: str) -> Iterator[Span]:
                 last_end = max(end for _, end in spans)
                 yield from spans
                 break
-    for cell in cells_in(text, [name.start for name in names]):
-        value = text[cell.start : cell.end]
-        if _CELL_VALUE.fullmatch(value) is None or (value.isdigit() and len(value) < 6):
-            continue
-        if _is_secret(strength_of(cell.head), value, cell.sure):
-            yield cell.start, cell.end
+    yield from (
+        (cell.start, cell.end)
+        for cell in cells_in(text, [name.start for name in names])
+        if _is_cell_secret(strength_of(cell.head), text[cell.start : cell.end], cell.sure)
+    )
+
+
+def _is_cell_secret(strength: int, value: str, is_sure: bool) -> bool:
+    is_number = value.isdigit() and len(value) < 6
+    return _CELL_VALUE.fullmatch(value) is not None and not is_number and _is_secret(strength, value, is_sure)
 
 
 def is_named_secret(strength: int, value: str) -> bool:

@@ -350,13 +350,13 @@ def instructions_lost_at(turn: TurnCalls) -> int | None:
     """Return the index of the first such call in ``llm_calls()``. Each agent and model has prompts of its own."""
     if len(turn.main_llm) < 2:
         return None
-    conversations: dict[tuple[int, str | None], _Conversation] = {}
+    conversations: dict[tuple[int, str | None], _PromptHistory] = {}
     for step in turn.main_llm:
         if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
             continue
         agent_run = turn.nearest(step, _RUNS)
         agent_id = agent_run.record.span_id if agent_run is not None else 0
-        conversation = conversations.setdefault((agent_id, step.request_model or step.model), _Conversation())
+        conversation = conversations.setdefault((agent_id, step.request_model or step.model), _PromptHistory())
         prompt = turn.decode(step, "input_messages", "user")
         system = turn.decode(step, "system", "system").messages if step.system is not None else []
         if conversation.has_lost_speaker(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
@@ -365,7 +365,7 @@ def instructions_lost_at(turn: TurnCalls) -> int | None:
     return None
 
 
-class _Conversation:
+class _PromptHistory:
     """Speakers and repeatable texts in the calls so far of one agent with one model."""
 
     def __init__(self) -> None:
