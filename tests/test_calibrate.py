@@ -14,6 +14,7 @@ from otel_agenteval.core.score import Score
 from otel_agenteval.core.turn import LlmCall, Turn
 from otel_agenteval.report.calibration import read_labels, to_label
 from otel_agenteval.report.run import About, Run, line_of
+from tests.support.stored_turns import filled, score_row, turn_row
 
 Capture = pytest.CaptureFixture[str]
 
@@ -153,6 +154,21 @@ def test_users_are_labels_too(tmp_path: Path, capsys: Capture) -> None:
     assert main(["calibrate", "--feedback", "--scores", str(scores), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["confusion"] == {"found": 20, "missed": 5, "alarms": 10, "passed": 65}
+
+
+def test_scores_come_from_the_store_of_the_given_configuration(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, other, labels = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "labels.jsonl"
+    turns = [turn_row(number) for number in range(4)]
+    filled(tmp_path / "s.db", [(turn, [score_row(turn, "llm_relevance", number % 2)]) for number, turn in enumerate(turns)])
+    config.write_text(f"outlets: {{store: {tmp_path / 's.db'}}}")
+    other.write_text(f"outlets: {{store: {tmp_path / 'missing.db'}}}")
+    monkeypatch.setenv("OTEL_AGENTEVAL_CONFIG_FILE", str(other))
+    labels.write_text("\n".join(json.dumps({"turn_id": turn["turn_id"], "label": "pass"}) for turn in turns))
+    assert main(["calibrate", str(labels), "--config", str(config), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["confusion"] == {"found": 0, "missed": 0, "alarms": 2, "passed": 2}
 
 
 def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture) -> None:

@@ -225,6 +225,8 @@ class ScoringTotals:
     turns: int = 0
     scores: int = 0
     errors: int = 0
+    judge_errors: int = 0
+    """Errors of judged metrics, including inner ones, which the next run evaluates again."""
     known: int = 0
     """Scores that existed before."""
     model_calls: int = 0
@@ -321,6 +323,7 @@ class TurnScoring:
             if is_result:
                 self._add_row(metric, score, chance.probability, accounts)
             account = self.account
+            account.judge_errors += score.status == "error"
             for tokens_read, tokens_written, cost in questions:
                 account.model_calls += 1
                 account.tokens += tokens_read + tokens_written

@@ -10,7 +10,8 @@ Traces are scored in buckets. A run that was interrupted can be resumed, and onl
     OUT/spans/…                        spans by bucket during the backfill; removed at its end
 
 A bucket's file is renamed into place before the bucket is marked as done. A run that was killed therefore continues
-with the bucket that it was scoring. A result in two files has the same ``result_id`` in both.
+with the bucket that it was scoring. A bucket with judge errors is scored again by the next run, and its new results
+replace the errors.
 """
 
 from __future__ import annotations
@@ -74,33 +75,38 @@ class Output:
         except OSError as error:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
-    def is_done(self, bucket: int, keys: Sequence[str], fingerprint: str) -> bool:
-        done = self._done_note(bucket)
-        return done.get("source") == fingerprint and set(keys) <= set(done.get("metrics", ()))
-
-    def is_complete(self, keys: Sequence[str], fingerprint: str) -> bool:
-        return all(self.is_done(bucket, keys, fingerprint) for bucket in range(self.buckets))
+    def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
+        """Return the buckets that aren't done."""
+        notes = enumerate(map(self._done_note, range(self.buckets)))
+        return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
         """Return the results of a bucket, or of all, by id: judged ones with their columns, and no errors, to retry them."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
+        self._with_errors: set[Path] = set()
         for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
             table = parquet.read_table(file, columns=list(_KNOWN))
             for row in table.to_pylist():
                 if row["status"] == "ok":
                     found[row["result_id"]] = None if row["kind"] == "code" else row
+                else:
+                    self._with_errors.add(file)
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
+        """Save results, mark the metrics ``keys`` as done, and remove the errors among the :meth:`known` that were retried."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
-            ids = "".join(sorted(results.column("result_id").to_pylist()))
-            run = hashlib.sha256(f"{fingerprint} {ids}".encode()).hexdigest()[:12]  # a repeated run replaces its own file
-            target = self.folder / "parts" / f"{_name(bucket)}-{run}.parquet"
-            part = target.with_suffix(f".{os.getpid()}.tmp")
-            parquet.write_table(results, part, compression="zstd")
-            part.replace(target)
+            ids = sorted(results.column("result_id").to_pylist())
+            digest = hashlib.sha256(" ".join([fingerprint, *ids]).encode())  # a repeated run replaces its own file
+            tables = {self.folder / "parts" / f"{_name(bucket)}-{digest.hexdigest()[:12]}.parquet": results}
+            for file in self._with_errors - tables.keys():
+                tables[file] = parquet.read_table(file, filters=[("result_id", "not in", ids)])
+            for file, table in tables.items():
+                part = file.with_suffix(f".{os.getpid()}.tmp")
+                parquet.write_table(table, part, compression="zstd")
+                part.replace(file)
         former = self._done_note(bucket)
         covered = set(former.get("metrics", ())) if former.get("source") == fingerprint else set()
         note = {"source": fingerprint, "metrics": sorted(covered | set(keys))}
@@ -116,7 +122,7 @@ def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Sco
     """Score the missing results of a bucket, given all its spans, and save them."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
-        output.finish(bucket, results, scorer.keys, fingerprint)
+        output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
     return account
 
 
@@ -133,10 +139,8 @@ def run(
     may be called, only one of ``jobs`` processes is used, which has the budget, cache and connections.
     """
     fingerprint = source.fingerprint()
-    wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
+    wanted = output.missing(scorer.keys, fingerprint)
     total = ScoringTotals()
-    if not wanted:
-        return total
     layout = _Layout(output, fingerprint)
     layout.fill(source, shards, progress)
     if scorer.by_conversation:
@@ -176,10 +180,8 @@ def run_on_daft(source: Parquet, output: Output, scorer: Scorer, *, ray: str | N
         require("ray", feature="backfill on Ray", extra="backfill")
         daft.set_runner_ray(address=ray, noop_if_initialized=True)
     fingerprint = source.fingerprint()
-    wanted = [bucket for bucket in range(output.buckets) if not output.is_done(bucket, scorer.keys, fingerprint)]
+    wanted = output.missing(scorer.keys, fingerprint)
     total = ScoringTotals()
-    if not wanted:
-        return total
     names, count, copies, folder = list(source.columns), output.buckets, scorer.copies, str(output.folder.absolute())
 
     def bucket_number(trace_ids: Any) -> Any:

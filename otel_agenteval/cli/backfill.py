@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     output = Output(folder, args.buckets or buckets_for(source, jobs))
     bar = Bar(True if args.progress else None)
     try:
-        complete = existed and output.is_complete(scorer.keys, source.fingerprint())
+        if existed and not output.missing(scorer.keys, source.fingerprint()):
+            print("nothing to do: an earlier run has evaluated every metric on these spans")
+            return OK
         if args.engine == "daft" and not args.dry_run:
             account = run_on_daft(source, output, scorer, ray=args.ray)  # type: ignore[arg-type]  # checked above
         else:
@@ -84,9 +86,6 @@ def run(args: argparse.Namespace) -> int:
             (folder / "manifest.json").unlink()
             if not was_there:
                 folder.rmdir()
-    if complete:
-        print("nothing to do: an earlier run has evaluated every metric on these spans")
-        return OK
     _print_account(account, scorer, dry=args.dry_run)
     if account.spans:
         return OK

@@ -56,16 +56,16 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(refusal("--suggest", str(args.suggest), "must be a whole number from 1"))
     if (args.labels is None) == (not args.feedback):
         raise ConfigError("LABELS, --feedback: exactly one of them is required")
+    config = load_config(args.config)
     if args.scores is not None:
         scores = Run.read(args.scores)
     else:
         scores = Run()
-        with StoreReader(store_path(args.store, load_config(None))) as reader:
+        with StoreReader(store_path(args.store, config)) as reader:
             for row in reader.rows(Wanted()):
                 scores.add(About(row["turn_id"], None, row["agent"], row["model"]), score_of_row(row))
     labels = labels_of_feedback(scores) if args.feedback else labels_in_traces(args.labels) or read_labels(args.labels)
-    judge = args.judge_model if args.judge_model is not None else load_config(args.config).judge.model
-    found = trust_in(scores, labels, args.metric, judge)
+    found = trust_in(scores, labels, args.metric, args.judge_model if args.judge_model is not None else config.judge.model)
     write_report(render(as_report(found), args.format), args.out)
     if args.suggest is not None:
         rows = to_label(scores, labels, args.suggest, args.metric)

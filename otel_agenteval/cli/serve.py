@@ -163,15 +163,15 @@ class _Running:
 
 
 def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-    """Reload the configuration on SIGHUP. An invalid one changes nothing."""
+    """Reload the configuration on SIGHUP. One that is refused changes nothing."""
     notifier.reloading()
     try:
         fixed = service.reload(configured(args))
     except Exception as error:
         service.reload_failed()
         reason = error if isinstance(error, ConfigError) else type(error).__name__
-        _log.error("SIGHUP: the configuration was not reloaded, because it is invalid: %s", reason)
-        notifier.ready("not reloaded: the configuration is invalid")
+        _log.error("SIGHUP: the configuration was not reloaded: %s", reason)
+        notifier.ready("not reloaded: the log has the reason")
         return
     notifier.ready("reloaded")
     _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")

@@ -359,6 +359,16 @@ _MOST_ROWS = 40
 _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
+def outcome_of(score: Score) -> str:
+    """Return a score's outcome for ``why``: ``scored``, ``error: TYPE``, ``gated: SELECTOR``, ``dropped: shed`` or ``skipped: REASON``."""
+    if score.status != "skipped":
+        return "scored" if score.status == "ok" else f"error: {score.error_type}"
+    reason = score.detail.get("reason", "")
+    if reason == GATED:
+        return f"{GATED}: {score.detail.get('by', '')}"
+    return f"dropped: {SHED}" if reason == SHED else f"skipped: {reason}"
+
+
 def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
     """Return a table with one row per score: failures first, skipped scores last."""
     from .display import facts_html
@@ -371,10 +381,8 @@ def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
 
 
 def _summary(score: Score) -> str:
-    if score.status == "skipped":
-        return f"skipped: {score.detail.get('reason', '')}"
-    if score.status == "error":
-        return f"error: {score.error_type}: {score.explanation or ''}"
+    if score.status != "ok":
+        return f"{outcome_of(score)}: {score.explanation or ''}" if score.status == "error" else outcome_of(score)
     is_boolean = score.type == "boolean"
     text = f"{score.value:.4g}" if score.value is not None and not (is_boolean and score.label) else score.label or ""
     if score.threshold is not None and not is_boolean:

@@ -253,7 +253,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Out-of-range values in spans, by kind. Token counts (count), costs and durations (amount) are ignored. Names (name) are shortened.",
         about_us=True,
     ),
-    Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Time from the start of a turn's root span to the end of the turn.", _AGENT_SECONDS),
+    Instrument(TURN_DURATION, "histogram", "s", _OF_A_TURN, "Wall-clock duration of a turn, as in code_latency.", _AGENT_SECONDS),
     Instrument(
         TURN_COST, "counter", "{USD}", (*_OF_A_TURN, "estimated"),
         "Cost of the turns' model calls in US dollars, reported by spans or estimated from tokens and prices.",

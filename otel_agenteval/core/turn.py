@@ -294,7 +294,7 @@ class Turn:
     start: datetime.datetime | None
     """UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the start of the root span to the end of the last span. None if unknown."""
+    """Wall-clock seconds from the root span's start to its end, or that of a later agent, model or tool span. None if unknown."""
     close_reason: CloseReason | None
     complete: bool
     """False if anything of the turn is known to be missing."""

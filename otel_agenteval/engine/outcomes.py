@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..core import forks
-from ..core.score import GATED, SHED, Score
+from ..core.score import Score, outcome_of
 from ..core.semconv import AGENT_NAME, FEEDBACK
 from ..core.telemetry import Telemetry
 from ..core.tenancy import turn_id_in
@@ -70,7 +70,7 @@ class TurnOutcomes:
                     self._outcomes.popitem(last=False)
 
     def _in_short(self, scores: Sequence[Score]) -> _Outcomes:
-        found = tuple([(score.facts.metric, "scored" if score.status == "ok" else outcome_of(score)) for score in scores])
+        found = tuple([(score.facts.metric, outcome_of(score)) for score in scores])
         if len(self._alike) >= _KEPT:
             self._alike.clear()
         return self._alike.setdefault(found, found)
@@ -145,14 +145,3 @@ class TurnOutcomes:
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")
         return None if found is None else dict(found)
-
-
-def outcome_of(score: Score) -> str:
-    if score.status == "error":
-        return f"error: {score.error_type}"
-    if score.status == "skipped":
-        reason = score.detail.get("reason", "")
-        if reason == GATED:
-            return f"gated: {score.detail.get('by', '')}"
-        return f"dropped: {SHED}" if reason == SHED else f"skipped: {reason}"
-    return "scored"

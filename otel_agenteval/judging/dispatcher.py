@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from ..core import forks
 from ..core.clock import Clock
-from ..core.score import Score
+from ..core.score import Score, outcome_of
 from ..core.threads import OwnThread, is_meant_for_host, own_work
 from ..evaluation.scored_turn import ScoredTurn
 from .job import Payload
 from .leases import HeldLeases, LeaseLost
-from .outcomes import Outcomes, outcome_of
+from .outcomes import Outcomes
 from .plan import Planner
 from .queues import Job, JobQueue
 from .runner import Discard, Done, JobOptions, JobRunner, Retry, pause_after

@@ -56,10 +56,6 @@ class NoScore(NamedTuple):
         return self._replace(text=f"{self.text}, as {metric} was")
 
 
-def outcome_of(score: Score) -> str:
-    return "scored" if score.status == "ok" else f"{score.status}: {score.error_type or score.detail.get('reason', '')}"
-
-
 class Outcomes:
     """Outcomes of judged metrics. Thread-safe. ``record`` is called on any thread."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..core.clock import Clock
-from ..core.score import SHED, Score
+from ..core.score import SHED, Score, outcome_of
 from ..evaluation.evaluator import about, decided_without_judge, score_one
 from ..evaluation.limits import Shedding
 from ..evaluation.scored_turn import ScoredTurn
@@ -35,7 +35,6 @@ from .outcomes import (
     can_be_made,
     leaves,
     missing_in,
-    outcome_of,
     parts,
     result_of,
     scored_or_not,

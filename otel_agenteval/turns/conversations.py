@@ -2,7 +2,7 @@
 
 A conversation ends when the application ends it, when it has been idle, or when others need the room. Its turns are
 then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A turn that arrives after the end
-resumes the conversation, and its next end is a new revision that supersedes the earlier one.
+resumes the conversation, and its next end is a new revision, without dropped turns, that supersedes the earlier one.
 
 Scores of its turns are signals of the conversation. If a judge scores a turn after the conversation ended, the
 metrics that read signals are evaluated again, as a revision.
@@ -57,12 +57,12 @@ class Ended:
 class _Conversation:
     __slots__ = ("active_at", "last", "revision", "signals", "sizes", "stale_at", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, revision: int) -> None:
         self.turns: list[Turn] = []
         self.last: Any = None
         self.active_at = 0.0
         self.sizes: dict[str, int] = {}
-        self.revision = 0
+        self.revision = revision
         self.signals: dict[str, dict[str, float]] = {}
         self.stale_at: float | None = None
         """When the latest signal arrived after the end, or None."""
@@ -103,6 +103,8 @@ class Conversations:
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that have ended and may be resumed."""
+        self._revisions: OrderedDict[str, int] = OrderedDict()
+        """Latest revisions of ``max_open`` dropped conversations, so that no two ends of a conversation have the same result ids."""
         self._conversation_of: dict[str, str] = {}
         """Conversation of each held turn. A revision may move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
@@ -125,13 +127,12 @@ class Conversations:
                 self._drop_turns(other, replaced)
                 for index in (self._open, self._ended):
                     if other != key and other in index and not index[other].turns:
-                        del index[other]
+                        self._drop(index, other)
             if not key or lean is None:
                 return []
-            found = self._open.pop(key, None) or self._ended.pop(key, None) or _Conversation()
+            found = self._open.pop(key, None) or self._ended.pop(key, None) or _Conversation(self._revisions.pop(key, 0))
             self._open[key] = found  # the most recent one is last
-            starts = [_start(earlier) for earlier in found.turns]
-            found.turns.insert(bisect.bisect(starts, _start(lean)), lean)
+            bisect.insort(found.turns, lean, key=_start)
             found.sizes[turn_id] = size
             self._conversation_of[turn_id] = key
             self._bytes += size
@@ -154,8 +155,12 @@ class Conversations:
             found.signals.pop(turn_id, None)
             self._conversation_of.pop(turn_id, None)
 
-    def _forget_oldest(self) -> None:
-        for turn_id, size in self._ended.popitem(last=False)[1].sizes.items():
+    def _drop(self, index: OrderedDict[str, _Conversation], key: str) -> None:
+        found = index.pop(key)
+        self._revisions[key] = found.revision
+        if len(self._revisions) > self._max_open:
+            self._revisions.popitem(last=False)
+        for turn_id, size in found.sizes.items():
             self._bytes -= size
             self._conversation_of.pop(turn_id, None)
 
@@ -178,11 +183,8 @@ class Conversations:
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
         """Return the ``history`` of a turn: the last earlier turns of its conversation."""
-        with self._lock:
-            key = conversation_of(turn)
-            found = self._open.get(key) or self._ended.get(key)
-            held = found.turns if found is not None else []
-            earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
+        held = self.turns(conversation_of(turn))
+        earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
 
     def turns(self, conversation_id: str) -> list[Turn]:
@@ -207,7 +209,7 @@ class Conversations:
                 silent.append(key)
             late = self._end_again(now - min(_SIGNAL_PAUSE, self._idle_timeout))
             while self._ended and next(iter(self._ended.values())).active_at <= oldest - self._idle_timeout:
-                self._forget_oldest()
+                self._drop(self._ended, next(iter(self._ended)))
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
@@ -223,7 +225,7 @@ class Conversations:
         ended: list[Ended] = []
         while len(self._open) > self._max_open or (self._bytes > self._max_bytes and (self._ended or len(self._open) > 1)):
             if self._ended and self._bytes > self._max_bytes:
-                self._forget_oldest()
+                self._drop(self._ended, next(iter(self._ended)))
             else:
                 ended += self._end([next(iter(self._open))], "evicted")
         return ended

@@ -168,11 +168,11 @@ def test_shards_are_the_parts_of_a_whole(parquet: Path, wanted: dict[str, Any], 
     assert results(tmp_path / "out") == wanted
 
 
-def judged(models: ScriptedModels, folder: Path, **judge: Any) -> Path:
-    """A configuration with one metric, which asks the scripted judge."""
+def judged(models: ScriptedModels, folder: Path, metrics: Any = (METRIC,), **judge: Any) -> Path:
+    """A configuration with metrics that ask the scripted judge."""
     given = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **judge}
     config = folder / "agenteval.yaml"
-    config.write_text(json.dumps({"judge": given, "metrics": [METRIC], "inline": {"metrics": []}}))
+    config.write_text(json.dumps({"judge": given, "metrics": metrics, "inline": {"metrics": []}}))
     return config
 
 
@@ -197,20 +197,31 @@ def test_a_dry_run_says_what_it_would_take_and_asks_nobody(
     assert [row[3] for row in results(tmp_path / "out").values() if row[1] == METRIC] == [0.9] * questions
 
 
-def test_a_judge_s_errors_are_tried_again_and_answers_are_not(models: ScriptedModels, tmp_path: Path, capsys: Any) -> None:
-    folder = tmp_path / "in"
+@pytest.mark.parametrize("metrics", [[METRIC], [METRIC, "code_latency"], [{"code_composite_mean": {"metrics": [METRIC]}}]])
+def test_a_judge_s_errors_are_tried_again_and_answers_are_not(
+    metrics: list[Any], models: ScriptedModels, tmp_path: Path, capsys: Any
+) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     pq.write_table(clickhouse_like(), folder / "spans.parquet")
-    config = judged(models, tmp_path)
+    config = judged(models, tmp_path, metrics)
     models.play(GOOD, 401)
-    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
-    assert "1 of them errors" in capsys.readouterr().out
+    assert backfill(folder, "--out", out, "--config", config) == 0
+    models.play(400)
+    assert backfill(folder, "--out", out, "--config", config) == 0
+    assert (models.unused, models.surplus) == ([], 0)
+    assert len(results(out)) <= 2 * len(metrics)
+    assert "nothing to do" not in capsys.readouterr().out
     models.play(GOOD)
-    assert backfill(folder, "--out", tmp_path / "out", "--config", config, "--buckets", "1") == 0
-    assert models.unused == [GOOD]  # the same spans and metric: nothing to do but what failed, which a new source brings up
+    assert backfill(folder, "--out", out, "--config", config) == 0
+    assert (models.unused, models.surplus) == ([], 0)
+    assert [row[2] for row in results(out).values()] == ["ok"] * 2 * len(metrics)
+    models.play()
+    assert backfill(folder, "--out", out, "--config", config) == 0
+    assert "nothing to do" in capsys.readouterr().out
     pq.write_table(clickhouse_like(), folder / "again.parquet")
-    assert backfill(folder, "--out", tmp_path / "out", "--config", config) == 0
-    assert models.unused == []
+    assert backfill(folder, "--out", out, "--config", config) == 0
+    assert models.surplus == 0
 
 
 # --- columns

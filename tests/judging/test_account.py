@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from otel_agenteval.engine.ending_root import TurnScorer
 from otel_agenteval.engine.work import WorkQueue
 from otel_agenteval.evaluation.limits import Shedding
 from otel_agenteval.outlets.base import Outlet
+from otel_agenteval.outlets.store.reader import StoreReader
 from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.rig import Rig
@@ -79,6 +81,27 @@ def test_each_outcome_is_counted_once_and_reported(models: ScriptedModels) -> No
         vip = rig.engine.why(next(turn.turn_id for turn in rig.turns() if turn.agent == "vip"))
         assert vip is not None
         assert (vip["code_empty_answer"], vip["llm_coherence"]) == ("gated: when.step", "scored")
+
+
+def test_a_store_tells_the_outcomes_that_the_engine_tells(
+    models: ScriptedModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.play(*[GOOD] * 5)
+    store = str(tmp_path / "scores.db")
+    metrics = [*config(models)["metrics"], "code_recall_at_k"]
+    with Rig({**config(models), "metrics": metrics, "outlets": {"store": store}}) as rig:
+        monkeypatch.setattr(WorkQueue, "fill", 0.9)
+        rig.run("bot")
+        rig.run("vip")
+        assert rig.engine.drain(60, judges=True)
+        assert rig.engine.flush(60)
+        live = [rig.engine.why(turn.turn_id) for turn in rig.turns()]
+        ids = [turn.turn_id for turn in rig.turns()]
+    with StoreReader(store) as reader:
+        assert [reader.why(turn_id) for turn_id in ids] == live
+    told = {outcome for outcomes in live for outcome in (outcomes or {}).values()}
+    assert {"scored", "gated: when.agent", "gated: when.step", "dropped: shed"} <= told
+    assert any(outcome.startswith("skipped: missing:") for outcome in told)
 
 
 def test_a_lost_turn_says_why(models: ScriptedModels) -> None:

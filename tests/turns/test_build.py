@@ -20,6 +20,19 @@ def usage(input_tokens, output_tokens, **more):
     return {"gen_ai.usage.input_tokens": input_tokens, "gen_ai.usage.output_tokens": output_tokens, **more}
 
 
+@pytest.mark.parametrize(
+    ("later", "seconds"),
+    [
+        pytest.param(chat(2, 1, at=90, ms=60), 0.15, id="a streamed model call ends after the root"),
+        pytest.param(tool(2, 1, at=90, ms=30), 0.12, id="a tool ends after the root"),
+        pytest.param(span(2, 1, "GET /", {"http.request.method": "GET"}, at=90, ms=60), 0.1, id="any other span does not count"),
+        pytest.param(chat(2, 1, at=10, ms=20), 0.1, id="all spans end before the root"),
+    ],
+)
+def test_the_duration_ends_with_the_root_or_a_later_recognized_span(later, seconds):
+    assert turn_of(agent(1), later).duration_s == pytest.approx(seconds)
+
+
 # --- input and output
 
 

@@ -101,14 +101,34 @@ def test_turns_after_the_end_resume_it_and_its_next_end_supersedes_the_first():
     assert (ended.turn.revision, ended.supersedes, len(ended.turn.messages)) == (2, "conversation-c1", 4)
 
 
-def test_a_conversation_that_is_resumed_much_later_begins_anew():
-    store = Store(idle_timeout=60)
-    store.add(turn(1), 1)
-    store.end("c1")
-    store.clock.advance(500)
-    store.due()
-    store.add(turn(2), 1)
-    assert ids(store.turns("c1")) == ["t2"]
+@pytest.mark.parametrize("dropped_by", ["time", "size", "move of its turn"])
+def test_a_conversation_resumed_much_later_holds_later_turns_as_a_revision(dropped_by):
+    store = Store(idle_timeout=10, max_bytes=100)
+    for revision in (1, 2, 3):
+        store.add(turn(revision), 60)
+        assert ids(store.turns("c1")) == [f"t{revision}"]
+        store.clock.advance(10)
+        (ended,) = [one for one in store.due() if one.turn.conversation_id == "c1"]
+        assert (ended.turn.revision, ended.supersedes) == (revision, "conversation-c1" if revision > 1 else None)
+        if dropped_by == "time":
+            store.clock.advance(10)
+            assert store.due() == []
+        else:
+            store.add(turn(9 if dropped_by == "size" else revision, "c2"), 60)
+        assert store.turns("c1") == []
+
+
+def test_revisions_of_conversations_are_remembered_in_bounds():
+    store = Store(idle_timeout=10, max_open=3)
+    for number in range(20):
+        store.add(turn(1, f"c{number}"), 1)
+        store.clock.advance(10)
+        store.due()
+        store.clock.advance(10)
+        store.due()
+    for name, revision in (("c19", 2), ("c0", 1)):
+        store.add(turn(2, name), 1)
+        assert [ended.turn.revision for ended in store.end(name)] == [revision]
 
 
 def test_past_the_number_of_conversations_the_most_silent_one_ends():

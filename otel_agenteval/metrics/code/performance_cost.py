@@ -23,8 +23,8 @@ def _within(observed: float | None, limit: float) -> Result:
 def code_latency(turn: Turn) -> Result:
     """Wall-clock duration of the turn in seconds.
 
-    The turn starts with its root span. It ends with the root or a later span, such as a streamed model call. If the root span is
-    missing, the duration covers the received spans.
+    The turn starts with its root span. It ends with this span, or with a later agent, model, tool or similar span, such as a
+    streamed model call. If the root span is missing, the duration covers the received spans.
 
     Detail: ``latency_ms``, in milliseconds.
     """

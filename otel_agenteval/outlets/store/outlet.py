@@ -19,7 +19,7 @@ from ...config.outlets import StoreOptions
 from ...core import jsonio, semconv
 from ...core.clock import SYSTEM_CLOCK, Clock
 from ...core.errors import StoreError
-from ...core.score import Score
+from ...core.score import Score, outcome_of
 from ...core.telemetry import Telemetry
 from ...core.turn import Turn
 from ...core.wellformed import bounded_name, well_formed
@@ -303,7 +303,7 @@ class StoreOutlet(Outlet):
     def _turn_row(self, scored: ScoredTurn) -> dict[str, Any]:
         turn, root = scored.turn, scored.root
         call, usage = answering_call(turn), turn.usage
-        skipped = {score.metric: str(score.detail.get("reason", "")) for score in scored.scores if score.status == "skipped"}
+        skipped = {one.metric: outcome_of(one).removeprefix("skipped: ") for one in scored.scores if one.status == "skipped"}
         tools = dict.fromkeys(call.name for call in turn.tool_calls or () if call.name)
         facts, fault = (facts_of(turn) if scored.of_turn_itself else {}, self._fault_of(scored)) if self._causes else ({}, None)
         failed = None

@@ -415,7 +415,8 @@ class StoreReader:
         outcomes = {row["metric"]: row["outcome"] for row in rows}
         if turn is None:
             return outcomes or None
-        skipped = {metric: f"skipped: {reason}" for metric, reason in (turn["skipped"] or {}).items()}
+        left_out = (turn["skipped"] or {}).items()
+        skipped = {name: why if why.startswith(("gated: ", "dropped: ")) else f"skipped: {why}" for name, why in left_out}
         rows = self._db.execute(
             f"SELECT metric, status, error_type FROM scores WHERE turn_id = {self._sql.p} AND revision = {self._sql.p}",
             (turn_id, turn["revision"]),
