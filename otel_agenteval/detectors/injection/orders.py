@@ -302,27 +302,27 @@ def _has_signs(text: str) -> bool:
 
 # --- markers in the raw text --------------------------------------------------------------------------------------
 
-_CHAT_TOKEN = re.compile(
+_CHAT_TOKEN = re.compile(  # <|im_start|>, [INST]
     r"<\|(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|begin_of_text|start_header_id|end_header_id)\|>|\[/?inst\]|<</?sys>>",
     re.IGNORECASE,
 )
-_ROLE_TAG = re.compile(
+_ROLE_TAG = re.compile(  # <system>You are …, </tool_result> …, ### System: …
     r"<system(?:[_-](?:prompt|message|instructions?|reminder))?>\s*(?:[^<>\s{]+\s+){2}[^<>\s]|</(?:tool_result|tool_response|function_results?|search_results)>\s*\S"
     r"|^\#{2,4}\s{0,3}system(?:\ (?:prompt|message))?\s{0,3}:\s*\S",
     re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_MARKS = ("\n", "<", "[", "##", "&")
 """Signs of which each text with a role tag or a false end has one."""
-_FALSE_END = re.compile(
+_FALSE_END = re.compile(  # END OF DOCUMENT, then on a new line SYSTEM
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(
+_TEMPLATE = re.compile(  # words of pages about prompt formats
     r"\{%|\{\{|chat[ _-]?template|chatml|\btokens?\b|tokeni[sz]er|chat format|prompt format|wrap the|special_tokens|bos_token|delimiter|separator",
     re.IGNORECASE,
 )
-_OVERRIDE = re.compile(
+_OVERRIDE = re.compile(  # ignore all previous instructions
     r"\b(?:ignore|disregard|forget|override)\s{1,9}(?:all\s{1,9}|any\s{1,9}|of\s{1,9}|the\s{1,9}|your\s{1,9}|my\s{1,9}|these\s{1,9}){0,3}(?:previous|prior|earlier|preceding|above|system)\s{1,9}instructions\b(?!\s{1,9}(?:if|when|unless|in|for|on)\b)",  # not the condition of a manual
     re.IGNORECASE,
 )
@@ -334,12 +334,12 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 
 _FENCE = re.compile(r"```.{0,20000}?(?:```|\Z)|~~~.{0,20000}?(?:~~~|\Z)", re.DOTALL)
 _BLOCKQUOTE = re.compile(r":\s{0,20}(?:</\w{1,20}>\s{0,20})?<blockquote(?:(?!<blockquote).){0,5000}?</blockquote>", re.DOTALL)
-_CUSTOMER_LABEL = re.compile(
+_CUSTOMER_LABEL = re.compile(  # Customer: …
     r"^\W{0,3}(?:\[?\d\d?:\d\d\]? )?(?:customer|user|visitor|client|kunde|kundin|cliente|caller|guest|klient\w?|klant|zákazník|müşteri|asiakas|ügyfél|kund|клиент|клієнт"
     r"|pelanggan|khách(?: hàng)?|客户|顾客|客|お客様|고객|العميل|לקוח|ग्राहक)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-_AGENT_LABEL = re.compile(
+_AGENT_LABEL = re.compile(  # [10:32] Agent: …
     r"((?:^|(?<=[.!?。！？] )|(?<=[.!?。！？؟]))(?:\W{0,3}|\s?\[?\d\d?:\d\d\]? ))"
     r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,

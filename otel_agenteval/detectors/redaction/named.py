@@ -92,10 +92,10 @@ def _is_code(value: str) -> bool:
     return _IDENTIFIER.fullmatch(value) is not None and strength_of(value) > 0
 
 
-_COUNT = lazy(r"\\{0,7}[\"']\s{0,4}:\s{0,4}(?:[0-9]{1,12}|null)\s{0,40}[,}\]]")
+_COUNT = lazy(r"\\{0,7}[\"']\s{0,4}:\s{0,4}(?:[0-9]{1,12}|null)\s{0,40}[,}\]]")  # {"total_tokens": 12}
 _CELL_VALUE = lazy(r"[^\s(){}\"]+")
 _SENTENCE_MARK = lazy(r"[(){}:;,]|\.\s|\Z(?<=\.)")
-_IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")
+_IDENTIFIER = lazy(r"[&*]?\$?(?:[A-Za-z0-9]*[._-])+[A-Za-z0-9]+|[a-z]+(?:[A-Z][a-z]+)+")  # config.db_password, dbPassword
 
 # --- notations of values
 
@@ -105,16 +105,16 @@ _UNQUOTED_VALUE = lazy(
     rf"{_UNQUOTED_CHARACTER}{{1,{_MAX_VALUE}}}(?:[,;&](?![\w.-]{{1,30}}\s?[=:]|[\s\"'`<>(){{}}\[\]\\|]|\Z){_UNQUOTED_CHARACTER}{{0,500}}){{0,20}}"
 )
 _REMAINDER = lazy(rf"{_UNQUOTED_CHARACTER}{{0,8000}}")
-_QUOTE = lazy(r"[bfrnuN@]{0,2}(\\{0,3}[\"'`])")
+_QUOTE = lazy(r"[bfrnuN@]{0,2}(\\{0,3}[\"'`])")  # ", b', \"
 _MAX_QUOTATION = 2_000
 _END_OF_VALUE = lazy(r"[ \t]*(?:\Z|[\r\n&;,#\"'`)])")
-_NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")
+_NEXT_KEY = lazy(r"[a-z][a-z_.-]*[=:]|[A-Z_]+[=:]")  # user=, USER:
 _BEFORE_QUOTE = lazy(
     r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
     r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
 )
 """Code before a quoted value: what it replaces, as in ``env.KEY || '…'``, or a call that only converts it."""
-_BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")
+_BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  # Pwd={…};
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
@@ -166,7 +166,7 @@ def _value_at(text: str, at: int) -> NamedValue | None:
 
 _CLOSE = r"(?:['’]s)?[\"'`*_\])}]{0,4}\\{0,3}[\"']?(?:[ \t]?\([^()\n]{1,30}\)|\[[^\[\]\n]{0,30}\])?"
 _ASSIGNS = lazy(rf"{_CLOSE}\s{{0,4}}(?:=>|:=|->|<-|\u2192|==?|:|\uff1a)[*_]{{0,2}}\s{{0,4}}")
-_TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'A-Z])")
+_TYPED = lazy(r"[ \t]{0,2}:?[ \t]{0,2}&?[A-Za-z][\w<>\[\]?]{0,15}[ \t]{0,2}=[ \t]{0,2}(?=[\"'A-Z])")  # password: str = "…"
 
 
 def _assigned(text: str, name: Name) -> Iterator[NamedValue]:
@@ -196,11 +196,11 @@ def _argument(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 _SPACE = lazy(r"(?:['’]s)?[ \t]{1,4}(?:[0-9] )?(?=\S)")
-_COMMAND_BEFORE = lazy(
+_COMMAND_BEFORE = lazy(  # "ENV ", "machine example.com login ada "
     r"(?:\b(?:ENV|ARG|SetEnv|setx|fastcgi_param|config set)|(?:machine\s{1,4}\S{1,100}|default)\s{1,40}login\s{1,4}\S{1,100})\s{1,40}\Z",
     re.IGNORECASE,
 )
-_SQL_BEFORE = lazy(r"(?:user|role|login|encrypted|with|alter|create|set)\b[^;\n]{0,80}\Z", re.IGNORECASE)
+_SQL_BEFORE = lazy(r"(?:user|role|login|encrypted|with|alter|create|set)\b[^;\n]{0,80}\Z", re.IGNORECASE)  # CREATE USER ada
 _DIRECTIVES = ("requirepass", "masterauth")
 
 
@@ -268,7 +268,7 @@ def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
         yield _trimmed(text, *word.span(1))
 
 
-_LINE_BREAK = lazy(
+_LINE_BREAK = lazy(  # " is:\n…\n"
     r"(?:[ \t](?:is|ist|lautet|es|est|è|é))?[^\w\n(=]{0,6}(?:\([^()\n]{1,30}\)[^\w\n=]{0,4})?\r?\n(?:[ \t>*`=-]{0,40}\r?\n){0,2}[ \t>*`\"'-]{0,10}(\S{6,64}?)[*_`\"']{0,3}[ \t]*(?=\r?\n|\Z)"
 )
 _LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
@@ -290,7 +290,7 @@ _BEFORE_TAG = lazy(
     rf"(?:[ \t](?:is|ist|lautet|es|est|è|é))?[^\w<>]{{0,4}}\s{{0,8}}{_TAGS}{{1,5}}[:\s]{{0,4}}([^<>\n]{{3,200}}?)\s{{0,8}}<"
 )
 _VALUE_TAG = lazy(r"(?:value|string|val|v|data|\w*password)", re.IGNORECASE)
-_ATTRIBUTE = lazy(
+_ATTRIBUTE = lazy(  # " type="text" value="…"
     r"[\"'](?:\s{1,4}[\w:-]{1,30}\s?=\s?(?:\"[^\"<>]{0,80}\"|'[^'<>]{0,80}')){0,4}\s{1,4}(?:value|content)\s?=\s?(?=[\"'])",
     re.IGNORECASE,
 )
@@ -314,7 +314,7 @@ def _in_markup(text: str, name: Name) -> Iterator[NamedValue]:
         yield NamedValue(*element.span(2), is_sure=is_in_tag or _VALUE_TAG.fullmatch(element.group(1) or "") is not None)
 
 
-_ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")
+_ROW_BEFORE = lazy(r"(?:\A|\n)[ \t]{0,8}\|[^\n]{0,200}\Z")  # "\n| "
 _CELL = lazy(r"[*_`:： ]{0,6}\|[ \t]{0,20}[`*_]{0,3}([^\s|]{6,64}?)[`*_]{0,3}[ \t]{0,20}\|")
 
 
@@ -327,12 +327,12 @@ def _in_next_cell(text: str, name: Name) -> Iterator[NamedValue]:
 
 _NAME_KEY = r"(?:name|key|k|field|label|id|variable|var|title|property|attribute|header|question|type|selector|element|locator|placeholder)"
 _VALUE_KEY, _TEXT_KEY = r"(?:\w{0,20}values?|val|v|default)", r"(?:text|content|data|answer)"
-_NAME_KEY_BEFORE = lazy(
+_NAME_KEY_BEFORE = lazy(  # "name": "DB_, --name=
     rf"(?:{_NAME_KEY}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?|\b(?:variable|secret|parameter)\s{{1,4}}\"|--name[ =][\"']?)(?:[^\"'\n:,]{{1,40}})?\Z",
     re.IGNORECASE,
 )
 _BETWEEN = r"(?:[^\"'\n:,]{0,20}[\"'])?(?:[\s,;{]{1,40}[\"']?[\w-]{1,30}[\"']?\s{0,4}[:=]\s{0,4}(?:[\"'][^\"'\n]{0,80}[\"']|[\w.-]{1,40})){0,3}?"
-_SIBLING = lazy(
+_SIBLING = lazy(  # ", "value": …
     rf"{_BETWEEN}[\s,;{{]{{1,40}}[\"']?(?:(?:{_VALUE_KEY}|({_TEXT_KEY}))[\"']?\s{{0,4}}[:=]|--value[ =])\s{{0,4}}\[?\s{{0,4}}(?=\S)",
     re.IGNORECASE,
 )
@@ -370,7 +370,7 @@ def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None
     return (first_name, value_keys) if first_name is not None else None
 
 
-_AS_THE = lazy(
+_AS_THE = lazy(  # " as the ", " is my "
     r"[\"'`»”]?\s(?:as|for|como|comme|come|als|jako|som|(?:is|es|est|è|é|ist)(?=\s(?:the|la|el|le|il|o|a|das|my|mi|mon)\s))\s(?:(?:the|a|my|your|his|her|its|their|new|la|el|le|il|o|das|mein|mi|tu|mon|ma|admin|root)\s){0,2}\Z",
     re.IGNORECASE,
 )

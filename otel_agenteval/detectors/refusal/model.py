@@ -198,7 +198,7 @@ _DRAFT = re.compile(
     r"^(?:\W*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|konu|тема|件名|主题|제목)\s*[:：]|\W*(?:dear|sehr geehrt|liebe[rs]? |cher |chere |madame|monsieur|estimad|querid|gentile|egregi|caro |cara |prezad|geachte|beste |szanown|drog|sayin|sevgili|уважаем|дорог|шановн|عزيزي|السيد|लिए|प्रिय|拝啓|尊敬的|亲爱的|親愛|kara )[^.!?\n]{0,60}(?:[,:，、\n]|!\s*\n)|\W*(?:hi|hello|hey|hallo) [^.!?\n]{1,30},\s*\n)"
 )
 """Start of a letter, which the user probably requested."""
-_DECLINING_TEXT = re.compile(
+_DECLINING_TEXT = re.compile(  # write … refusal, draft … declining
     r"(?:writ|draft|compos|word|mak|soften|schreib|formulier|verfass|entw[iu]rf|redig|redact|escrib|scriv|escrev|schrijf|napis|yaz|напиш|напис|склад|состав|skriv|kirjoit|tulis|viet|buat)[^.?!\n]{0,60}"
     r"(?:refusal|rejection|declin|turn(?:s|ing)? (?:\w+ )?down|absage|ablehn|\brefus|rechaz|\bniega|rifiut|recus|afwijz|odmow|odmit|отказ|відмов|avslag|\bnej\b|penolak|tu choi|\bret )"
     r"|断り|断る|拒绝|拒絕|婉拒|辞退|거절|사양하는|رفض|اعتذار|סירוב|לסרב|अस्वीकृति"
@@ -207,7 +207,7 @@ _DECLINING_STEMS = (
     "refus", "rejection", "declin", "turn", "absage", "ablehn", "rechaz", "niega", "rifiut", "recus", "afwijz", "odmow", "odmit", "avslag", "nej",
     "penolak", "tu choi", "ret ",
 )  # fmt: skip
-_OTHER_WORDS = re.compile(
+_OTHER_WORDS = re.compile(  # translate, rephrase, how do you say
     r"translat|ubersetz|tradu[cizs]|vertaal|przetlum|cevir|перев[её]д|переклад|ترجم|תרגם|אנוועד|अनुवाद|訳して|訳す|翻訳|翻译|翻譯|번역|\bdich\b|terjemah|oversatt|(?:how do you|how to) say|rewrite|rephrase|paraphras|umformul|reformul"
 )
 _OTHER_WORDS_STEMS = (
@@ -237,12 +237,12 @@ _QUOTED = re.compile(
 _QUOTE_SIGN = re.compile("[\"'“„«「『]|^>", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _SENTENCE_END = re.compile(r"[\s。！？।؟](?:(?<=[.!?]\s)|(?<=[\n。！？।؟]))[\s。！？।؟]*")
-_ENGLISH_IDIOM = re.compile(
+_ENGLISH_IDIOM = re.compile(  # can't wait, couldn't find, no problem
     r"\b(?=[cunfwd])(?:(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
     r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt)"
 )
 """Negations that don't decline the request: idioms and failed searches."""
-_OTHER_IDIOM = re.compile(
+_OTHER_IDIOM = re.compile(  # kein Problem, pas de souci
     r"\b(?:nicht nur|nicht genug empfehlen|kein problem|keine sorge|kann es kaum erwarten|warmstens|non (?:solo|vedo l'ora)|nessun problema|pas de (?:souci|probleme)|pas seulement|saurais trop|hate de|no (?:hay problema|solo|puedo esperar|puedo decir mas que)|no te preocupes|nao (?:ha problema|se preocupe|so|vejo a hora)|sem problema|geen probleem|niet alleen|nie (?:ma problemu|tylko|moge sie doczekac|moge sie \\w+ nachwalic)|не (?:только|могу нарадоваться|беспокойтесь|могут оторваться|могу дождаться)|не лише|inte bara|inga problem|ingen fara|tidak (?:sabar|masalah|hanya|apa-apa)|khong (?:sao|chi|the cho doi))|迫不及待|没问题|沒問題|不仅|不僅|不客气|待ちきれ|問題ありません|だけでなく|기다릴 수 없|문제없|뿐만 아니라"
 )
 _EAST_ASIAN_CHARACTER = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
