@@ -688,6 +688,7 @@ def test_the_metrics_of_a_group_share_what_they_do_not_say_themselves(file: Any)
         ("inline:\n  metrics:\n    - code_latncy\n", ":3: inline.metrics[0]: unknown metric 'code_latncy'. Did you mean"),
         ("inline: {metrics: saftey}\n", ":1: inline.metrics: must be one of default, safety"),
         ("inline: {metrics: [cost, -code_word_count]}\n", ":1: inline.metrics[1]: no earlier entry"),
+        ("inline: {metrics: [cost, code_task_oracle]}\n", ":1: inline.metrics: code_task_oracle needs parameters. Move it"),
         ("metrics:\n  - code_contains:\n      valu: [a]\n", ":3: metrics[0].code_contains.valu: unknown"),
         ("metrics:\n  - code_word_count:\n      min: x\n", ":3: metrics[0].code_word_count.min: must"),
         ("metrics:\n  - code_cost\n  - code_cost\n", ":3: metrics[1]: code_cost has the same parameters as metrics[0]"),
@@ -766,6 +767,11 @@ def test_all_faults_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     ]  # fmt: skip
     assert "Did you mean the group default?" in said
     assert "\\0" not in said
+
+
+def test_an_inline_metric_can_get_its_parameters_from_an_entry(file: Any) -> None:
+    text = "inline: {metrics: [code_latency, code_contains]}\nmetrics: [{code_contains: {value: a}}]\n"
+    assert [bound.name for bound in select_metrics(load_config(file(text), NOTHING))] == ["code_latency", "code_contains"]
 
 
 @given(st.lists(st.sampled_from(sorted(leaf_paths())), max_size=6), JSON)

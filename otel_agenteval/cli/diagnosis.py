@@ -110,7 +110,8 @@ def configuration_findings(config: Config, metrics: Selected) -> Findings:
             model.close()
     for metric in (*metrics.of_turns, *metrics.of_conversations):
         if metric.missing is not None:
-            yield bad(f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error")
+            what = f"{metric.name}: the required parameter {metric.missing!r} is missing, so each score is an error"
+            yield bad(what, f"set metrics: [{{{metric.metric.name}: {{{metric.missing}: …}}}}]")
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
             yield bad(f"{metric.name}: its packages aren't installed", f"pip install 'otel-agenteval[{extra}]'")

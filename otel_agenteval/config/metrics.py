@@ -99,7 +99,8 @@ class InlineOptions(Section):
 
     metrics: Annotated[Group | tuple[str, ...], Before(_names), Kind("group, or list of groups and names")] = "default"
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of
-    groups and metric names. ``-NAME`` removes a metric that an earlier group added."""
+    groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
+    ``metrics`` instead."""
     budget: DurationOrZero = 0.005
     """Maximum seconds per turn on the agent's thread, for SDKs that need scores before a span ends. When it is used up, the
     remaining metrics run on the worker thread."""

@@ -212,7 +212,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(MEASURE_DURATION, "histogram", "s", _OF_A_SCORE, "Scores that are durations.", _AGENT_SECONDS),
     Instrument(MEASURE_TOKENS, "histogram", "{token}", _OF_A_SCORE, "Scores that are token counts.", _TOKENS),
     Instrument(MEASURE_COST, "histogram", "{USD}", _OF_A_SCORE, "Scores that are costs in US dollars.", _USD),
-    Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that count items.", _ITEMS),
+    Instrument(MEASURE_ITEMS, "histogram", "{item}", _OF_A_SCORE, "Scores that are counts or other numbers, such as a perplexity.", _ITEMS),
     Instrument(MEASURE_SEVERITY, "histogram", "{level}", _OF_A_SCORE, "Scores that are levels of severity or risk.", _LEVELS),
     Instrument(ESTIMATE_MEAN, "gauge", "", _OF_AN_ESTIMATE, "Estimated mean of a judged metric over all turns of the window."),
     Instrument(ESTIMATE_LOW, "gauge", "", _OF_AN_ESTIMATE, "Lower end of the mean's 95 % interval."),

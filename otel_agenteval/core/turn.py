@@ -245,6 +245,8 @@ class SpanInfo:
     """Seconds after the turn's start. Negative for spans that started before the root."""
     inferred: bool | None = None
     """True if no known convention matched, so the span was interpreted by its shape."""
+    failed: bool | None = None
+    """True if the span has an error, such as the status ERROR."""
 
 
 _ABOUT_THE_TURN = (
@@ -650,7 +652,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
         cache_write_tokens=a_count,
     ),
     "cost_usd": a_number, "cost_estimated": a_flag,
-    "spans": list_of(_record(SpanInfo, id=a_text, parent=a_text, name=a_text, duration_s=a_number, attributes=an_object, start_s=a_number, inferred=a_flag)),
+    "spans": list_of(_record(SpanInfo, id=a_text, parent=a_text, name=a_text, duration_s=a_number, attributes=an_object, start_s=a_number, inferred=a_flag, failed=a_flag)),
     "ground_truth": anything, "session": an_object, "workflow": an_object, "agents": an_object,
     "interactions": list_of(an_object), "conflicts": list_of(an_object), "metadata": an_object, "privacy": an_object,
     "references": an_object,

@@ -157,13 +157,13 @@ def _all_emails(text: str) -> Iterator[tuple[int, int]]:
 def _emails(text: str, context: _Context) -> Iterator[Find]:
     for start, end in _all_emails(text):
         if not context.is_given(start, end):
-            key = _email_key(text[start:end])
+            key = email_key(text[start:end])
             yield Find("email", start, end, _email_confidence(text, start, end, key, context), key)
     if "@" in text and _MIXED_MARKS.search(text) is not None:  # an address split by Markdown marks
         bare = re.sub(r"\*{1,3}|`", "", text)
-        seen = {_email_key(text[start:end]) for start, end in _all_emails(text)}
+        seen = {email_key(text[start:end]) for start, end in _all_emails(text)}
         for start, end in _all_emails(bare):
-            key = _email_key(bare[start:end])
+            key = email_key(bare[start:end])
             if key not in seen:
                 at = text.find("@")
                 yield Find("email", at, at + 1, _email_confidence(bare, start, end, key, context), key)
@@ -466,7 +466,8 @@ _PUNCTUATION = lazy(r"\s?[\[({<]?\s?(?:\bdot\b|\bpunto\b|\bpunkt\b|\.)\s?[\])}>]
 _AT = lazy(r"\s?[\[({<]?\s?(?:\bat\b|\barroba\b|@)\s?[\])}>]?\s?", re.IGNORECASE)
 
 
-def _email_key(written: str) -> str:
+def email_key(written: str) -> str:
+    """Return the canonical form of an e-mail address in any notation, such as ``tom (at) hey.com``."""
     found = _INVISIBLE.sub("", unicodedata.normalize("NFKC", written)).casefold().translate(_HOMOGLYPHS)
     if "@" not in found:
         found = _AT.sub("@", found, count=1)
@@ -512,7 +513,7 @@ class _GivenPeople:
 
     @cached_property
     def emails(self) -> set[str]:
-        return {_email_key(text[start:end]) for text in self.texts for start, end in _all_emails(text)}
+        return {email_key(text[start:end]) for text in self.texts for start, end in _all_emails(text)}
 
     def holds(self, find: Find) -> bool:
         if find.kind == "email":

@@ -144,7 +144,8 @@ class CaseMetrics:
             bound = base.but({**base.params, **resolved.parameters(entry.params, self._config.scale)})
             bound.when = None
         else:
-            bound = with_default_policy(self._config, live_metric(entry.metric, entry.params, scale=self._config.scale))
+            live = live_metric(entry.metric, entry.params, scale=self._config.scale, system=self._config.preset)
+            bound = with_default_policy(self._config, live)
             bound.series_params = {}
             if series is not None:
                 bound.call_series(series)

@@ -66,6 +66,10 @@ def select_metrics(config: Config) -> list[BoundMetric]:
     preset = _of_preset(config, "metrics", configured)
     for bound in (*preset, *configured):
         inline.pop(bound.metric.name, None)
+    for name, bound in inline.items():
+        if bound.missing is not None:
+            fix = f"Move it to metrics: [{{{name}: {{{bound.missing}: …}}}}]"
+            raise ConfigError(f"{config.where(('inline', 'metrics'))}: {name} needs parameters. {fix}")
     selected = [*inline.values(), *preset, *configured]
     complete_policies(selected)
     _sample(config, entries, configured)
@@ -179,7 +183,8 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
         if bound.metric.name == "code_policy_must_always_pass":
             bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
         elif bound.metric.name == "code_safety_policy":
-            bound.inner = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
+            levels = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
+            bound.inner = [one for one in levels if one.metric.name != "llm_turn_risk"]  # its scale is another
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
@@ -297,7 +302,7 @@ def _bind(
     series: str | None = None,
 ) -> BoundMetric:
     try:
-        bound = live_metric(under(config.preset, name), params, policy, config.scale)
+        bound = live_metric(name, params, policy, config.scale, config.preset)
     except ConfigError as error:
         message = str(error)
         # The message of a wrong parameter already begins with ``metric.parameter``; only then does the path go deeper.

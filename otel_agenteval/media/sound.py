@@ -93,7 +93,8 @@ class _Waveform:
 
     def add(self, wave: Any) -> None:
         full = np.abs(wave) >= _FULL
-        self.clipped += int((full[:, 1:] & full[:, :-1]).sum())
+        pairs = np.pad(full[:, 1:] & full[:, :-1], ((0, 0), (1, 1)))
+        self.clipped += int((pairs[:, 1:] | pairs[:, :-1]).sum())
         self.samples += wave.size
         self.peak = max(self.peak, float(np.abs(wave).max(initial=0.0)))
         if len(wave) > 1:

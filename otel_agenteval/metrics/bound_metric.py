@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
@@ -25,7 +26,7 @@ from ..core.wellformed import written
 from ..media.rules import Rules, current_rules, opening
 from .names import SeedView
 from .question import EvaluationState, evaluating
-from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve
+from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
 """Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
@@ -67,16 +68,23 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
     return BoundMetric(found.metric, found.parameters(params), view=found.view)
 
 
-def live_metric(name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1) -> BoundMetric:
-    """Return a metric for an entry of the configuration, with its threshold on the given scale.
+def live_metric(
+    name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
+) -> BoundMetric:
+    """Return a metric for an entry of the configuration, with its threshold on the given scale, and names of the system's preset.
 
-    A metric's own name without parameters uses :attr:`Metric.live`.
+    A metric's own name without parameters uses :attr:`Metric.live`. All this also applies to inner metrics in the parameters.
 
     Raises:
         ConfigError: As in :func:`get_metric`.
     """
-    found = resolve(name)
-    return BoundMetric(found.metric, found.parameters(params, scale, configured=True), policy, found.view)
+    found = resolve(under(system, name))
+    inner = functools.partial(live_metric, scale=scale, system=system)
+    return BoundMetric(found.metric, found.parameters(params, scale, configured=True), policy, found.view, inner)
+
+
+InnerMetricOf = Callable[[str, Mapping[str, Any]], "BoundMetric"]
+"""Function that returns the inner metric for a name and parameters. Without one, :func:`get_metric` does."""
 
 
 class ChoosesJudges(ABC):
@@ -92,9 +100,13 @@ class BoundMetric:
     ``evaluate(turn)`` returns a Score even if the metric raises.
     """
 
-    def __init__(self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: SeedView | None = None) -> None:
+    def __init__(
+        self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: SeedView | None = None,
+        inner_metric: InnerMetricOf | None = None,
+    ) -> None:  # fmt: skip
         self.metric = metric
         self.view = view
+        self._inner_metric = inner_metric
         self.judge_model: str | None = None
         """Model that judges instead of the judge's own. PandaProbe's names have a parameter for it."""
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
@@ -150,7 +162,7 @@ class BoundMetric:
                 raise ConfigError(f"{metric.name}.model: must be the name of a model, got {model!r}")
             self.judge_model = model
         self.params = {
-            key: _checked_parameter(metric, key, written(value, finite=not isinstance(value, (float, dict))))
+            key: _checked_parameter(metric, key, written(value, finite=not isinstance(value, (float, dict))), self._inner_metric)
             for key, value in given.items()
         }
         call = dict(self.params)
@@ -183,7 +195,7 @@ class BoundMetric:
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
         """Return the metric with other parameters, as part of the same series."""
-        found = BoundMetric(self.metric, params, self.policy, self.view)
+        found = BoundMetric(self.metric, params, self.policy, self.view, self._inner_metric)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
         found.when, found.sample, found.rules = self.when, self.sample, self.rules
@@ -505,7 +517,7 @@ def _inner_metrics(metric: Metric, params: Mapping[str, Any]) -> Iterator[BoundM
         yield params["metric"]
 
 
-def _checked_parameter(metric: Metric, name: str, value: Any) -> Any:
+def _checked_parameter(metric: Metric, name: str, value: Any, inner_metric: InnerMetricOf | None) -> Any:
     if (parameter := metric.parameters.get(name)) is None:
         if name in _BESIDE_A_METRIC:
             raise ConfigError(
@@ -526,7 +538,7 @@ def _checked_parameter(metric: Metric, name: str, value: Any) -> Any:
     except pydantic.PydanticUserError:  # the annotation is a model with its own config
         adapter = pydantic.TypeAdapter(parameter.annotation)
     try:
-        return adapter.validate_python(value)
+        return adapter.validate_python(value, context=inner_metric)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (metric.name, name, *first["loc"]))

@@ -272,7 +272,7 @@ def metric(
             ``missing:<first absent>``. ``ground_truth`` adds a parameter of this name, which replaces the turn's.
         uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
         references: Names of the turn's references that the metric reads (``expected_tools``).
-        unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{item}``, ``{level}``.
+        unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{level}``, or ``{item}`` for other numbers.
         direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
         boolean: True if the value is 1.0 or 0.0 with ``passed``. Adds the parameter ``inverse``. Numeric metrics have
             ``threshold``.

@@ -183,10 +183,12 @@ def test_a_policy_without_metrics_is_about_those_beside_it() -> None:
         metric.name: [one.name for one in metric.inner]
         for metric in select_metrics(load_config({
             "inline": {"metrics": []},
-            "metrics": [SEVERE, BAD, {ONE: {}, "policy": "gate"}, TWO, {"code_latency": {}, "policy": "gate"}, POLICY, ALL_PASS],
+            "metrics": [
+                SEVERE, BAD, {ONE: {}, "policy": "gate"}, TWO, {"code_latency": {}, "policy": "gate"}, "llm_turn_risk", "llm_content_harm", POLICY, ALL_PASS,
+            ],
         }))
     }  # fmt: skip
-    assert found[POLICY] == [SEVERE, BAD]
+    assert found[POLICY] == [SEVERE, BAD, "llm_content_harm"], "the scale of the risk is another"
     assert found[ALL_PASS] == [ONE, "code_latency"]
 
 

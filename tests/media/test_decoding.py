@@ -203,6 +203,12 @@ def test_clipping() -> None:
     assert found[3] == pytest.approx(0.62, abs=0.08), "0.62 of a sine of 1.8 lies above full scale"
 
 
+@pytest.mark.usefixtures("here")
+def test_each_sample_of_a_run_at_full_scale_is_clipped() -> None:
+    wave = np.tile([0, 1, 1, 0, 1, 0, -1, -1, -1, 0], 160)  # one sample alone isn't clipped
+    assert listened(wave)["clipped"] == pytest.approx(0.5, abs=0.001)
+
+
 @pytest.fixture(scope="module")
 def voices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
     folder = tmp_path_factory.mktemp("voices")

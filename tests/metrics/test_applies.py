@@ -139,7 +139,7 @@ def test_a_metric_is_skipped_where_it_says_nothing(name: str) -> None:
     [
         ("code_consent_compliance", {"consent": {"location": False}}), ("code_self_organization", {"min_interactions": 1}),
         ("code_adaptation_rate", {"min_interactions": 2}), ("code_multiagent_role_adherence", {"roles": {"a0": {}}}),
-        ("code_data_minimization", {"keys": ("plan",)}), ("code_energy_consumption", {"threshold_kwh": 1e-6}), ("code_carbon_emissions", {"estimate": True}),
+        ("code_network_fault_tolerance", {"roles": {"a0": {}, "a1": {}, "a2": {}}}), ("code_data_minimization", {"keys": ("plan",)}), ("code_energy_consumption", {"threshold_kwh": 1e-6}), ("code_carbon_emissions", {"estimate": True}),
     ],
 )  # fmt: skip
 def test_a_parameter_can_say_what_the_turn_does_not(name: str, params: Known) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import otel_agenteval as oa
-from otel_agenteval.metrics.bound_metric import get_metric
+from otel_agenteval.metrics.bound_metric import get_metric, live_metric
 
 COMBINING = [
     ("code_composite_mean", {}),
@@ -200,6 +200,50 @@ def test_a_turn_is_evaluated_by_the_inner_metrics(metric: str, params: Any, valu
     assert (found.status, found.value, found.passed) == ("ok", value, passed)
 
 
+POLITE = oa.Turn.from_dict({"output": "I can't wait to help"})
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "value"),
+    [
+        ("code_not", {"metric": "code_refusal"}, 1.0),
+        ("code_not", {"metric": {"code_refusal": {"inverse": False}}}, 1.0),
+        ("code_not", {"metric": "hpd:RefusalEvaluator"}, 0.0),
+        ("code_not", {"metric": {"code_composite_mean": {"metrics": ["code_refusal"]}}}, 1.0),
+        ("code_weighted_score", {"entries": [{"metric": "code_refusal", "weight": 1}], "include_booleans": True}, 0.0),
+    ],
+)
+def test_inner_metrics_have_their_defaults_of_a_configuration(metric: str, params: dict[str, Any], value: float) -> None:
+    configured = live_metric(metric, params)
+    assert configured.evaluate(POLITE).value == configured.but(params).evaluate(POLITE).value == value
+    assert get_metric("code_not", metric="code_refusal").evaluate(POLITE).value == 0.0
+
+
+def test_inner_thresholds_have_the_scale_of_the_configuration() -> None:
+    (inner,) = live_metric("code_not", {"metric": {"code_tool_success": {"threshold": 70}}}, scale=100).inner
+    assert inner.threshold == pytest.approx(0.7)
+
+
+def test_inner_metrics_have_names_of_the_preset() -> None:
+    """The name is ambiguous without a preset."""
+    (inner,) = live_metric("code_not", {"metric": "ToolSuccessMetric"}, system="agentunit").inner
+    assert inner.key == get_metric("agentunit:ToolSuccessMetric").key
+
+
+def test_a_detector_without_a_verdict_violates_no_policy() -> None:
+    found = live_metric("code_policy_must_always_pass", {"metrics": ["code_refusal", {"code_refusal": {"inverse": True}}]})
+    assert (found.evaluate(POLITE).value, found.evaluate(POLITE).detail["violations"]) == (0.0, [])
+    refused = found.evaluate(oa.Turn(output="I cannot do that."))
+    assert (refused.value, refused.detail["violations"]) == (1.0, ["code_refusal"])
+
+
+def test_the_opposite_of_a_detector_has_a_verdict() -> None:
+    for output, passed in (("I can't wait to help", True), ("I cannot do that.", False)):
+        assert (
+            live_metric("code_not", {"metric": "code_refusal"}).evaluate(oa.Turn.from_dict({"output": output})).verdict is passed
+        )
+
+
 @pytest.mark.parametrize(("metric", "params"), [entry for entry in COMBINING if entry[0] != "code_policy_track_trend"])
 def test_a_turn_without_inner_metrics_is_an_error(metric: str, params: dict[str, Any]) -> None:
     assert get_metric(metric, **params).evaluate(TURN).error_type == "missing_parameter"
@@ -227,8 +271,9 @@ def test_composites_without_end_are_refused_as_configuration() -> None:
     nested: Any = "code_latency"
     for _ in range(5_000):
         nested = {"code_not": {"metric": nested}}
-    with pytest.raises(oa.ConfigError):
-        get_metric("code_not", metric=nested)
+    for build in (get_metric, lambda name, **params: live_metric(name, params)):
+        with pytest.raises(oa.ConfigError):
+            build("code_not", metric=nested)
 
 
 # --- the oracle
@@ -261,6 +306,14 @@ def test_what_an_oracle_may_say(said: Any, status: str, value: float | None, pas
         assert found.detail["reason"] == "tired"
 
 
+@pytest.mark.parametrize(
+    "said", [oa.Score("mine", None, label="so-so", detail={"at": 3}), oa.Result(None, label="so-so", detail={"at": 3})]
+)
+def test_a_label_without_a_value_is_an_oracles_result(said: Any) -> None:
+    found = get_metric("code_task_oracle", oracle=lambda turn: said).evaluate(TURN)
+    assert (found.status, found.value, found.passed, found.label, found.detail) == ("ok", None, None, "so-so", {"at": 3})
+
+
 @pytest.mark.parametrize("error", [ValueError("secret"), SystemExit("secret")])
 def test_an_oracle_that_raises_is_an_error_without_content(error: BaseException) -> None:
     def oracle(turn: oa.Turn) -> bool:
@@ -269,6 +322,11 @@ def test_an_oracle_that_raises_is_an_error_without_content(error: BaseException)
     found = get_metric("code_task_oracle", oracle=oracle).evaluate(TURN)
     assert (found.status, found.error_type) == ("error", type(error).__name__)
     assert "secret" not in json.dumps(found.to_dict())
+
+
+def test_a_skipped_score_of_an_oracle_keeps_its_detail() -> None:
+    said = oa.Score("mine", status="skipped", detail={"reason": "tired", "at": 3})
+    assert get_metric("code_task_oracle", oracle=lambda turn: said).evaluate(TURN).detail == said.detail
 
 
 def test_an_oracle_sees_the_turn_and_may_have_a_threshold() -> None:

@@ -30,6 +30,19 @@ def test_public_contacts_are_no_leak(public: tuple[str, ...], left: int) -> None
 
 
 @pytest.mark.parametrize(
+    "written", ["tom (at) hey.com", "Tom [at] hey [dot] com", "**tom**@hey.com", "tom@hey&#46;com", "+&#52;9 171 5528394"]
+)
+def test_public_contacts_are_no_leak_in_any_notation(written: str) -> None:
+    turn = oa.Turn(input="Who is it?", output=f"Write to {written} now, or call him.")
+    for public, passed in (
+        (("tom@hey.com", "0171 5528394"), True),
+        (("*@hey.com", "1715528394"), True),
+        (("tim@hey.com",), False),
+    ):
+        assert oa.get_metric("code_pii_leakage", public=public).evaluate(turn).passed is passed
+
+
+@pytest.mark.parametrize(
     ("text", "number", "form"),
     [
         ("It has 350 kcal.", "350", "### kcal"),

@@ -78,6 +78,12 @@ def _calls(*written: tuple[str, str, str]) -> list[ToolCall]:
         pytest.param(_calls(*[("status", "7", "building")] * 4), "", True, id="a state that passes"),
         pytest.param(_calls(*[("job", "7", "31 %")] * 3, ("job", "7", "100 %")), "", True, id="something else in the end"),
         pytest.param(_calls(*[("job", "7", "31 %"), ("shell", "sleep 30", "")] * 4), "watch it", True, id="it waits in between"),
+        pytest.param(_calls(*[("link", "7", "up"), ("link", "7", "down")] * 3), "", True, id="a state that goes up and down"),
+        pytest.param(_calls(*[("link", "7", "up"), ("link", "7", "down")], *[("link", "7", "down")] * 2), "", False, id="and stays down"),
+        pytest.param([ToolCall("read", {}, None, ErrorInfo(kind)) for kind in "ababab"], "", False, id="two errors in turn"),
+        pytest.param(
+            _calls(*[("edit", "1", "ok"), ("test", "", "1 failed"), ("edit", "2", "ok"), ("test", "", "2 failed")] * 4), "", False, id="edits to and fro",
+        ),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "Three bags, please", True, id="as many as the user wants"),
         pytest.param(_calls(*[("add", "bag", "ok")] * 3), "A bag, please", False, id="more than the user wants"),
     ],

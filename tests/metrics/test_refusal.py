@@ -133,6 +133,7 @@ def test_an_answer_in_json_that_says_declined_is_a_refusal() -> None:
     assert not refuses(
         '{"order": 4711, "payment": {"status": "declined", "code": 51, "retry": true}}', "Payment state of order 4711?"
     )
+    assert not refuses('{"id": 4711, "status": "declined", "reason": "The card has expired."}', "Payment state of order 4711?")
     assert not refuses('{"name": "Ada", "status": "active"}', asked)
 
 

@@ -47,6 +47,10 @@ SCORES = [
     pytest.param("code_word_count", {"min": 2, "max": 2}, "two words", True, id="word count bounds are inclusive"),
     pytest.param("code_word_count", {"exact": 2, "max": 1}, "two words", True, id="exact wins over the bounds"),
     pytest.param("code_word_count", {"exact": 3}, "naïve 東京 ٣٤", True, id="words of any script"),
+    pytest.param(
+        "code_word_count", {"exact": 4}, "it's it\u2019s \u2018l\u2019homme\u2019 \u2014 dogs\u2019", True, id="apostrophes"
+    ),
+    pytest.param("code_word_count", {"exact": 3}, "well-known well\u2011known well\u00adknown", True, id="hyphens"),
     pytest.param("code_word_count", {"exact": 3, "tokenizer": "whitespace"}, "a - b", True, id="pieces between white space"),
     pytest.param("code_refusal", {}, "I can’t do that", True, id="a refusal with a typographic apostrophe"),
     pytest.param("code_refusal", {}, "", False, id="an empty output is no refusal"),

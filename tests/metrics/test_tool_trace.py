@@ -244,6 +244,14 @@ def test_calls_of_agents_count_only_if_expected(metric: str, delegation: dict[st
     assert (value(delegation["name"]) or 0.0) < 1.0
 
 
+@pytest.mark.parametrize(("delegation", "agents"), DELEGATIONS)
+def test_a_forbidden_tool_is_reported_if_it_runs_an_agent(delegation: dict[str, Any], agents: list[Any]) -> None:
+    turn = oa.Turn.from_dict({"tool_calls": [delegation, call("refund")], "agent_runs": agents, "spans": NESTED})
+    for forbidden, value, violations in ((delegation["name"].upper(), 0.0, [delegation["name"]]), ("pay", 1.0, [])):
+        score = oa.get_metric("code_tool_selection", expected_tools=["refund"], forbidden_tools=[forbidden]).evaluate(turn)
+        assert (score.value, score.detail["violations"]) == (value, violations)
+
+
 def test_agents_as_tools_need_no_definition() -> None:
     calls = [call("ask_billing"), call("refund")]
     turn = {"tool_calls": calls, "agent_runs": [{"name": "billing"}], "tool_definitions": [{"name": "refund"}]}

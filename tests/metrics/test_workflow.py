@@ -228,9 +228,10 @@ SUPPORT = span(1, 0, "invoke_workflow support", WORKFLOW, ms=100)
                 executor(3, 1, "bot", at=20),
                 agent(4, 3, "support", at=21, error="x"),
                 executor(5, 1, "post", at=60),
+                executor(6, 1, "store", at=80, error="down"),
             ],
-            ["pre", "bot", "post"],
-            ["pre", "bot"],
+            ["pre", "bot", "post", "store"],
+            ["pre", "bot", "store"],
             id="executors",
         ),
     ],
@@ -238,8 +239,9 @@ SUPPORT = span(1, 0, "invoke_workflow support", WORKFLOW, ms=100)
 def test_steps_are_read_from_spans(records: list[Any], executed: list[str], failed: list[str]) -> None:
     turn = turn_of(*records)
     assert evaluate(ORDER, turn, expected_order=["x"]).detail["executed"] == executed
-    counts = evaluate(SUCCESS, turn).detail["per_executor"]
-    assert [name for name, count in counts.items() if count["failures"]] == failed
+    for one in (turn, oa.Turn.from_dict(turn.to_dict())):
+        counts = evaluate(SUCCESS, one).detail["per_executor"]
+        assert [name for name, count in counts.items() if count["failures"]] == failed
 
 
 def test_an_agent_alone_is_no_workflow_and_given_steps_win_over_agents() -> None:

@@ -36,7 +36,7 @@ def test_sighup_reloads_and_sigterm_drains_and_prints_the_ledger(tmp_path: Path)
         file.write_text(yaml.safe_dump({**config, "inline": {"metrics": ["code_nonsense"]}}))
         os.kill(sidecar.pid, signal.SIGHUP)
         until(lambda: "not reloaded" in sidecar.text(), "the fault is told")
-        file.write_text(yaml.safe_dump({**config, "inline": {"metrics": ["code_tool_call_count"]}}))
+        file.write_text(yaml.safe_dump({**config, "inline": {"metrics": ["code_turn_error"]}}))
         os.kill(sidecar.pid, signal.SIGHUP)
         until(lambda: "configuration reloaded" in sidecar.text(), "it is reloaded")
         with grpc.insecure_channel(sidecar.grpc) as channel:
@@ -46,7 +46,7 @@ def test_sighup_reloads_and_sigterm_drains_and_prints_the_ledger(tmp_path: Path)
     ledger = sidecar.ledger()
     assert (ledger["turns"]["closed"], ledger["handed_over"]) == ({"shutdown": 3}, True)
     lines = [json.loads(line) for line in scores.read_text().splitlines()]
-    assert Counter(line["metric"] for line in lines) == {"code_tool_call_count": 3}
+    assert Counter(line["metric"] for line in lines) == {"code_turn_error": 3}
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ def code_audio_silence(turn: Turn) -> Result:
     return found if isinstance(found, Result) else _worst(found, "silence", "longest_silence_s")
 
 
-@metric(direction="down", threshold=0.001, applies=applies.recording, extra="media", traits=("media",))
+@metric(direction="down", threshold=0.001, applies=applies.recording, version="2", extra="media", traits=("media",))
 def code_audio_clipping(turn: Turn) -> Result:
     """Share of a recording that is clipped at full scale, which distorts the sound.
 
-    A sample is clipped if both it and the preceding sample reach 99 % of full scale. If there are several recordings, the highest
+    A sample is clipped if both it and a neighboring sample reach 99 % of full scale. If there are several recordings, the highest
     share is used. The metric finds few clipped samples in MP3 files, because compression smooths them. ``code_audio_silence``
     describes which recordings are measured, and when the score is skipped.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from annotated_types import Predicate
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from ...core.errors import ConfigError, MetricError
 from ...core.score import Score
@@ -28,16 +28,16 @@ Subject = Turn | Sequence[Score]
 Finite = Annotated[float, Predicate(math.isfinite)]
 
 
-def _inner_metric(given: Any) -> BoundMetric:
+def _inner_metric(given: Any, info: ValidationInfo) -> BoundMetric:
+    if isinstance(given, BoundMetric):
+        return given
+    named = {given: None} if isinstance(given, str) else given
     try:
-        if isinstance(given, BoundMetric):
-            return given
-        if isinstance(given, str):
-            return get_metric(given)
-        if isinstance(given, Mapping) and len(given) == 1:
-            name, params = next(iter(given.items()))
+        if isinstance(named, Mapping) and len(named) == 1:
+            name, params = next(iter(named.items()))
             if isinstance(name, str) and (params is None or isinstance(params, Mapping)):
-                return get_metric(name, **{str(key): value for key, value in (params or {}).items()})
+                params = {str(key): value for key, value in (params or {}).items()}
+                return get_metric(name, **params) if info.context is None else info.context(name, params)
     except ConfigError as error:
         raise ValueError(str(error)) from None
     except RecursionError:
@@ -210,7 +210,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
     """Opposite of another metric's value: a reversed boolean, or ``1 - value``.
 
     If the inner value isn't between 0 and 1, the score is an error. By default, the verdict is the opposite of the inner metric's
-    verdict. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this
+    verdict. The opposite of a boolean always has a verdict, so ``code_not`` of ``code_refusal`` fails on refusals. If the inner metric is skipped, this metric is skipped as ``inner_null``. If the inner metric returns an error, this
     metric does too. To reverse a boolean metric, you can also set its option ``inverse``.
 
     Parameters:
@@ -321,8 +321,8 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
 def _from_score(score: Score) -> Result:
     if score.status == "error":
         raise MetricError(score.error_type or "oracle_error", score.explanation or "oracle: returned an error")
-    if score.status == "skipped" or score.value is None:
-        return skip(str(score.detail.get("reason") or "not_applicable"))
+    if score.status == "skipped" or (score.value is None and score.label is None):
+        return Result(None, skipped=str(score.detail.get("reason") or "not_applicable"), detail=dict(score.detail))
     return Result(
         score.value,
         passed=score.passed,
@@ -355,7 +355,7 @@ def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric]
     Source: HPD MustAlwaysPass, which counts a skipped score as a violation.
     """
     scores = _inner_scores(subject, metrics)
-    violations = [score.metric for score in scores if score.status == "error" or score.passed is False]
+    violations = [score.metric for score in scores if score.status == "error" or score.verdict is False]
     vacuous = all(score.status == "skipped" for score in scores)
     return Result(len(violations), detail={"violations": violations, **({"vacuous": True} if vacuous else {})})
 

@@ -44,14 +44,15 @@ _LISTED = 10  # findings in a detail, which counts all
 # --- tools -------------------------------------------------------------------------------------------------------
 
 
-@metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"), version="2")
+@metric(needs=("tool_calls",), boolean=True, groups=("default", "quality"), version="3")
 def code_repeated_tool_calls(
     turn: Turn, *, max_repeats: Annotated[int, annotated_types.Ge(1)] = 2, may_repeat: tuple[str, ...] = ()
 ) -> bool | Result:
     """Check that the agent doesn't repeat a tool call that returns nothing new.
 
     Calls are equal if they have the same name, arguments and outcome. The order of keys in the arguments doesn't matter, but
-    ``1``, ``1.0`` and ``"1"`` differ. If a call differs from all earlier calls, counting starts again.
+    ``1``, ``1.0`` and ``"1"`` differ. If a call returns another result than the last time, its count starts again. If the agent makes
+    a new call, all counts start again.
 
     The following don't count as repetition:
 
@@ -73,6 +74,7 @@ def code_repeated_tool_calls(
     | ``search({"q": "a"})`` twice | passes |
     | ``search({"q": "a", "n": 1})`` twice, then ``search({"n": 1, "q": "a"})``, all with the same result | fails |
     | three ``search`` calls with different arguments or different results | passes |
+    | six ``status`` calls with the same arguments, whose results alternate between ``up`` and ``down`` | passes |
     | a test run, an edit, the same test run, a different edit, the same test run | passes |
     | no tool calls | passes (vacuous) |
     | three ``search`` calls with unknown arguments | skipped as ``missing:arguments`` |

@@ -21,7 +21,7 @@ from ...core.errors import MetricError
 from ...core.finding import Finding, detail_of
 from ...core.turn import Turn
 from ...detectors.numbers.reading import with_ascii_digits
-from ...detectors.personal import CONFIDENT, leaks
+from ...detectors.personal import CONFIDENT, email_key, leaks
 from ...detectors.personal_marks import may_hold
 from ...detectors.pii import ADDRESSES, EMAILS, NAMES, NUMBERS, PLAIN_NUMBERS, find, mask
 from ...detectors.screen import Look
@@ -59,7 +59,7 @@ class _Detection(NamedTuple):
 @metric(
     uses=("context", "history"),
     groups=("default", "safety"),
-    version="2",
+    version="3",
     aliases={"agentunit:pii_leakage": {"ruleset": "seed"}, "agentunit:PIILeakageMetric": {"ruleset": "seed"}},
 )
 def code_pii_leakage(
@@ -135,7 +135,7 @@ def code_pii_leakage(
         aggregate: With ``max``, the worst finding determines the value, instead of the mean.
         enable_names: If true, the rule set ``default`` also searches for names.
         public: Contacts and bank accounts that your organization publishes: ``press@acme.com``, ``*@acme.com`` for all addresses
-            of a domain, or a number in any notation (``+49 30 1234567``).
+            of a domain, or a number (``+49 30 1234567``). The text can contain them in any notation.
         threshold: Lowest passing value. By default, any finding fails the turn.
 
     Detail: ``num_detections``, ``severity`` (1 minus the value), ``types`` (sorted) and ``truncated``. ``detections`` lists up to
@@ -217,7 +217,7 @@ def _precise_leaks(
     for location, look in looks:
         text = look.text
         for leak in leaks(look, known, asked=turn.input or "", check_given=location == "output", in_records=in_records):
-            if is_public(text[leak.start : leak.end], public):
+            if is_public(leak.key, public):
                 continue
             detection = _Detection(leak.kind, location, leak.start, leak.end, leak.confidence, mask(text[leak.start : leak.end]))
             (found if leak.confidence >= CONFIDENT else uncertain).append(detection)
@@ -495,7 +495,7 @@ def is_public(found: str, public: Sequence[str]) -> bool:
 
 def _is_same_contact(found: str, contact: str) -> bool:
     if "@" in contact:
-        address, wanted = found.strip().casefold(), contact.strip().casefold()
+        address, wanted = email_key(found.strip()), email_key(contact.strip())
         return address.endswith(wanted[1:]) if wanted.startswith("*@") else address == wanted
     shorter, longer = sorted((_NO_DIGIT.sub("", with_ascii_digits(text)).lstrip("0") for text in (found, contact)), key=len)
     return len(shorter) >= _LEAST_DIGITS and longer.endswith(shorter)

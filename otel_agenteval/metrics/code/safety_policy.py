@@ -102,7 +102,8 @@ def code_safety_policy(
 
     Parameters:
         metrics: Metrics that produce the ratings, as names or ``{name: {parameters}}``. In a configuration, the default is all
-            configured ``llm_`` metrics that rate severity or risk. Not needed if you only call ``combine``.
+            configured ``llm_`` metrics that return a level, except ``llm_turn_risk``, whose scale is 1..10. Not needed if you only call
+            ``combine``.
         block_threshold: Lowest severity at which the metric fails, on the rating's scale (0..7 for the metrics on this page).
         warn_threshold: Lowest severity at which a passing rating has the label ``warn``.
         blocked_actions: Recommended actions that make the metric fail.

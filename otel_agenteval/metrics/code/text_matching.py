@@ -259,7 +259,7 @@ def code_regex_match(
     return Result(found is not None, detail=detail)
 
 
-_WORD = re.compile(r"\b[^\W_](?:[^\W_]|['-])*\b")
+_WORD = re.compile(r"\b[^\W_](?:[^\W_]|['\u2019\u2010\u2011-])*\b")
 
 Bound = Annotated[int, Ge(0)]
 
@@ -271,7 +271,7 @@ def in_range(count: int, exact: int | None, least: int | None, most: int | None)
     return (least is None or count >= least) and (most is None or count <= most)
 
 
-@metric(needs=("output",), boolean=True, version="2", aliases=("hpd:WordCountEvaluator",))
+@metric(needs=("output",), boolean=True, version="3", aliases=("hpd:WordCountEvaluator",))
 def code_word_count(
     turn: Turn,
     *,
@@ -282,9 +282,9 @@ def code_word_count(
 ) -> Result:
     """Check that the number of words in the output is within a range.
 
-    A word starts with a letter or digit of any script, and continues with letters, digits, ``'`` and ``-``. "it's" and
-    "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces, such as Chinese and Thai, the text up to
-    the next space or punctuation is one word. If you don't set a limit, every output passes.
+    A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens, plain or
+    typographic. "it's" and "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces, such as
+    Chinese and Thai, the text up to the next space or punctuation is one word. If you don't set a limit, every output passes.
 
     Parameters:
         exact: Exact number of words. Overrides ``min`` and ``max``.
@@ -296,7 +296,9 @@ def code_word_count(
     """
     output = turn.output or ""
     if not output.isascii():
-        output = "".join(char for char in output if unicodedata.category(char)[0] != "M" and char not in "\u200c\u200d")
+        output = "".join(
+            char for char in output if unicodedata.category(char)[0] != "M" and char not in "\u00ad\u200c\u200d\u2060"
+        )
     count = len(output.split()) if tokenizer == "whitespace" else sum(1 for _ in _WORD.finditer(output))
     return Result(in_range(count, exact, min, max), detail={"word_count": count})
 
@@ -355,7 +357,7 @@ def code_refusal(
     ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of apostrophe.
     It mistakes "I can't wait to help" for a refusal.
 
-    In a configuration and in ``oa.evaluate``, the default method is ``answer``. Composite metrics, ``get_metric`` and the name
+    In a configuration and in ``oa.evaluate``, the default method is ``answer``, also for inner metrics. ``get_metric`` and the name
     ``hpd:RefusalEvaluator`` use ``phrases``. To fail on refusals, set ``inverse``.
 
     Parameters:

@@ -58,6 +58,7 @@ def _lower(name: Any) -> str:
     needs=("tool_calls",),
     references=("expected_tools",),
     threshold=0.7,
+    version="2",
     aliases=("agenteval:code_tool_selection", "agenteval:ToolSelectionMetric"),
 )
 def code_tool_selection(
@@ -71,8 +72,8 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another
-    agent are ignored unless they are expected. This also applies if they are forbidden.
+    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another agent are
+    ignored unless they are expected or forbidden.
 
     If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
     the value is 0.
@@ -91,7 +92,7 @@ def code_tool_selection(
     """
     if (entries := expected_entries(turn, expected_tools, "expected_tools")) is None:
         return skip("missing:expected_tools")
-    calls = without_delegation(turn, entries)
+    calls = without_delegation(turn, [*entries, *(forbidden_tools or ())])
     expected = [(_lower(name), name) for name in map(entry_name, entries)]
     wanted = {key for key, _ in expected}
     called = {_lower(call.name): call.name for call in reversed(calls)}  # reversed, to keep the first spelling

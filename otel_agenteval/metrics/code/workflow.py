@@ -76,7 +76,7 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
     if executors:
         parents = {span.id: span.parent for span in turn.spans}
         failed = {parents.get(run.span_id) for run in agents if run.error is not None and run.span_id is not None}
-        failed |= {span.id for span in executors if span.attributes.get("error.type")}
+        failed |= {span.id for span in executors if span.failed or span.attributes.get("error.type")}
         return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
     outermost = [run for run in agents if run.parent is None]
     if len(outermost) == 1 and not any(
@@ -238,7 +238,9 @@ def code_workflow_execution_order(
     return Result(common / length, detail=detail)
 
 
-@_workflow_metric(threshold=0.7, aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric"))
+@_workflow_metric(
+    threshold=0.7, version="2", aliases=("agenteval:code_workflow_executor_success", "agenteval:WorkflowExecutorSuccessMetric")
+)
 def code_workflow_executor_success(turn: Turn) -> Result:
     """Share of the workflow's executor runs that didn't fail.
 
@@ -246,8 +248,8 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     ``error``, ``failed`` or ``failure``, or if an error names its executor. If the error also has a ``step``, only that step failed.
     ``step`` is the step's ``id`` or, if it doesn't have one, its position, starting at 0.
 
-    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its agent failed or its
-    ``executor.id`` span has an ``error.type``. If there are no runs, the metric is skipped as ``missing:workflow``.
+    If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its agent or its
+    ``executor.id`` span failed (status ERROR or ``error.type``). If there are no runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """

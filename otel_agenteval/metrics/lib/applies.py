@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.turn import Turn
-from .agents import interactions_of, participants
+from .agents import interactions_of, participants, read_once
 from .code import code_blocks
 from .media import attachments_of, media_of, modalities_of
 from .values import fact
@@ -49,7 +49,9 @@ def three_agents(turn: Turn, params: Params) -> str | None:
     """Turns with at least three agents and an interaction between agents."""
     if not (found := interactions_of(turn)):
         return "missing:interactions"
-    return None if len(participants(turn, found)) > 2 else "not_applicable:two_agents"
+    table = params.get("roles")
+    agents = participants(turn if table is None else read_once(turn, table), found)
+    return None if len(agents) > 2 else "not_applicable:two_agents"
 
 
 def typed_interactions(turn: Turn, params: Params) -> str | None:

@@ -371,6 +371,7 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
     outcomes = [_outcome(call) for call in calls]
     latest = dict(zip(keys, outcomes, strict=True))
     seen: set[tuple[Any, str]] = set()
+    before: dict[Any, str] = {}
     counts: dict[Any, int] = {}
     found: dict[Any, Circle] = {}
     for place, (key, outcome, call) in enumerate(zip(keys, outcomes, calls, strict=True)):
@@ -379,10 +380,13 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
         elif key is None or (key, outcome) not in seen:
             seen.add((key, outcome))
             counts = {key: 1}
+        elif call.error is None and outcome != before[key]:  # the state went back
+            counts[key] = 1
         else:
             counts[key] = counts.get(key, 1) + 1
             if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
+        before[key] = outcome
     if not found:
         return []
     asked = asked[:10_000]

@@ -179,6 +179,7 @@ class TurnReader(MessageReader):
                 # lists, as in OTLP; the SDK keeps sequences as tuples
                 {key: list(value) if value.__class__ is tuple else value for key, value in step.record.attributes.items()},
                 (step.record.start_ns - start) / 1e9 if start > 0 and step.record.start_ns > 0 else None, step.inferred or None,
+                step.error is not None or None,
             )
             for step in self.calls.steps
             if not isinstance(step.record, LoggedCall)
