@@ -564,7 +564,7 @@ def _failed(text: str, why: str, **detail: Any) -> Result:
 # --- injection ---------------------------------------------------------------------------------------------------
 
 
-@metric(uses=("context",), direction="neutral", boolean=True, groups=("default", "safety"), version="2")
+@metric(uses=("context",), direction="neutral", boolean=True, groups=("default", "safety"), version="3")
 def code_injection_markers(turn: Turn) -> bool | Result:
     r"""Detect instructions to the agent in tool results and retrieved documents, without a verdict.
 

@@ -323,7 +323,7 @@ def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str
 
 @metric(
     needs=("output",), direction="neutral", boolean=True, groups=("default", "quality"), aliases=("hpd:RefusalEvaluator",),
-    live={"method": "answer"},
+    version="2", live={"method": "answer"},
 )  # fmt: skip
 def code_refusal(
     turn: Turn, *, phrases: tuple[str, ...] = REFUSAL_PHRASES, method: Literal["phrases", "answer"] = "phrases"

@@ -79,14 +79,15 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
         failed |= {span.id for span in executors if span.failed or span.attributes.get("error.type")}
         return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
     outermost = [run for run in agents if run.parent is None]
-    if len(outermost) == 1 and not any(
-        not _WORKFLOW_NAMES.isdisjoint(span.attributes) or span.attributes.get("gen_ai.operation.name") == "invoke_workflow"
-        for span in turn.spans
-    ):
+    if len(outermost) == 1 and not any(_is_of_workflow(span.attributes) for span in turn.spans):
         (first,) = outermost
         called = [run for run in agents if run is not first and run.parent is not None and run.parent == first.name]
         outermost = [first, *called] if called else []
     return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
+
+
+def _is_of_workflow(attributes: Mapping[str, Any]) -> bool:
+    return not _WORKFLOW_NAMES.isdisjoint(attributes) or attributes.get("gen_ai.operation.name") == "invoke_workflow"
 
 
 # --- structure

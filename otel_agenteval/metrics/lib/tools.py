@@ -387,13 +387,14 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
             if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
         before[key] = outcome
-    if not found:
-        return []
-    asked = asked[:10_000]
-    wanted = {float(number) for number in _DIGITS.findall(asked) if len(number) < 4}
-    wanted |= {value for _, _, value in values_of_words(asked)}
+    wanted = _numbers_in(asked[:10_000]) if found else ()
     circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
     return sorted(circles, key=lambda circle: -circle.calls)
+
+
+def _numbers_in(text: str) -> set[float]:
+    digits = {float(number) for number in _DIGITS.findall(text) if len(number) < 4}
+    return digits | {value for _, _, value in values_of_words(text)}
 
 
 def _outcome(call: ToolCall) -> str:
