@@ -126,6 +126,8 @@ class Engine:
             for name in ("judge", "embedder", "privacy", "outlets", "queue", "conversation", "statistics")
             if getattr(config, name) != getattr(self.config, name)
         ]
+        if config.turn.stitch_timeout != self.config.turn.stitch_timeout:
+            fixed.append("turn.stitch_timeout")
         if self.judging is not None:
             self.judging.metrics.reload(config, metrics.of_turns, metrics.of_conversations)
         elif metrics.any_judged:

@@ -74,14 +74,18 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
     agents = turn.agent_runs
     executors = [span for span in turn.spans if isinstance(span.attributes.get("executor.id"), str)]
     if executors:
-        parents = {span.id: span.parent for span in turn.spans}
-        failed = {parents.get(run.span_id) for run in agents if run.error is not None and run.span_id is not None}
-        failed |= {span.id for span in executors if span.failed or span.attributes.get("error.type")}
-        return [_ExecutorRun(span.attributes["executor.id"], span.id in failed) for span in executors]
+        failed_agents = {run.span_id for run in agents if run.error is not None}
+        failed = {span.parent for span in turn.spans if span.id in failed_agents}
+        return [
+            _ExecutorRun(
+                span.attributes["executor.id"], bool(span.failed or span.attributes.get("error.type") or span.id in failed)
+            )
+            for span in executors
+        ]
     outermost = [run for run in agents if run.parent is None]
     if len(outermost) == 1 and not any(_is_of_workflow(span.attributes) for span in turn.spans):
         (first,) = outermost
-        called = [run for run in agents if run is not first and run.parent is not None and run.parent == first.name]
+        called = [run for run in agents if run is not first and first.name is not None and run.parent == first.name]
         outermost = [first, *called] if called else []
     return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
 
