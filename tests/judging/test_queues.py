@@ -435,3 +435,26 @@ def test_judge_jobs_survive_a_locked_queue(tmp_path: Path, models: ScriptedModel
         judged = [one for one in rig.scored() if one.judged is not None]
         assert len(judged) == 31
         assert rig.count("agenteval.dropped") == {}
+
+
+def test_jobs_that_arrive_while_the_queue_is_stuck_keep_their_order(clock: FakeClock) -> None:
+    stuck, released = threading.Event(), threading.Event()
+
+    class Failing(MemoryQueue):
+        is_failing = True
+
+        def _send(self) -> list[str]:
+            stuck.set()
+            assert released.wait(10)
+            return super()._send()
+
+    queue = Failing(ROOM, clock)
+    sending = threading.Thread(target=queue.put_many, args=([job("first")],))
+    sending.start()
+    assert stuck.wait(10)
+    for name in ("second", "third", "fourth"):
+        assert queue.put_many([job(name)]) == []
+    released.set()
+    sending.join(10)
+    assert queue.put_many([job("fifth")]) == []
+    assert [one.id for one in queue.claim(5, 30.0)] == ["first", "second", "third", "fourth", "fifth"]

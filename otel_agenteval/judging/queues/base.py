@@ -105,7 +105,9 @@ class JobQueue(ABC):
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send what waits, add jobs without room to ``_left_out``, and return the ids of lost leases."""
+        """Send ``_held`` jobs and ``_ended`` claims, remove what was sent, add jobs without room to ``_left_out``, and return the ids of
+        lost leases. If the queue is unavailable, everything stays, and nothing is raised.
+        """
 
     @abstractmethod
     def _total(self, name: str) -> int:
@@ -148,9 +150,10 @@ class JobQueue(ABC):
 
     def _hold(self, jobs: Sequence[Job] = ()) -> None:
         """Hold jobs until they are sent, after those that arrived while the queue was in use."""
-        while self._incoming:
-            jobs = [self._incoming.popleft(), *jobs]
-        for job in jobs:
+        arrived = []
+        while self._incoming:  # other threads add more
+            arrived.append(self._incoming.popleft())
+        for job in (*arrived, *jobs):
             if job.id not in self._held:
                 self._held[job.id] = job
                 self._unsent_bytes += job.size
