@@ -20,6 +20,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "argumen
 WANTS = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 TOLD = {"role": "tool", "tool_call_id": "c1", "content": "18 °C"}
 SAID = {"role": "assistant", "content": "It is 18 °C."}
+FOUND = [{"id": "1", "text": "Paris is the capital of France."}, {"id": "2", "text": "Berlin is the capital of Germany."}]
 USAGE = {"prompt_tokens": 12, "completion_tokens": 5}
 
 
@@ -198,6 +199,20 @@ def test_span_events_and_log_records_are_messages():
     step = step_of({"fw.llm.model": "gpt-4o"}, logs=logged)
     assert decode(step.input_messages, "user").messages[0].content == "Hi"
     assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
+
+
+@pytest.mark.parametrize("more", [{"events": 1}, {"logs": 1}])
+@pytest.mark.parametrize("content", [{"results": FOUND}, {"matches": FOUND}, FOUND, {"results": []}, [], {}, ""])
+def test_events_may_be_search_results(content, more):
+    """They are no message, also if the span has no other content."""
+    said = {"content": json.dumps(content)}
+    more = {key: [SpanEvent("fw.response", said) if key == "events" else LogPart("fw.response", said, None, 1)] for key in more}
+    agent = span(1, None, "agent.run", {"fw.input": "Where is Paris?", "fw.output": "In France.", "fw.kind": "agent"}, scope="fw")
+    search = span(2, 1, "search", {"fw.query": "capital of France", "fw.kind": "retriever"}, scope="fw", **more)
+    turn = turn_of(agent, search)
+    assert (turn.input, turn.output) == ("Where is Paris?", "In France.")
+    if isinstance(content, dict) and FOUND in content.values():
+        assert [document.id for one in turn.retrievals for document in one.documents] == ["1", "2"]
 
 
 def test_a_model_s_span_around_a_loop_is_no_call():

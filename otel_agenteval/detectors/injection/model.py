@@ -27,7 +27,9 @@ _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 _TOKEN_SHAPES = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for code in range(128)).ljust(256)
 _LONG_TOKEN_SHAPE = b"a" * 28
 _WINDOW, _SHORT_WINDOW = 140, 50
-"""Characters that :meth:`Rated.exceeds` rates together, in Latin and in other scripts."""
+"""Lengths in letters of the windows that :meth:`Rated.exceeds` rates. The short one is for dense scripts, such as Chinese."""
+_LATIN_MARGIN = 1.0
+"""Added to the limit of the short window in Latin text, of which 50 letters are often too few to decide."""
 _FEW, _MANY = 3, 32
 """The likeliest three windows are rated one by one, the others 32 at once."""
 
@@ -169,33 +171,33 @@ class Rated:
         is_new = places[1:] != places[:-1]
         weights = self._model.weights.take(places)
         total = int(weights[0]) + int(np.dot(weights[1:].astype(np.float32), is_new))
-        return total * self._model.unit / math.sqrt(1 + np.count_nonzero(is_new)) + self._model.bias
+        return self._log_odds(total, 1 + np.count_nonzero(is_new))
 
-    def _log_odds(self, total: int, size: int) -> float:
-        return total * self._model.unit / math.sqrt(max(1, size * len(_NGRAM_LENGTHS))) + self._model.bias
+    def _log_odds(self, total: int, ngrams: int) -> float:
+        return total * self._model.unit / math.sqrt(max(1, ngrams)) + self._model.bias
 
     def _least_total(self, limit: float, size: int) -> float:
         return (limit - self._model.bias) / self._model.unit * math.sqrt(size * len(_NGRAM_LENGTHS))
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
         """Return True if a window has higher log-odds, also without repeated n-grams, because tables and lists repeat them."""
-        return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + is_latin)
+        return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def may_exceed(self, limit: float, is_latin: bool) -> bool:
         """Return True if a window has higher log-odds when its n-grams are all counted."""
-        return self._may_exceed(_WINDOW, limit) or self._may_exceed(_SHORT_WINDOW, limit + is_latin)
+        return self._may_exceed(_WINDOW, limit) or self._may_exceed(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def _may_exceed(self, width: int, limit: float) -> bool:
         sums, size = self._sums, len(self._sums) - 1
         if size <= width:
-            return self._log_odds(int(sums[-1]), size) > limit
+            return self._log_odds(int(sums[-1]), size * len(_NGRAM_LENGTHS)) > limit
         step, least = width // 4, self._least_total(limit, width)
         return bool((sums[width::step] - sums[: size - width + 1 : step]).max() > least or sums[-1] - sums[size - width] > least)
 
     def _exceeds(self, width: int, limit: float) -> bool:
         sums, size = self._sums, len(self._sums) - 1
         if size <= width:
-            return self._log_odds(int(sums[-1]), size) > limit and self._distinct(0, size) > limit
+            return self._log_odds(int(sums[-1]), size * len(_NGRAM_LENGTHS)) > limit and self._distinct(0, size) > limit
         step, least = width // 4, self._least_total(limit, width)
         totals = sums[width::step] - sums[: size - width + 1 : step]
         windows = (totals > least).nonzero()[0]

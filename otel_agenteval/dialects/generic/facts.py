@@ -472,8 +472,9 @@ class Facts:
             self.events += self.content[old_count:]
 
     def _add_event_message(self, message: Mapping[str, Any], path: str, direction: str | None) -> None:
+        old_count = len(self.content)
         self._add_messages([message], path, direction)
-        self.events.append(self.content[-1])
+        self.events += self.content[old_count:]
 
 
 def _is_property(key: str, value: Any) -> bool:
