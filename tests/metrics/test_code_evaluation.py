@@ -288,6 +288,21 @@ def test_which_block_runs(sandbox: str, output: str, block: str, passed: bool) -
     assert run(output, sandbox, block=block).passed is passed
 
 
+@pytest.mark.parametrize(
+    ("code", "tests", "passed", "exit_code"),
+    [
+        ("def f(): return 1", "assert f() == 1", True, 0),
+        ("def f(): return 1", "assert f() == 2", False, 1),
+        ("import sys\nsys.exit(0)", "assert True", False, 0),
+        ("import sys\nif True:\n    sys.exit()", "assert True", False, 0),
+        ("import sys\nsys.exit(3)", "assert True", False, 3),
+    ],
+)
+def test_a_program_that_skips_its_tests_fails(sandbox: str, code: str, tests: str, passed: bool, exit_code: int) -> None:
+    found = run(fenced(code), sandbox, tests=tests, timeout_s=20)
+    assert (found.passed, found.detail["exit_code"]) == (passed, exit_code)
+
+
 def test_a_program_reads_what_it_is_given(sandbox: str) -> None:
     code = fenced("assert input() == 'one'\nassert input('more? ') == 'two'")
     assert run(code, sandbox, stdin="one\ntwo\n").passed is True

@@ -13,6 +13,7 @@ Therefore, "hello" and "Answer: Paris" don't count as code, although they are va
 
 from __future__ import annotations
 
+import secrets
 from typing import Annotated, Any, Literal
 
 from annotated_types import Gt, Le, MinLen
@@ -124,8 +125,8 @@ def code_code_execution(
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
         block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately, and all of
             these must pass.
-        tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an exception, the
-            metric fails. The default is the turn's reference ``tests``.
+        tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
+            exception or doesn't run, the metric fails. The default is the turn's reference ``tests``.
 
     Detail: ``exit_code`` (null after a timeout), ``stderr`` (its last 1,000 characters), ``timed_out`` and ``sandbox``. With
     ``block: each``, these keys describe the first block that failed or, if none failed, the last block. ``blocks`` then lists the
@@ -144,13 +145,18 @@ def code_code_execution(
         return Result(False, explanation=f"there is no {language} code in the output")
     programs = {"all": ["\n".join(texts)], "first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]
     checks = jsonio.text_of(reference(turn, tests, "tests"))
-    outcomes = [sandboxes.run(chosen, f"{program}\n\n{checks}" if checks else program, stdin, timeout_s) for program in programs]
-    shown = next((outcome for outcome in outcomes if outcome.exit_code != 0), outcomes[-1])
-    detail: dict[str, Any] = {"exit_code": shown.exit_code, "stderr": shown.stderr, "timed_out": shown.timed_out}
-    detail["sandbox"] = chosen
+    end = secrets.randbelow(100) + 100 if checks else 0  # a program that exits early doesn't know the exit status of its tests
+    tail = f"\n\n{checks}\n\nimport sys\nsys.exit({end})\n" if checks else ""
+    outcomes = [sandboxes.run(chosen, program + tail, stdin, timeout_s) for program in programs]
+    codes = [0 if outcome.exit_code == end else outcome.exit_code for outcome in outcomes]
+    failed = next((place for place, outcome in enumerate(outcomes) if outcome.exit_code != end), None)
+    place = len(outcomes) - 1 if failed is None else failed
+    shown = outcomes[place]
+    detail: dict[str, Any] = {"exit_code": codes[place], "stderr": shown.stderr, "timed_out": shown.timed_out, "sandbox": chosen}
     if block == "each":
-        detail["blocks"] = [{"exit_code": outcome.exit_code, "timed_out": outcome.timed_out} for outcome in outcomes]
-    return Result(shown.exit_code == 0, detail=detail)
+        detail["blocks"] = [{"exit_code": code, "timed_out": one.timed_out} for code, one in zip(codes, outcomes, strict=True)]
+    skipped_tests = failed is not None and codes[place] == 0
+    return Result(failed is None, explanation="the program exited before its tests" if skipped_tests else None, detail=detail)
 
 
 def _usable_sandbox(wanted: Literal["auto", "monty", "bubblewrap"]) -> sandboxes.Name | None:
