@@ -89,7 +89,13 @@ _MOST_PROGRAMS = 10
 
 
 @metric(
-    needs=("output",), references=("tests",), boolean=True, aliases=("trusys:code-execution",), extra="code", traits=("heavy",)
+    needs=("output",),
+    references=("tests",),
+    boolean=True,
+    aliases=("trusys:code-execution",),
+    extra="code",
+    traits=("heavy",),
+    version="2",
 )
 def code_code_execution(
     turn: Turn,
