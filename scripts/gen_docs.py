@@ -70,7 +70,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         "| property | meaning |\n|---|---|",
         "| value | The unit, whether higher or lower is better, and the default threshold. |",
         "| needs | Turn fields that the metric requires. If one is missing, the score is skipped as `missing:FIELD`. |",
-        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Only a direct call of `evaluate` scores them. |",
+        "| applies to | Turns that the metric scores. Other turns are skipped without a judge call, even if the description mentions a vacuous value for them. Direct calls of `evaluate`, and composite metrics, still score them. |",
         "| uses, references | Optional turn fields and [reference data](../../concepts/reference-data.md) that the metric reads. |",
         "| groups | [Groups](#groups) that contain the metric. |",
         "| runs on | The thread that runs a slow metric. The score isn't recorded as a span event. |",
@@ -79,7 +79,7 @@ def metric_pages() -> Iterator[tuple[str, str]]:
         (
             "A score without a value is *skipped* (with a reason) or an *error* (with a type), or has only a label. "
             "A *vacuous* score has a fixed value, because there was nothing to evaluate. Averages in reports exclude vacuous scores. "
-            "**Detail** lists the keys that a score's `detail` can contain.\n"
+            "**Detail** lists keys that a score's `detail` can contain.\n"
         ),
         "See also: " + " · ".join(_SEE_ALSO) + "\n",
         *_groups(),

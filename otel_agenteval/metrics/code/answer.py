@@ -1,4 +1,4 @@
-"""These metrics check the answer itself, such as its completeness, without a reference.
+"""These metrics check that the turn produced a complete answer, or measure its LLM calls. They don't need a reference.
 
 Some turns contain only the number of their LLM calls. Metrics that need individual calls are skipped for these turns.
 """
@@ -57,7 +57,7 @@ def code_empty_answer(turn: Turn) -> bool | Result:
     |---|---|
     | the output is ``"Paris."`` | passes |
     | the output is ``""``, ``" \n\u200b"`` or ``"null"`` | fails |
-    | the output is ``""``, but the last assistant message contains an image | passes |
+    | the output is ``""``, but the last message is the assistant's and contains an image | passes |
     | the output is ``""``, and the turn has an error | skipped as ``turn_error`` |
     | the output is ``""``, and the last LLM call ended with ``tool_calls``, or a tool waits for approval | skipped as ``tool_calls`` |
 
@@ -213,7 +213,7 @@ def code_llm_retries(turn: Turn) -> int | Result:
 def code_time_to_first_token(turn: Turn) -> Result:
     """Time in seconds until the turn's last LLM call returned its first token.
 
-    The time starts with the last LLM call, so it excludes all earlier steps. Only streamed calls record this time. For the duration of
+    The time starts with the last LLM call, so it excludes all earlier steps. Usually, only streamed calls record this time. For the duration of
     the whole turn, see ``code_latency``.
 
     Detail: ``first_call``, the time to first token of the first LLM call that records it.

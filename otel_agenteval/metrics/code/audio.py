@@ -35,7 +35,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     space separates words. Differences in case and punctuation count as errors. An empty transcript has an error rate of 1. If a transcript has many additional
     words, its error rate can exceed 1.
 
-    The score is skipped for these reasons:
+    The score is also skipped for these reasons:
 
     - ``missing:transcript``: the transcript is missing.
     - ``missing:ground_truth``: the reference is missing or blank.
@@ -90,7 +90,7 @@ def code_audio_silence(turn: Turn) -> Result:
 
     A recording is silent while all of its channels are below -50 dBFS, measured in intervals of 30 ms. If there are several recordings, the highest
     share is used. The metric measures recordings that the turn contains, and recordings that the ``media`` configuration allows it
-    to fetch. It doesn't measure the sound of videos. A broken recording is an error.
+    to open. It doesn't measure the sound of videos. A broken recording is an error.
 
     The score is skipped for these reasons:
 

@@ -1,5 +1,5 @@
 """The ``code_`` metrics check the programming language of code in the output, and whether the code runs. If the output has more than
-1,048,576 characters, scores are skipped as ``too_long``.
+1,048,576 characters, all metrics on this page are skipped as ``too_long``.
 
 Code is the content of fenced Markdown blocks. An output without a fenced block counts as code only if it is one of these:
 
@@ -32,7 +32,7 @@ Language = Annotated[str, MinLen(1), AfterValidator(language_name)]
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:code-language",), traits=("heavy",))
 def code_code_language(turn: Turn, *, language: Language, detector: Literal["fence", "heuristic"] = "fence") -> Result:
-    """Check that all code in the output is in one language.
+    """Check that all code in the output is in a given language.
 
     The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The
     word after a fence names the language. If this word is missing, the first matching rule determines the language:
@@ -107,12 +107,12 @@ def code_code_execution(
     block: Literal["first", "all", "last", "each"] = "first",
     tests: str | None = None,
 ) -> Result:
-    """Check that the output's code runs in a sandbox with exit status 0, and passes its tests.
+    """Check that Python code in the output runs in a sandbox with exit status 0, and passes its tests.
 
     The metric runs programs that a model wrote, so it requires a sandbox. Without a sandbox, the score is skipped as ``no_sandbox``.
     The metric takes as long as the program, so don't use it for live scoring.
 
-    Only Python blocks run. An output without such a block fails. If the sandbox itself fails, the score is an error.
+    An output without Python blocks fails. If the sandbox itself fails, the score is an error.
 
     | sandbox | runs | limits |
     |---|---|---|
@@ -129,7 +129,7 @@ def code_code_execution(
         sandbox: ``auto`` selects bubblewrap or, if it isn't usable, monty. If you select a specific sandbox that isn't usable, the score
             is an error. Null means no sandbox, so the score is skipped.
         stdin: Standard input of the program. In monty, programs can only read it with ``input()``.
-        block: Block to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately, and all of
+        block: Python block to run. ``all`` runs all blocks as one program, in order. ``each`` runs the first 10 blocks separately, and all of
             these must pass.
         tests: Code that runs after the program in the same file, such as ``assert total([1, 2]) == 3``. If it raises an
             exception or doesn't run, the metric fails. The default is the turn's reference ``tests``.

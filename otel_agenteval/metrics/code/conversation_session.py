@@ -195,7 +195,7 @@ def code_agent_reliability(
 def code_agent_consistency(turn: Turn, *, signal_weights: dict[Signal, SignalWeight] | None = None) -> Result:
     """Consistency of the agent over a session: 1 minus the root mean square of its uncertainty.
 
-    The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``. Each signal has a weight.
+    The turn's ``session`` contains the signals of each trace, as described for ``code_agent_reliability``.
 
     A trace's uncertainty is ``(1 + penalty) * weight * (1 - confidence)``. The penalty is the sum of ``weight * (1 - signal)`` over
     ``loop_detection``, ``tool_correctness`` and ``coherence``, ignoring missing signals. The value is ``1 - sqrt(mean(uncertainty **

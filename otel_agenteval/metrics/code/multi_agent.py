@@ -51,7 +51,7 @@ def code_coordination_efficiency(
 ) -> Result:
     """Coordination of the agents in one number: hand-offs, conflicts, messages, roles and load.
 
-    The value is a weighted mean of five metrics with default options:
+    The value is a weighted mean of five metrics:
 
     - 0.25: ``code_handoff_success_rate``
     - 0.20: ``code_conflict_resolution_rate``
@@ -258,7 +258,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """``code_coordination_efficiency``, with all multi-agent metrics in its detail.
 
-    All metrics use their default options. The score is skipped if ``code_coordination_efficiency`` is skipped.
+    Except for ``roles``, all metrics use their default options. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.
@@ -411,7 +411,7 @@ def code_adaptation_rate(turn: Turn, *, min_interactions: Annotated[int, Ge(0), 
     than ``min_interactions`` count, the value is 0.5 (vacuous). The response time of a called agent is its run time.
 
     Parameters:
-        min_interactions: Minimum number of interactions. You can also call this option ``min``.
+        min_interactions: Minimum number of interactions that count. 0 and 1 mean 2. You can also call this option ``min``.
 
     Detail: ``interactions``, ``early_s`` and ``late_s``.
     """

@@ -243,7 +243,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 
     The value is Freeman's out-degree centralization. It is the sum of ``highest number of recipients - the agent's number of
     recipients`` over all agents, divided by the maximum possible sum, ``(agents - 1) ** 2``. With one or two agents, the value is
-    0 (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
+    0 (vacuous).
 
     Parameters:
         mode: ``seed`` divides by ``(agents - 1) * (agents - 2)``, as AgentUnit does. This formula is meant for undirected graphs,
@@ -275,7 +275,7 @@ def code_clustering_coefficient(turn: Turn) -> Result:
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
     most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0
-    (vacuous). With more agents but no known interactions, the score is skipped as ``missing:interactions``.
+    (vacuous).
 
     Detail: ``agents`` and ``edges``.
     """
@@ -291,7 +291,7 @@ def code_hub_agents(turn: Turn, *, share_of_highest: Annotated[Share, Param("thr
     """Number of hub agents: agents that send to nearly as many agents as the best-connected agent.
 
     An agent counts if its number of recipients is at least ``share_of_highest`` times the highest number. If no messages were sent,
-    the value is 0 (vacuous). If no agents are known, the score is skipped as ``missing:interactions``.
+    the value is 0 (vacuous).
 
     Parameters:
         share_of_highest: Share of the highest number of recipients. You can also call this option ``threshold``, as in AgentUnit.
@@ -320,7 +320,7 @@ def code_bottleneck_agents(turn: Turn, *, mode: Literal["heuristic", "betweennes
 
     For each agent, the metric multiplies the number of its senders by the number of its recipients. An agent counts if this
     product is above 0 and at least half of the highest product. With one or two agents, or if no messages were sent, the value is
-    0 (vacuous). If no agent is known, the score is skipped as ``missing:interactions``.
+    0 (vacuous).
 
     Parameters:
         mode: ``betweenness`` compares the agents' betweenness centrality instead of the product. For

@@ -49,7 +49,7 @@ def _occurs(phrase: str, text: str, word_boundaries: bool) -> bool:
     traits=("heavy",),
 )
 def code_multimodal_coherence(turn: Turn, *, word_boundaries: bool = True) -> Result:
-    """Share of the input's modalities that the answer mentions, combined with its use of connectives.
+    """Share of the turn's modalities that the answer mentions, combined with its use of connectives.
 
     The value is ``0.6 * referenced / present modalities + 0.4 * min(1, connectives / 3)``. Images, audio and video are present if an
     attachment has this modality or media type. Text is present if the input contains text. A modality is referenced if the answer
@@ -177,7 +177,7 @@ def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
 
 @metric(threshold=1.0, applies=applies.image, extra="media", traits=("media",))
 def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
-    """Share of the turn's images that don't duplicate another image.
+    """Share of the turn's images that don't duplicate an earlier image.
 
     The metric compares difference hashes (dHash, 128 bits). Two images are duplicates if more than ``max_likeness`` of the bits
     are equal. A scaled, converted or recompressed image is usually still a duplicate. Images of a single color are duplicates of

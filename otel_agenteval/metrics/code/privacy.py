@@ -445,7 +445,7 @@ def code_data_minimization(
 def code_consent_compliance(
     turn: Turn, *, consent: dict[str, bool] | None = None, match: Literal["name", "value"] = "name"
 ) -> Result:
-    """Check that the output avoids data types that the user didn't consent to.
+    """Check that the output avoids data types that the consent data disallows.
 
     A data type is a name such as ``location``. A type in the consent data is disallowed unless its value is true. Types that
     aren't in the consent data are allowed. By default (``match="name"``), the metric fails if the output contains the name of a

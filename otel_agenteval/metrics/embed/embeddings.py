@@ -242,7 +242,7 @@ def embed_loop_detection(
     The Jaccard index compares the sets of distinct lowercase words. It ignores stop words and words of one character. In scripts
     without spaces, it compares the characters or syllables, as in ``code_bleu``. If no words remain, the index is 0.
 
-    If the answer is blank or no earlier answer has text, the value is 1 (vacuous).
+    If the answer is blank or none of these turns has an answer, the value is 1 (vacuous).
 
     Parameters:
         window: Number of earlier turns to compare with.

@@ -107,10 +107,7 @@ def roles(turn: Turn, params: Params) -> str | None:
 
 
 def session_signals(turn: Turn, params: Params) -> str | None:
-    """Conversations whose ``session`` contains traces with scores.
-
-    A score is one of ``confidence``, ``loop_detection``, ``tool_correctness`` or ``coherence``.
-    """
+    """Conversations whose ``session`` contains traces."""
     return None if (fact(turn, "session") or {}).get("traces") else "missing:session"
 
 
@@ -195,19 +192,19 @@ def a_tool_call(turn: Turn, params: Params) -> str | None:
 
 
 def tools(turn: Turn, params: Params) -> str | None:
-    """Turns with a tool call or with available tools."""
+    """Turns with a tool call or available tools, and turns whose tool calls are unknown."""
     return "not_applicable:no_tools" if turn.tool_calls == [] and not turn.tool_definitions else None
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """Turns with more steps than a single LLM call."""
+    """Turns, except those that consist of a single LLM call."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None
 
 
 def room_for_a_plan(turn: Turn, params: Params) -> str | None:
-    """Turns with reasoning, or with more steps than a single LLM call."""
+    """Turns, except those that consist of a single LLM call without reasoning."""
     return None if turn.reasoning else several_steps(turn, params)
 
 

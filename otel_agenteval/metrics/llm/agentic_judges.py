@@ -94,7 +94,7 @@ def llm_task_completion(
     An empty answer is judged too. A score outside the scale is an error.
 
     Parameters:
-        method: Method, ``two_stage`` or ``holistic``, as described above.
+        method: Method, as described above.
         criteria: A criterion or a list of criteria. The default is the turn's reference ``evaluation_criteria``. If that is missing,
             ``holistic`` requires that the answer addresses the request and is complete and actionable, and that no step is missing.
         threshold: Lowest passing value. The default is the turn's reference ``passing_score`` (0 to 100). If that is missing, the default

@@ -1,8 +1,8 @@
 """The ``llm_`` metrics judge a turn's recordings, based on their sound or on transcripts.
 
 The recordings are the turn's audio attachments. If the turn contains the recording itself, or the ``media`` configuration allows
-opening it, the judge receives the sound, unless ``media.transcriber.instead_of_sound`` is set. Otherwise, the judge receives the
-recording's HTTP address, or an id as text. Any other address is an error.
+opening it, the judge receives the sound or, with ``media.transcriber.instead_of_sound``, only a transcript. Otherwise, the judge
+receives the recording's HTTP address or, as text, its id. Any other address is an error.
 
 The judge also reads the turn's reference ``transcript`` or, if it is missing, the transcripts of the attachments or of
 ``media.transcriber``. A transcript without a recording is enough. If the turn has neither, the score is skipped as ``missing:audio``.

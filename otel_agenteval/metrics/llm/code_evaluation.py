@@ -51,11 +51,11 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
     """Correctness of the output's code, compared with its specification. The code isn't run.
 
-    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is skipped for these reasons:
+    A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is also skipped for these reasons:
 
     - ``missing:output``: the output is unknown.
     - ``no_code``: the output doesn't contain code.
-    - ``missing:input``: the specification is missing.
+    - ``missing:input``: the specification and the input are missing.
 
     Parameters:
         spec: Specification of the code. The default is the turn's reference ``spec`` or, if that is missing, the turn's input.

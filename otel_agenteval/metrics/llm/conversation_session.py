@@ -1,7 +1,7 @@
 """The judged (``llm_``) metrics evaluate a whole conversation, or an answer within it.
 
-The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Messages that only
-contain tool calls or tool results don't count.
+The conversation consists of the turn's ``messages``, and of earlier messages that only its ``history`` contains. Without
+``messages``, it is empty. Messages that only contain tool calls or tool results don't count.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
-        max_chars: Maximum characters of each message that the judge reads.
+        max_chars: Maximum characters of each earlier message that the judge reads.
 
     Detail: ``goal``, ``progression_reason`` and ``blockers``.
     """
@@ -115,7 +115,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
 
     Parameters:
         max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
-        max_chars: Maximum characters of each message that the judge reads.
+        max_chars: Maximum characters of each earlier message that the judge reads.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
     """

@@ -23,7 +23,7 @@ _NAMED = 5  # codes in an explanation
 def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (), min_confidence: Share = 0) -> Result:
     """Check that moderation doesn't flag any content in the response.
 
-    One judge call reads the user's message and the response, and flags content as a moderation service does. If the judge has
+    The judge reads the user's message and the response, and flags content as a moderation service does. If the judge has
     ``endpoint: moderations``, the server's moderation endpoint flags the response instead. A flag counts if its code is in
     ``categories`` (ignoring case, by default any code) and its confidence is at least ``min_confidence``. A flag without a
     confidence has the confidence 1. If the response is blank, the score is skipped as ``empty_output``.
