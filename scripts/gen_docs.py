@@ -315,8 +315,8 @@ In the tables of rejected names, *original* means the tool's metric.
 
 A preset runs selected metrics of another evaluation system with that system's thresholds. None of them requires parameters. To use
 a preset, set `preset: NAME` in the configuration, or pass `--preset NAME` to `eval`, `experiment` or `backfill`. The preset's metrics run
-in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the
-preset, use `--metrics @NAME`.
+in addition to yours. If you configure one of these metrics yourself, your entry replaces the preset's entry. To run only the preset, pass
+`--metrics @NAME` to `eval` or `experiment`.
 
 ```yaml
 preset: hpd
@@ -326,7 +326,7 @@ metrics:
     policy: trend
 ```
 
-As in HPD-Agent, the preset `hpd` sets `policy: gate` for each deterministic metric with a verdict. In this example, `code_icontains`
+As in HPD-Agent, the preset `hpd` sets `policy: gate` for most deterministic metrics with a verdict. In this example, `code_icontains`
 becomes a gate, but `code_contains` doesn't, because an entry's own `policy` takes precedence. Our default metrics also keep their policy,
 `trend`.
 

@@ -265,14 +265,13 @@ def _measured(bound: BoundMetric, turns: Iterable[tuple[str, oa.Turn]]) -> Row:
 
 _WRITTEN_BY = (
     "This page shows how often each metric returns a value for the recorded turns in `tests/data`, which are scored like live traffic. "
-    "Use the page to find out which data a metric needs. "
     "To regenerate the tables of metrics, run `python scripts/gen_docs.py --measure coverage`."
 )
 _LEGEND = (
     "Each table has one row per metric and these columns:",
     "",
     (
-        "- **plain chat** to **conversation**: percentage of turns of this kind for which the metric returns a value that isn't vacuous. "
+        "- **plain chat** to **conversation**: percentage of turns (or conversations) of this kind for which the metric returns a value that isn't vacuous. "
         "For judged and embedding metrics: percentage of turns for which the metric calls the judge or the embedding model."
     ),
     (

@@ -164,8 +164,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
 def code_image_blank(turn: Turn, *, min_contrast: Share = 0.02) -> Result:
     """Share of the turn's images that aren't blank.
 
-    An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. Failed uploads and
-    screenshots are often blank. ``code_image_sharpness`` explains which images are measured and when scores are skipped.
+    An image is blank if its contrast (the standard deviation of its brightness) is below ``min_contrast``. ``code_image_sharpness`` explains which images are measured and when scores are skipped.
 
     Parameters:
         min_contrast: Lowest contrast (0..0.5) of an image that isn't blank.
@@ -217,7 +216,7 @@ def _words(text: str) -> Counter[str]:
 def code_image_text_overlap(
     turn: Turn, *, share_of: Literal["image", "text"] = "image", against: Literal["output", "ground_truth"] = "output"
 ) -> Result:
-    """Share of the words in the turn's images that also occur in the answer, or vice versa.
+    """Share of the words in the turn's images that also occur in the answer or ground truth, or vice versa.
 
     A local OCR model reads the images. The model recognizes Latin letters, digits and Chinese, but hardly any other script. Words
     are compared ignoring case, and each word counts as often as it occurs. To check a transcription or an invoice's fields, use

@@ -1,8 +1,8 @@
 """These metrics measure the word overlap of the output with reference texts.
 
 Compare only values with the same tokenizer and smoothing method. If there are several references, the highest value is used, except
-in ``code_bleu``, which compares the output with all references together. In ``detail``, ``reference_index`` is the position of the
-best reference, from 0.
+in ``code_bleu``, which compares the output with all references together. In ``detail``, ``reference_index`` is the
+position of the best reference, from 0, without blank references.
 
 All tokenizers of these metrics follow the same rules for scripts and encodings:
 
@@ -133,8 +133,8 @@ def code_bleu(
             a number: ``72.`` is one word and doesn't equal ``72``, so use ``word`` for short answers. ``word`` converts to lower
             case and returns runs of letters and digits. If there are none, it returns the symbols. ``whitespace`` converts to lower
             case and splits at white space.
-        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) counts ``ln(output words) / (5 ·
-            2)`` matches for the first such length, ``ln(output words) / (5 · 4)`` for the second, and so on. If the texts have no
+        smoothing: How to treat n-gram lengths without a match. ``method4`` (Chen and Cherry) replaces 0 matches with ``ln(output words)
+            / (5 · 2)`` for the first such length, ``ln(output words) / (5 · 4)`` for the second, and so on. If the texts have no
             common word, the value is 0. ``epsilon`` uses a precision of 1e-7, ignores n-grams longer than the output, and clips
             counts with the best single reference.
 
@@ -355,7 +355,7 @@ def code_rouge(
 
 @_overlap_metric(threshold=0.75, aliases=("trusys:rouge-n",))
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
-    """ROUGE-N of the output: F1 of the n-grams that it shares with a reference text.
+    """ROUGE-N of the output: overlap of its n-grams with those of a reference text.
 
     The tokenizer is ``word`` (see ``code_bleu``). A repeated n-gram counts as often as it occurs in both texts. If the output or
     the reference has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score

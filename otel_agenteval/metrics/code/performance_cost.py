@@ -147,7 +147,7 @@ def code_max_output_tokens(turn: Turn, *, max_tokens: Annotated[int, Ge(0)]) -> 
 def code_token_usage(turn: Turn) -> Result:
     """Number of tokens that the turn used.
 
-    The value is the reported total. If the total is missing or 0, the value is the sum of input and output tokens.
+    The value is ``total_tokens`` of the turn's usage or, if missing or 0, the sum of input and output tokens.
 
     Detail: ``prompt_tokens``, ``completion_tokens`` (null if unknown) and ``total_tokens``.
     """
@@ -210,8 +210,8 @@ def code_cost(turn: Turn, *, include_tool_costs: bool = True, estimate: bool = T
             The model can be ``provider/model``. If ``cached_input`` is unset, cached input costs as much as other input. If you
             set ``prices`` in the configuration, estimates in the turn's ``cost_usd`` use them too.
 
-    Detail: ``cost``, ``model_cost`` and ``tool_cost``. Estimates also contain ``estimated`` and ``price_source``: ``prices``,
-    ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
+    Detail: ``cost``, ``model_cost`` and ``tool_cost``. Estimates also contain ``estimated`` and, if known, ``price_source``:
+    ``prices``, ``genai-prices`` with its version, or both. ``unpriced`` lists up to ten models whose price is unknown.
     """
     found, unpriced = cost_of(turn, prices, estimate=estimate)
     tool_costs = [call.cost_usd for call in turn.tool_calls or () if call.cost_usd is not None] if include_tool_costs else []

@@ -202,7 +202,7 @@ def code_is_sql(
 
     Parameters:
         dialect: Name of a dialect in sqlglot: ``mysql``, ``postgres``, ``sqlite``, ``tsql``, ``bigquery``, ``snowflake``, … The
-            default is a generic dialect. If parsing fails and the output contains backticks, MySQL's dialect is used. An unknown
+            default is a generic dialect or, if parsing fails and the output contains backticks, MySQL's. An unknown
             dialect is an error.
         allowed_tables: Names of allowed tables, with or without their schema. Case is ignored. CTEs don't count as tables.
         allowed_columns: Names of allowed columns, without their tables. Case is ignored. ``*`` is allowed only if the list
@@ -253,7 +253,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     Detail: ``starts_with_verb``, ``balanced_parentheses``, ``even_single_quotes`` and ``even_double_quotes``.
 
-    Source: HPD SqlShapeEvaluator, which also accepts "Selecting a plan".
+    Source: HPD SqlShapeEvaluator. Unlike this metric, it accepts "Selecting a plan".
     """
     output = turn.output or ""
     if too_long(output):
@@ -400,7 +400,7 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     """Check that a field of the output's JSON object has the expected value.
 
     White space around text isn't removed. Values that aren't text are compared as JSON text, so null equals ``"null"``. The order of keys
-    doesn't matter. Numbers are compared by value, even if one of them is text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
+    doesn't matter. Numbers are compared by value, even if they are text: ``3.0`` equals ``"3"``. An output that isn't a JSON object,
     or lacks the field, fails.
 
     Parameters:

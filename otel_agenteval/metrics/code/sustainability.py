@@ -141,12 +141,12 @@ def code_energy_consumption(turn: Turn, *, threshold_kwh: Amount = 0.1, estimate
     2. the sum of the span attribute ``energy.kwh`` (or ``energy_kwh``) over the outermost spans that have it
     3. an estimate by EcoLogits, based on each call's model and output tokens (extra ``[sustainability]``)
 
-    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of every successful call, and the turn can have at most 500 calls.
-    If no value is known, the score is skipped as ``missing:energy``.
+    The estimate is the middle of EcoLogits' range. EcoLogits must support the model of each call, and the turn can have
+    at most 500 calls. Failed calls without output tokens don't count. If no value is known, the score is skipped as ``missing:energy``.
 
     Parameters:
         threshold_kwh: Highest energy use, in kWh, that still scores 1.
-        estimate: If true, the metric uses an estimate when there is no measurement.
+        estimate: If true, an estimate replaces a missing measurement, provided that you set this option or a limit.
 
     Detail: ``energy_kwh``, ``threshold_kwh``, ``under_threshold`` and, for an estimate, ``estimated``.
     """
@@ -181,7 +181,7 @@ def code_carbon_emissions(
     Parameters:
         threshold_kg: Highest emissions, in kg of CO2 equivalent, that still score 1.
         grid_intensity: Kilograms of CO2 equivalent per kWh.
-        estimate: If true, the metric uses an energy estimate when there is no measurement.
+        estimate: If true, an energy estimate replaces a missing measurement, provided that you set this option or a limit.
 
     Detail: ``carbon_kg``, ``threshold_kg``, ``under_threshold`` and ``equivalents`` (``km_driven`` by car, ``trees_needed`` for a
     year). If the carbon amount was computed from energy, ``energy_kwh`` and, for an estimate, ``estimated`` are added.

@@ -240,7 +240,7 @@ def code_regex_match(
     ``\w`` match only ASCII. The metric searches the first 100,000 characters of the output. A pattern that RE2 rejects is an error.
 
     Parameters:
-        pattern: Regular expression, which can match anywhere in the output.
+        pattern: Regular expression.
         flags: Any combination of ``i`` (ignore case), ``m`` (``^`` and ``$`` match at each line) and ``s`` (``.`` matches newlines).
         timeout_ms: Maximum processor time in milliseconds. If the search takes longer, the score is the error ``timeout``.
 
@@ -338,7 +338,7 @@ def code_refusal(
     Tool calls and the user's words also count: "no" answers "may I ...?" but declines "give me ...". The method covers 28 languages,
     including English, German, French, Spanish, Russian, Arabic, Hindi, Japanese and Chinese.
 
-    The method doesn't count these outputs as refusals:
+    The method usually doesn't count these outputs as refusals:
 
     - small talk, and other answers that don't contain a word for declining or redirecting
     - real-world limits ("we can't ship on Sundays"), failures, error texts, apologies, corrections and partial help
@@ -357,8 +357,8 @@ def code_refusal(
     ``method="phrases"`` searches the output for phrases such as "I cannot" or "I'm sorry, but", ignoring case and the type of apostrophe.
     It mistakes "I can't wait to help" for a refusal.
 
-    In a configuration and in ``oa.evaluate``, the default method is ``answer``, also for inner metrics. ``get_metric`` and the name
-    ``hpd:RefusalEvaluator`` use ``phrases``. To fail on refusals, set ``inverse``.
+    In a configuration and in ``oa.evaluate``, the default method is ``answer``, also for inner metrics. ``get_metric`` and the
+    names of other tools use ``phrases``. To fail on refusals, set ``inverse``.
 
     Parameters:
         phrases: Phrases that replace the default list. Only allowed with ``method="phrases"``.
@@ -467,8 +467,8 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty, the
     value is 1. With several ground truths, the highest value counts.
 
-    If there is no expected text, the score is skipped as ``missing:criteria``. If the output or the sum of the expected texts exceeds
-    5,000 characters, the score is skipped as ``too_long``.
+    If there is no expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together exceed 5,000
+    characters, the score is skipped as ``too_long``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.

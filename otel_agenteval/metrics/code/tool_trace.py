@@ -1,6 +1,6 @@
-"""These metrics evaluate the agent's tool use. Failed calls count, too. Calls that were declined or are waiting for approval
-count in metrics that check expected tools or arguments, because the agent chose them. ``code_tool_efficiency`` and, by default,
-``code_tool_success`` ignore these calls.
+"""These metrics evaluate the agent's tool use. Failed calls count, too. Metrics that check expected tools or arguments
+also count calls that were declined or await approval, because the agent chose them. ``code_tool_efficiency`` and, by default,
+``code_tool_success`` ignore such calls.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def code_tool_selection(
 ) -> Result:
     """Share of the expected tools that were called, minus a penalty for each unexpected tool.
 
-    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough. Tools that run another agent are
-    ignored unless they are expected or forbidden.
+    Names are compared ignoring case. If you list a tool twice, it counts twice, but one call is enough unless
+    ``strict_order`` is set. Tools that run another agent are ignored unless they are expected or forbidden.
 
     If no tool is expected, the value is 1 minus the penalties. Penalties don't lower the value below 0. If a forbidden tool was called,
     the value is 0.
@@ -122,8 +122,8 @@ def code_tool_arguments(
     The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
     key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
 
-    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If the
-    metric ignores all calls, it is skipped as ``missing:arguments`` or ``truncated``. If no tool with required arguments was
+    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If it ignores all of these calls,
+    it is skipped as ``missing:arguments`` or ``truncated``. If no tool with required arguments was
     called, the value is 1 (vacuous).
 
     Parameters:
@@ -465,7 +465,7 @@ def code_tool_argument_matches(turn: Turn, *, tool: ToolName, argument: str, exp
     Parameters:
         tool: Name of the tool.
         argument: Name of the argument.
-        expected: Expected value. If it is a string, its value as JSON also matches: ``5`` matches 5, ``true`` and ``True`` match
+        expected: Expected value. If it is a string, an argument with this JSON text also matches: ``5`` matches 5, ``true`` and ``True`` match
             true, ``null`` matches null. Otherwise, the argument must be equal as JSON: 1 matches 1.0, but not true or the string
             ``1``.
 

@@ -227,7 +227,7 @@ def code_workflow_execution_order(
     If none of these sources exists, the metric is skipped as ``missing:workflow``.
 
     Parameters:
-        expected_order: Executor ids in the expected order, at least one.
+        expected_order: Executor ids in the expected order.
         strict: If true, the divisor is the length of the longer sequence, so that only an exact match has the value 1.
 
     Detail: ``executed`` (ids in order), ``lcs`` (length of the common subsequence), and the ``missing`` and ``extra`` ids. Each list has
@@ -321,12 +321,12 @@ def code_workflow_tool_chain_validity(turn: Turn, *, patterns: Annotated[list[To
     - ``executor``: only this executor's calls count as calls of ``tool``.
     - ``required: false``: the pattern fails only if both tools were called in the wrong order.
 
-    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If the steps don't contain calls,
-    the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the metric
+    The calls come from the workflow's steps (``steps: [{executor, tool_calls: [name or {name}]}]``). If no step has
+    ``tool_calls``, the metric uses all of the turn's calls in start order, with the calling agent as the executor. If the calls are unknown, the metric
     is skipped as ``missing:tool_calls``.
 
     Parameters:
-        patterns: One or more objects ``{tool, before?, after?, executor?, required?}``.
+        patterns: Objects ``{tool, before?, after?, executor?, required?}``.
 
     Detail: ``results``, which contains the ``tool`` of each pattern and ``satisfied`` (true or false), in order.
     """
@@ -368,7 +368,7 @@ def code_workflow_performance_efficiency(
     Parameters:
         max_duration_s: Limit in seconds.
         max_total_cost: Limit in USD.
-        max_tokens: Limit for the sum of input and output tokens.
+        max_tokens: Limit in tokens.
 
     Detail: ``components`` (0..1 for each of ``duration``, ``cost`` and ``tokens`` that has a limit and is known), and ``estimated`` if
     the cost is an estimate.

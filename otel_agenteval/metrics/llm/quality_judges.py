@@ -90,7 +90,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
     The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
-        rubric: Description of a good answer, in your words.
+        rubric: Description of a good answer.
         threshold: Lowest passing score, 0..1, in addition to the judge's verdict.
 
     Detail: ``pass`` (the verdict), ``score`` and ``reason``.
@@ -118,7 +118,7 @@ def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] 
         criteria: Criterion, or a list of criteria that are evaluated separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
 
-    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects with
+    Detail: ``steps``, ``score`` (0..10), ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with
     ``criterion``, ``steps``, ``score`` and ``reason``.
     """
     return g_eval(judge, criteria, steps, "an answer to a question", _material(turn))
@@ -131,7 +131,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     A single judge call returns true or false. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
-        rubric: Description of the property, in your words.
+        rubric: Description of the property.
 
     Detail: ``verdict`` and ``reason``.
     """
@@ -147,7 +147,7 @@ def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
     A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
 
     Parameters:
-        rubric: Description of a good answer, in your words.
+        rubric: Description of a good answer.
 
     Detail: ``score`` and ``reason``.
     """

@@ -60,7 +60,7 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
     },
 )
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
-    """Share of the answer's statements that follow from the context.
+    """How much of the answer follows from the context.
 
     The option ``method`` selects one of these procedures:
 
@@ -206,7 +206,7 @@ def llm_context_precision(
 def llm_context_recall(
     turn: Turn, judge: Asks, *, method: Literal["claims", "holistic"] = "claims", threshold: float | None = None
 ) -> Result:
-    """Share of the ground truth's claims that the retrieved context supports.
+    """How much of the ground truth the retrieved context supports.
 
     The option ``method`` selects one of these procedures:
 
@@ -263,7 +263,7 @@ def llm_context_recall(
     },
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
-    """Share of the retrieved context that is needed to answer the question.
+    """How much of the retrieved context is needed to answer the question.
 
     The option ``method`` selects one of these procedures:
 
@@ -471,7 +471,7 @@ def llm_factuality(
 
     | category | the answer … | default score |
     |---|---|---|
-    | A | contains some facts of the ground truth and doesn't contradict it | 1 |
+    | A | contains some or no facts of the ground truth and doesn't contradict it | 1 |
     | B | contains all facts of the ground truth and more, and doesn't contradict it | 1 |
     | C | contains the same facts | 1 |
     | D | contradicts the ground truth | 0 |
@@ -506,7 +506,7 @@ def llm_noise_sensitivity(
     """Robustness of the answer to noise in the input: 1 if the noise had no effect.
 
     A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the value,
-    from 0 to 1. Use this metric with data sets. If there is no baseline, the score is skipped as ``missing:baseline``.
+    from 0 to 1. If there is no baseline, the score is skipped as ``missing:baseline``.
 
     Parameters:
         baseline_response: Answer to the input without noise. The default is the turn's reference ``baseline_response``.

@@ -1,12 +1,13 @@
 """The ``llm_`` metrics judge the turn's last video, based on sampled frames. The judge must support images.
 
-The judge receives frames with their times, from the first of these sources that is available:
+The judge receives frames with their positions in the video, from the first of these sources that is available:
 
 1. evenly spaced ``frames`` of the attachment
 2. frames of the video file, if the turn contains it or the ``media`` configuration allows fetching it. This requires the extra
    ``[media]``.
 
-If neither is available, the judge receives only the video's address. A local file that ``media`` doesn't allow is an error. If otel-agenteval opened the video file, the judge also reads
+If neither is available, the judge receives only the video's address. If the address isn't ``http`` or ``https``, or if the
+judge's provider doesn't accept videos, the score is an error. If otel-agenteval opened the video file, the judge also reads
 measurements of resolution, bitrate, sharpness, blockiness, flicker, cuts, motion jumps, and frozen and black periods. If the turn doesn't
 contain a video, the score is skipped as ``missing:video``.
 """
@@ -115,8 +116,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -133,8 +133,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -154,8 +153,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -171,8 +169,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -192,7 +189,8 @@ def llm_video_g_eval(
     """How well a video meets your criteria, evaluated in steps (G-Eval).
 
     For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and
-    returns a score from 0 to 10. The value is the score divided by 10, or the mean of several criteria. If the turn's input is
+    returns a score from 0 to 10. The value is the score divided by 10, averaged over the
+    criteria. If the turn's input is
     known, the judge reads it as the video's prompt.
 
     Missing steps, a score outside the range, or a missing reason is an error.
@@ -201,11 +199,9 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are judged separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene of an opened video
-            file.
+        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
 
-    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and ``criteria``, a list of objects
-    with ``criterion``, ``steps``, ``score`` and ``reason``. If the video file was opened, ``measured`` is added.
+    Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with ``criterion``, ``steps``, ``score`` and ``reason``. If the video file was opened, ``measured`` is added.
     """
     if (video := newest_video(turn)) is None:
         return skip("missing:video")

@@ -261,7 +261,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be above 0 and at most 1, because the metric is a boolean")
+        raise ValueError("must be above 0 and at most 1, because the metric is boolean")
     return {}
 
 
