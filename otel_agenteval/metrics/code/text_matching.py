@@ -283,7 +283,7 @@ def code_word_count(
     """Check that the number of words in the output is within a range.
 
     A word starts with a letter or digit of any script, and continues with letters, digits, apostrophes and hyphens, plain or
-    typographic. "it's" and "well-known" are one word each. Punctuation alone isn't a word. In scripts without spaces, such as
+    typographic. "it's" and "well-known" are one word each. Punctuation and names with ``_`` aren't words. In scripts without spaces, such as
     Chinese and Thai, the text up to the next space or punctuation is one word. If you don't set a limit, every output passes.
 
     Parameters:
