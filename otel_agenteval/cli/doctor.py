@@ -53,7 +53,7 @@ from .record import facts_about, run_recorded, why_nothing
 
 EXIT_CODES = {
     OK: "no problem was found",
-    FAILED: "a problem was found; the output contains a fix",
+    FAILED: "a problem was found; the output usually contains a fix",
     UNUSABLE: "an argument is invalid, the program can't be started, or the configuration is invalid",
 }
 

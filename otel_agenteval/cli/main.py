@@ -28,7 +28,7 @@ COMMANDS = {
     "compare": "compare two versions, models or prompts on live traffic",
     "differences": "find facts that are more frequent in failed turns of a metric than in passed turns",
     "failure-modes": "group failed turns by their first fault, with rates and trends",
-    "estimates": "estimate means and pass rates of all turns from sampled scores",
+    "estimates": "estimate mean scores and pass rates of all turns from sampled scores",
     "calibrate": "compare a judge's scores with human labels",
     "detectors": "count the alarms of the default metrics on your traffic, and suggest settings that avoid false alarms",
     "turns": "print the turns of recorded traces as JSON lines (turn.v1), or the latest turns of a store",

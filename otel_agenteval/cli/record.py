@@ -34,7 +34,7 @@ _DEFAULT = "spans.jsonl"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", default=_DEFAULT, metavar="FILE",
-        help=f"file to append the spans to, as OTLP/JSON lines; only its owner can read it (default: {_DEFAULT})",
+        help=f"file to append the spans to, as OTLP/JSON lines; a new file can only be read by its owner (default: {_DEFAULT})",
     )  # fmt: skip
     add_program(parser, "program to run: otel-agenteval record -- python app.py")
 

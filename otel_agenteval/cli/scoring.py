@@ -49,7 +49,9 @@ from .options import add_scored_config, names_of, progress, report_reading
 
 def add_scoring(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
-        "--metrics", metavar="A,B", help="run only these metrics, with their configured parameters; @NAME runs a configured group"
+        "--metrics",
+        metavar="A,B",
+        help="run only these metrics, with their configured parameters; @NAME runs a group or a preset",
     )
     add_scored_config(parser)
     parser.add_argument(

@@ -38,9 +38,9 @@ class SpendingOptions(Section):
     usd_per_day: Dollars | None = None
     """Maximum US dollars in any 24 hours."""
     calls_per_hour: Count | None = None
-    """Maximum judge calls in any 60 minutes."""
+    """Maximum calls of judges and embedders in any 60 minutes."""
     calls_per_day: Count | None = None
-    """Maximum judge calls in any 24 hours."""
+    """Maximum calls of judges and embedders in any 24 hours."""
 
 
 class BudgetOptions(SpendingOptions):
@@ -79,7 +79,7 @@ class ServiceOptions(Section):
     model: Text | None = None
     """Name of the model at the server."""
     api_key: Secret | None = None
-    """API key of the server, written as ``${env:NAME}``."""
+    """API key of the server. Write it as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
     """Additional headers for each request, for example for a gateway: ``{x-team: search}``."""
     timeout: Duration = 30.0
@@ -93,7 +93,7 @@ class ServiceOptions(Section):
     tokens_per_minute: Count | None = None
     """Maximum input and output tokens per minute. Null means no limit."""
     prices: Annotated[dict[str, dict[str, float]], Before(_prices), Kind("mapping of prices")] = NO_ENTRIES
-    """USD per million tokens, for models without a list price: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
+    """USD per million tokens, replacing list prices: ``{qwen3: {input: 0.2, output: 0.6, cached_input: 0.1}}``. ``cached_input`` is optional."""
 
 
 _PANEL = "must be a list of two or more models, or an empty list"
@@ -126,7 +126,7 @@ class ServerOptions(Section):
     base_url: Url
     """Address of the server, including the version."""
     api_key: Secret | None = None
-    """API key of the server, written as ``${env:NAME}``."""
+    """API key of the server. Write it as ``${env:NAME}``."""
     headers: Headers = NO_ENTRIES
     """Additional headers of each request to this server."""
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
@@ -216,7 +216,7 @@ class JudgeOptions(ServiceOptions):
     """The model behind ``llm_`` metrics. Without one, they are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
-    """API of the server. Null means the API that the model's prefix names (``anthropic/…``), or ``openai`` if there is no prefix."""
+    """API of the server. Null means the API that the model's prefix names (``anthropic/…``), or otherwise ``openai``."""
     endpoint: Literal["chat", "moderations"] = "chat"
     """``moderations`` sends calls of ``llm_moderation`` to ``/moderations``, an endpoint of OpenAI and compatible servers."""
     max_input_tokens: Count = 100_000

@@ -32,7 +32,7 @@ class TranscriberOptions(Section):
     model: Text | None = None
     """Name of the model at the server. Required with ``base_url``."""
     api_key: Secret | None = None
-    """API key of the server, written as ``${env:NAME}``."""
+    """API key of the server. Write it as ``${env:NAME}``."""
     path: FilePath | None = None
     """Folder of a faster-whisper model (extra ``[asr]``), instead of a server."""
     language: Text | None = None
@@ -80,7 +80,7 @@ class MediaOptions(Section):
     fetch_timeout: Duration = Rules.fetch_timeout
     """Maximum seconds to fetch one file."""
     decode_timeout: Duration = Rules.decode_timeout
-    """Maximum seconds to decode audio or a video. After that, only the decoded beginning is measured."""
+    """Maximum seconds to decode audio or a video. After that, usually only the decoded beginning is measured."""
     decode_memory: Size = Rules.decode_memory
     """Maximum memory of a process that decodes audio or a video."""
     decode_total: Size = Rules.decode_total

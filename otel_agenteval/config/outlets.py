@@ -101,14 +101,14 @@ class WebhookOptions(Section):
     about: Subjects = ("gates", "critical", "changes")
     """Subjects of the messages: failed ``gates`` (metrics with ``policy: gate``), ``critical`` findings, every ``failed`` score, ``errors`` of metrics, and detected ``changes`` of scores."""
     floors: Annotated[dict[str, float], Before(_floors), Kind("mapping of metrics to numbers")] = NO_ENTRIES
-    """Worst acceptable mean of a metric over ``window``, for each agent. A message is sent when the mean gets worse than this value,
+    """Worst acceptable mean of a metric over ``window``, for each agent and service. A message is sent when the mean gets worse than this value,
     and another when it recovers."""
     window: Duration = 3600.0
     """Period of the means that are compared with ``floors``."""
     least: Count = 20
     """Minimum number of turns in ``window`` before their mean is compared with a floor."""
     every: DurationOrZero = 60.0
-    """Minimum seconds between two messages. Notices in between are combined."""
+    """Minimum seconds between two deliveries. Notices in between are combined."""
     signing_secret: Secret | None = None
     """Secret that signs each message. The header ``X-Agenteval-Signature: t=SECONDS,v1=HEX`` contains the HMAC-SHA256 of ``SECONDS.BODY``."""
     routing_key: Secret | None = None

@@ -89,11 +89,11 @@ class ResponseOptions(Section):
     output: Paths = ()
     """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists is used."""
     context: Paths = ()
-    """Path of the retrieved documents in a JSON answer, if the turn has no retrieval span."""
+    """Path of the retrieved documents in a JSON answer, if the spans contain none."""
     query: Paths = ()
     """Path of the search query in a JSON answer. The query is also the turn's input if the turn has none."""
     tool_calls: Paths = ()
-    """Path of the tool calls in a JSON answer, if the turn has no tool spans. A tool call is a name, or an object with ``name``, ``arguments`` and ``output``."""
+    """Path of the tool calls in a JSON answer, if the spans contain none. A tool call is a name, or an object with ``name``, ``arguments`` and ``output``."""
 
 
 class ReferenceOptions(Section):
@@ -105,9 +105,9 @@ class ReferenceOptions(Section):
     given: Annotated[tuple[GivenReferences, ...], Kind("list, see [reference data](../concepts/reference-data.md)")] = ()
     """Reference data by agent, service or route. If several entries match, the first value of each reference applies."""
     retrievers: PatternsOrNone = ()
-    """Tools whose results are the turn's context if the turn has no retrieval span. ``*`` matches any characters."""
+    """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
-    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn has no retrieval span, the text at these places in its prompt becomes its context and input."""
+    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the text at these places in its prompt becomes its context and input."""
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES

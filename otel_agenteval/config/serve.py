@@ -139,8 +139,8 @@ class ServeOptions(Section):
     tls: TlsOptions = TlsOptions()
     """Certificate for gRPC, HTTP and the API."""
     allowed_hosts: Names = ()
-    """Host names to accept in HTTP requests, in addition to the names of this machine. If the list is empty, non-loopback
-    addresses accept any name."""
+    """Host names to accept in HTTP requests, in addition to ``localhost`` and the listening address. If the list is empty,
+    non-loopback addresses accept any name."""
     allowed_origins: Names = ()
     """Origins of web pages that can call the sidecar (``https://ui.example``)."""
     max_body: Size = 64 * 2**20
@@ -165,7 +165,7 @@ class ServeOptions(Section):
     journal: FilePath | None = None
     """Folder that keeps requests until the scores of their turns are delivered, so that acknowledged requests survive a crash."""
     journal_bytes: Size = 2**30
-    """Maximum bytes of the journal. If it is full, senders must retry."""
+    """Maximum bytes of the journal of each process. If it is full, senders must retry."""
 
     def _check(self) -> None:
         if self.page.read_token is not None and (self.token is None or self.page.read_token == self.token):

@@ -17,9 +17,9 @@ class TurnOptions(Section):
     max_duration: Duration = 3600.0
     """Maximum seconds from a turn's first span until the turn closes."""
     decision_delay: DurationOrAuto = "auto"
-    """Seconds after the root's end to wait for open or delayed spans. ``auto`` is 2 s in your process and 10 s in a sidecar."""
+    """Seconds to wait for open or delayed spans after the root ended or arrived. ``auto`` is usually 2 s in your process, and 10 s in a sidecar."""
     stitch_timeout: DurationOrZero = 30.0
-    """Seconds to wait for the next model call after a model call that has no parent span and requested a tool. If the next call
+    """Seconds to wait for the next model call after a model call that is alone in its trace and requested a tool. If the next call
     contains the tool's result, both calls belong to one turn. With 0, each such call is a separate turn."""
     max_open: Count = 50_000
     """Maximum number of open turns. If there are more, a turn closes early and is evaluated."""
@@ -38,15 +38,16 @@ class QueueOptions(Section):
     """The queue between your agent's threads and the worker thread."""
 
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of turns that wait to be scored. Above the limit, new turns are dropped and counted."""
+    """Maximum bytes of turns that wait to be scored. Above the limit, new turns are dropped and counted. In a sidecar, senders must
+    retry instead."""
 
 
 class ConversationOptions(Section):
     """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
-    """Metrics that score a whole conversation. Each receives all messages of the conversation, and all turns except the last one
-    as history."""
+    """Metrics that score a whole conversation. Each receives the inputs and outputs of all turns as messages, and all turns except
+    the last one as history."""
     idle_timeout: Duration = 1800.0
     """Seconds without a new turn after which a conversation ends. A later turn can resume it."""
     max_open: Count = 10_000
@@ -54,7 +55,7 @@ class ConversationOptions(Section):
     max_turns: Count = 200
     """Maximum number of turns in one conversation. If there are more, the oldest turns are dropped."""
     max_bytes: Size = 64 * 2**20
-    """Maximum bytes of all conversations. Above the limit, the conversation that was idle longest ends."""
+    """Maximum bytes of all conversations. Above the limit, the conversations that were idle longest end or are dropped."""
 
 
 class FeedbackOptions(Section):
@@ -90,7 +91,7 @@ class ChangeOptions(Section):
     least: Share = 0.01
     """Smallest change of a mean to report, on the scale from 0 to 1."""
     reference: Count = 200
-    """Number of scores in the baseline of a metric and agent. Until the baseline is complete, no change is reported."""
+    """Number of scores in the baseline of a metric and agent. Until the baseline is complete, only changes between releases are reported."""
 
 
 class StatisticsOptions(Section):

@@ -285,15 +285,15 @@ INSTRUMENTS: tuple[Instrument, ...] = (
     Instrument(SPAN_EVENTS, "counter", "{event}", ("outcome",), "Score events for root spans, by outcome: added, or why an event was not added.", about_us=True),
     Instrument(
         JUDGE_REQUESTS, "counter", "{request}", ("outcome",),
-        "Calls of judges and embedders: ok, error, or gated (not sent, because the budget is used up). unreadable counts replies that were requested again.", about_us=True,
+        "Calls of judges and embedders: ok, error, or gated (not sent, because of judge.budget). unreadable counts replies that were requested again.", about_us=True,
     ),
     Instrument(
         JUDGE_CACHE, "counter", "{question}", ("outcome",),
-        "Judge calls that could use the reply cache: hit (not sent), miss (sent), or audit (sent although a reply is cached).", about_us=True,
+        "Judge calls that could use the reply cache: hit (not sent), miss (sent), or audit (sent without using the cache).", about_us=True,
     ),
     Instrument(JUDGE_SPENT, "counter", "{USD}", (), "Known cost of judges and embedders in US dollars.", about_us=True),
     Instrument(BUDGET_REMAINING, "gauge", "{USD}", _OF_A_BOUND, "US dollars left in judge.budget.", about_us=True),
-    Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Judge calls left in judge.budget.", about_us=True),
+    Instrument(BUDGET_CALLS, "gauge", "{request}", _OF_A_BOUND, "Calls left in judge.budget.", about_us=True),
     Instrument(
         LOAD_LEVEL, "gauge", "{level}", (),
         "Load level: 0 skips no metrics, 1 skips llm metrics, 2 also embed metrics, 3 also heavy code metrics.", about_us=True, over="max",
