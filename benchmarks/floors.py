@@ -190,7 +190,7 @@ def tables(found: Runs) -> dict[str, str]:
             ("copying its bytes once", "copy"),
             ("parsing with upb, without reading values", "parse"),
             ("parsing, and storing every attribute in a dict", "naive"),
-            ("creating a Python object for every attribute in C (orjson, same spans as JSON)", "objects"),
+            ("in C, creating Python objects for all attributes (orjson, same spans as JSON)", "objects"),
             ("splitting by trace, as in the sidecar", "split"),
             ("parsing its JSON with orjson", "json"),
             ("one pass over its JSON strings (`str.lower`)", "pass"),

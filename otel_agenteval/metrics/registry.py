@@ -264,7 +264,7 @@ def metric(
     which are checked by their annotations (:class:`Param` adds other names). A metric whose first argument can be scores is a
     composite. Its family is its module's name, or the module's constant ``FAMILY``.
 
-    Data that costs memory or work, such as a conversation's earlier turns, is only provided if a configured metric declares
+    Data that costs memory or work, such as earlier turns for judged metrics, is only provided if a configured metric declares
     it in ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
 
     Args:
