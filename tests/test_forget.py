@@ -76,6 +76,24 @@ def test_turns_are_deleted_in_store_and_queue(
     assert {number for number in range(6) if f"Answer-{number}-xyzzy".encode() in raw} == left
 
 
+def test_the_default_queue_of_a_sidecar_is_found(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """``serve`` queues judge jobs in its state folder, also if the configuration names no queue."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "otel-agenteval").mkdir()
+    path = tmp_path / "otel-agenteval" / "queue.db"
+    config["judge"]["queue"]["path"] = str(path)
+    run_turns(config)
+    del config["judge"]["queue"], config["outlets"]
+    assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0
+    assert "judge queue: 3 jobs deleted" in capsys.readouterr().out
+    assert set(jobs_in(path)) == {"u-1"}
+    path.unlink()
+    assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 2
+    assert not path.exists(), "a command that deletes data creates none"
+
+
 def test_a_store_without_content_finds_a_user_and_does_not_contain_the_id(tmp_path: Path, capsys: Capture) -> None:
     with Rig({"outlets": {"store": {"path": str(tmp_path / "scores.db")}}}) as rig:
         rig.run(attributes={"user.id": "mallory@example.com"})

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    config = load_config(args.config)
+    config = _with_queue_of_sidecar(load_config(args.config))
     store = args.store or (config.outlets.store.path if config.outlets.store is not None else None)
     journal = args.journal or config.serve.journal
     queue, cache = config.judge.queue, config.judge.cache.path
@@ -71,6 +71,16 @@ def run(args: argparse.Namespace) -> int:
     except (sqlite3.Error, OSError, StoreError) as error:
         raise AgentEvalError(f"forget: {error}") from None
     return OK
+
+
+def _with_queue_of_sidecar(config: Config) -> Config:
+    """Return the configuration with the judge queue that ``serve`` uses by default, if it exists."""
+    from ..server.app import as_sidecar
+
+    queue = as_sidecar(config).judge.queue
+    if config.judge.queue.backend != "memory" or queue.path is None or not Path(queue.path).exists():
+        return config
+    return load_config(config, overrides={"judge": {"queue": {"backend": "sqlite", "path": queue.path}}})
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
