@@ -92,7 +92,7 @@ class Unusable(ConnectionError):
 
 
 class NotOtlp(ValueError):
-    """The bytes aren't an OTLP request of the expected kind. The message quotes none of them."""
+    """The bytes aren't an OTLP request of the expected kind. The message doesn't quote them."""
 
 
 class NotASpan(ValueError):

@@ -1,4 +1,4 @@
-"""Proxies configured by environment variables. Judges need no httpx, so this isn't a part of :mod:`.outbound`."""
+"""Proxies configured by environment variables. Judges don't need httpx, so this isn't a part of :mod:`.outbound`."""
 
 from __future__ import annotations
 

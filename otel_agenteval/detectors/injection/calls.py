@@ -41,7 +41,7 @@ _REPLIES = any_of(
 
 def calls_machine(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and it or the next one demands something. The text is folded, and
-    :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it needs no addressee.
+    :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it doesn't need an addressee.
     """
     named = _may_name_machine(text)
     if not (named or hidden):

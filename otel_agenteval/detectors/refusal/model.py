@@ -109,7 +109,7 @@ def _speaks_for_others(text: str, question: str) -> bool:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for an English text without words of refusals or removable parts. Most answers need no further check."""
+    """Return True for an English text without words of refusals or removable parts. Most answers don't need a further check."""
     if has_any(text, _REMOVED_MARKS):
         return False
     if ">" in text or ("'" in text and _OPENING.search(text)):

@@ -201,7 +201,7 @@ _TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
 
 
 class _Open(Exception):
-    """The form has no closed schema."""
+    """The form doesn't have a closed schema."""
 
 
 @functools.lru_cache(maxsize=1_000)

@@ -83,7 +83,7 @@ def _vacuous(used: Sequence[Score]) -> dict[str, Any]:
 def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None = None, threshold: Finite | None = None) -> Result:
     """Mean of the values of several metrics.
 
-    Skipped scores and errors don't have a value, so the mean excludes them. If there are no values, the metric is skipped as
+    Skipped scores and errors don't have a value, so the mean excludes them. Without values, the metric is skipped as
     ``all_inner_null``. Combine only metrics with the same scale and direction. To reverse a metric's direction, use ``code_not``.
 
     Parameters:

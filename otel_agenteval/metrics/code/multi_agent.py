@@ -59,7 +59,7 @@ def code_coordination_efficiency(
     - 0.15: ``code_multiagent_role_adherence``
     - 0.15: ``code_load_balance``
 
-    If hand-offs, conflicts or roles are missing, the corresponding part is 1. If there are no interactions, the score is skipped as
+    If hand-offs, conflicts or roles are missing, the corresponding part is 1. Without interactions, the score is skipped as
     ``missing:interactions``, or as ``missing:agents`` if no agent is known either.
 
     Parameters:
@@ -88,7 +88,7 @@ def code_coordination_efficiency(
 def code_handoff_success_rate(turn: Turn) -> Result:
     """Share of the hand-offs that succeeded.
 
-    If there are no hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the
+    Without hand-offs, the value is 1 (vacuous). Hand-offs with an unknown result don't count. If no result is known, the
     score is skipped as ``missing:handoffs``.
 
     Detail: ``handoffs`` (number with a known result) and ``successful`` (number that succeeded).
@@ -123,7 +123,7 @@ def code_avg_handoff_time(turn: Turn) -> Result:
 def code_conflict_rate(turn: Turn) -> Result:
     """Conflicts per 100 interactions.
 
-    The value is ``conflicts / max(1, interactions) * 100``. If there are no conflicts, the value is 0. If you didn't provide
+    The value is ``conflicts / max(1, interactions) * 100``. Without conflicts, the value is 0. If you didn't provide
     ``interactions`` either, this value is vacuous.
 
     Detail: ``conflicts`` and ``interactions``.
@@ -139,7 +139,7 @@ def code_conflict_rate(turn: Turn) -> Result:
 def code_conflict_resolution_rate(turn: Turn) -> Result:
     """Share of the conflicts that were resolved.
 
-    A conflict counts as resolved only if its ``resolved`` is true. If there are no conflicts, the value is 1 (vacuous).
+    A conflict counts as resolved only if its ``resolved`` is true. Without conflicts, the value is 1 (vacuous).
 
     Detail: ``conflicts`` and ``resolved`` (numbers of conflicts).
     """
@@ -175,7 +175,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two
       pairs, ``evenness`` is 1. A message to several agents counts once per recipient.
 
-    The response time of a called agent is its run time. If there are no interactions, the value is 1 (vacuous).
+    The response time of a called agent is its run time. Without interactions, the value is 1 (vacuous).
 
     Parameters:
         slow_s: Mean response time in seconds above which ``response`` decreases.
@@ -312,7 +312,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
 
     The value is ``0.30 * self_organization + 0.25 * specialization + 0.25 * collective_decision + 0.20 * adaptation_rate``. Each
     part is the value of the metric with the same name, such as ``code_self_organization``, with default options. Vacuous values
-    are included. If there are no interactions, the score is skipped as ``missing:interactions``.
+    are included. Without interactions, the score is skipped as ``missing:interactions``.
 
     Parameters:
         weights: Weights of the four parts, in the order of the formula. They are divided by their sum, which must not be 0.
@@ -391,7 +391,7 @@ def code_specialization(turn: Turn) -> Result:
 def code_collective_decision(turn: Turn) -> Result:
     """Share of interactions that are collaborations or negotiations.
 
-    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. If there are no interactions, the value is 0
+    An interaction counts if its ``type`` is ``collaboration`` or ``negotiation``. Without interactions, the value is 0
     (vacuous).
 
     Detail: ``interactions`` (number of all interactions) and ``collective`` (number of collaborations and negotiations).

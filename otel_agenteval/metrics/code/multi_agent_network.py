@@ -181,7 +181,7 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
 
     The value is ``0.6 * density + 0.4 * (1 - bottlenecks / agents)``, based on ``code_network_density`` and
     ``code_bottleneck_agents``. A fully connected network has the value 0.6, because ``code_bottleneck_agents`` counts all of its
-    agents. If there are no interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the spans
+    agents. Without interactions, the score is skipped as ``missing:interactions``. If neither a role table nor the spans
     contain agents, it is skipped as ``missing:agents``.
 
     Parameters:
@@ -258,7 +258,7 @@ def code_network_centralization(turn: Turn, *, mode: Literal["normalized", "seed
 def code_avg_path_length(turn: Turn) -> Result:
     """Mean length of the shortest directed path from one agent to another.
 
-    The mean covers all ordered pairs of agents with a path from the first agent to the second. If there is no path, the score is
+    The mean covers all ordered pairs of agents with a path from the first agent to the second. Without a path, the score is
     skipped as ``missing:interactions``.
 
     Detail: ``agents`` and ``edges``.

@@ -406,7 +406,7 @@ def code_meteor(
 
     Unlike the original METEOR, the metric doesn't use synonyms and doesn't minimize the number of chunks. Identical texts are
     penalized too: a one-word text compared with itself has the value 0.5. If no word matches, the value is 0. If both texts are
-    empty, it is ``1``. If there is no reference, the score is skipped as ``missing:references``. It is skipped as ``too_long``
+    empty, it is ``1``. Without a reference, the score is skipped as ``missing:references``. It is skipped as ``too_long``
     above the limits of ``code_bleu``.
 
     Parameters:

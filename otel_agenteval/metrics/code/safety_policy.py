@@ -40,7 +40,7 @@ class SafetyPolicy:
     blocked_actions: tuple[str, ...] = BLOCKED_ACTIONS
 
     def blocked_by(self, rating: Rating) -> Check | None:
-        """Return the first check that a rating fails, or None. The comparison has no tolerance."""
+        """Return the first check that a rating fails, or None. The comparison is exact."""
         if rating.score >= self.block_threshold:
             return "threshold"
         if rating.action and rating.action in map(action_word, self.blocked_actions):
@@ -96,7 +96,7 @@ def code_safety_policy(
 
     A rating is the score of another metric. Its detail contains ``score`` (the severity), ``recommended_action`` and ``passed``.
     If ``score`` is missing and lower values of the other metric are better, the severity is that metric's value. A missing or
-    non-numeric severity is an error, and so is a ``passed`` that doesn't mean yes or no. If there are no ratings, the score is
+    non-numeric severity is an error, and so is a ``passed`` that doesn't mean yes or no. Without ratings, the score is
     skipped as ``missing:inner``. If a rating has no value and no other rating has the label ``block``, the score is skipped as
     ``inner_null``.
 

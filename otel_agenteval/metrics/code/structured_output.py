@@ -289,7 +289,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
     """Check that the output is JSON and equals an expected value.
 
     The order of keys doesn't matter, but the order of list items does. Numbers are compared by value, so ``1`` equals ``1.0``. ``true``
-    doesn't equal 1. An output that isn't JSON fails. If there is no expected value, the score is skipped as ``missing:ground_truth``.
+    doesn't equal 1. An output that isn't JSON fails. Without an expected value, the score is skipped as ``missing:ground_truth``.
 
     Parameters:
         value: Expected JSON value. Text is parsed as JSON if possible (for null, write ``"null"``). The default is the turn's ground truth.

@@ -431,7 +431,7 @@ def code_content_similarity(
     occurs twice in one text and once in the other counts once as common. If neither text contains a pair, the value is 1 if the texts are
     equal, and otherwise 0.
 
-    With several ground truths, the highest value counts. If there is no expected text, the score is skipped as ``missing:criteria``.
+    With several ground truths, the highest value counts. Without an expected text, the score is skipped as ``missing:criteria``.
 
     Parameters:
         expected: Expected text. The default is the turn's ground truth.
@@ -467,7 +467,7 @@ def code_levenshtein_similarity(turn: Turn, *, expected: TextOrNumber | None = N
     The edit distance is the lowest number of inserted, deleted and substituted characters (code points). If both texts are empty, the
     value is 1. With several ground truths, the highest value counts.
 
-    If there is no expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together exceed 5,000
+    Without an expected text, the score is skipped as ``missing:criteria``. If the output or all expected texts together exceed 5,000
     characters, the score is skipped as ``too_long``.
 
     Parameters:

@@ -414,7 +414,7 @@ def _calls_of(turn: Turn, tool: str) -> list[ToolCall]:
 def code_tool_was_called(turn: Turn, *, tool: ToolName) -> Result:
     """Check that a tool was called at least once.
 
-    The name must match exactly. If there are no calls, the metric fails.
+    The name must match exactly. Without calls, the metric fails.
 
     Parameters:
         tool: Name of the tool.

@@ -254,7 +254,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     ``step`` is the step's ``id`` or, if it doesn't have one, its position, starting at 0.
 
     If steps are missing, the runs come from spans as in ``code_workflow_execution_order``, and a run failed if its agent or its
-    ``executor.id`` span failed (status ERROR or ``error.type``). If there are no runs, the metric is skipped as ``missing:workflow``.
+    ``executor.id`` span failed (status ERROR or ``error.type``). Without runs, the metric is skipped as ``missing:workflow``.
 
     Detail: ``per_executor`` (number of ``runs`` and ``failures`` for each id, at most 200 ids).
     """

@@ -139,7 +139,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     """Novelty of the answer: 1 if entirely new, 0 if it repeats the agent's last answers.
 
     One judge call compares the answer with the earlier answers in the turn's ``history``. Without a history, it compares the answer with
-    the assistant's earlier messages. Blank answers don't count. If there are no earlier answers, the value is 1 (vacuous), and the judge isn't called.
+    the assistant's earlier messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
         last_n: Maximum number of earlier answers to compare with, counted from the last.
@@ -186,7 +186,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
     """Share of the assistant's messages that don't forget a fact stated by the user.
 
-    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The second call checks that the message doesn't forget a known fact or ask for it again. If there are no assistant messages, the value is
+    The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The second call checks that the message doesn't forget a known fact or ask for it again. Without assistant messages, the value is
     1 (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Detail: ``data`` (the facts), ``verdicts`` (``yes`` for a message that forgot something) and ``reasons`` (for each ``yes``),
@@ -242,7 +242,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     """Share of the assistant's messages that stay in the assigned role.
 
     One judge call lists the positions (from 0) of assistant messages that break the role. The value is ``(assistant messages -
-    violations) / assistant messages``. Repeated positions, and positions of other messages, are ignored. If there are no assistant messages, the value
+    violations) / assistant messages``. Repeated positions, and positions of other messages, are ignored. Without assistant messages, the value
     is 1 (vacuous), and the judge isn't called. If the conversation is empty, the metric is skipped as ``missing:conversation``.
 
     Parameters:
@@ -279,7 +279,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
     """Share of the assistant's answers that are relevant to the preceding conversation.
 
     An interaction consists of the user's messages and the assistant's next answer. For each interaction, one judge call checks
-    that the answer is relevant to the last ``window_size`` interactions. Unanswered user messages at the end don't count. If there are no interactions, the metric is skipped as ``missing:conversation``.
+    that the answer is relevant to the last ``window_size`` interactions. Unanswered user messages at the end don't count. Without interactions, the metric is skipped as ``missing:conversation``.
 
     Parameters:
         window_size: Maximum number of interactions that one judge call reads. The default in promptfoo is 5.

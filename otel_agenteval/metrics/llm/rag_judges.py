@@ -506,7 +506,7 @@ def llm_noise_sensitivity(
     """Robustness of the answer to noise in the input: 1 if the noise had no effect.
 
     A single judge call compares the answer with a baseline, which is the answer to the input without noise. The call returns the value,
-    from 0 to 1. If there is no baseline, the score is skipped as ``missing:baseline``.
+    from 0 to 1. Without a baseline, the score is skipped as ``missing:baseline``.
 
     Parameters:
         baseline_response: Answer to the input without noise. The default is the turn's reference ``baseline_response``.

@@ -110,7 +110,7 @@ def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
 
 
 def keyed_by(ours: str, keys: list[str]) -> Converted:
-    """Accept a mapping. Warn once of keys that have no effect."""
+    """Accept a mapping. Warn once about ignored keys."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         for key in value.keys() - keys if isinstance(value, Mapping) else ():
