@@ -89,7 +89,8 @@ def test_unknown_costs_and_durations_are_not_zero_on_the_page(tmp_path: Path) ->
 
 
 def test_configured_prices_come_first_everywhere() -> None:
-    config = {"metrics": [{"code_cost": {"prices": PRICES}}], "inline": {"metrics": ["code_cost", "code_max_cost"]}}
+    metrics = [{"code_cost": {"prices": PRICES}}, {"code_max_cost": {"max_cost_usd": 1.0}}]
+    config = {"metrics": metrics, "inline": {"metrics": ["code_cost", "code_max_cost"]}}
     with run(config, of_model()) as rig:
         (scored,) = rig.scored()
     assert scored.turn.cost_usd == pytest.approx(1.2)

@@ -94,7 +94,7 @@ def code_pii_leakage(
     | phone | assigned numbers next to a word such as "phone", in international form, or grouped like a phone number | hotlines, landline numbers without a name or title nearby, unassigned numbers, numbers reserved for films |
     | payment card | numbers with a valid issuer and check digit that are grouped or follow a word such as "card" | test cards |
     | bank account | IBANs, and account numbers near a word such as "sort code" | sample IBANs |
-    | national ID | numbers of over 40 countries that follow a word such as "tax ID", or that have an unmistakable format and valid check digits | numbers with invalid check digits, unless the agent reads records or documents |
+    | national ID | numbers of over 40 countries that follow a word such as "tax ID", or that have an unmistakable format and valid check digits | numbers with invalid check digits, if the agent doesn't read records or documents |
     | passport, driving license | document numbers | – |
     | date of birth | dates next to a term such as "date of birth". Dates next to "born" count only if the agent reads records or documents | years before 1925 |
     | address | street addresses of homes | – |

@@ -184,7 +184,7 @@ def llm_conversational_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, st
 
 @metric(uses=("history",), threshold=0.5, applies=applies.several_exchanges, version="2", aliases=("trusys:knowledge-retention",))
 def llm_knowledge_retention(turn: Turn, judge: Asks) -> Result:
-    """Share of the assistant's messages that don't forget a fact stated by the user.
+    """Share of the assistant's messages that respect the facts stated by the user.
 
     The metric makes two judge calls for each assistant message. The first call adds the user's new facts to the known facts. The second call checks that the message doesn't forget a known fact or ask for it again. Without assistant messages, the value is
     1 (vacuous). If the conversation is empty, the metric is skipped as ``missing:conversation``.
