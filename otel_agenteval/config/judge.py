@@ -38,9 +38,9 @@ class SpendingOptions(Section):
     usd_per_day: Dollars | None = None
     """Maximum US dollars in any 24 hours."""
     calls_per_hour: Count | None = None
-    """Maximum calls of judges and embedders in any 60 minutes."""
+    """Maximum judge and embedder calls in any 60 minutes."""
     calls_per_day: Count | None = None
-    """Maximum calls of judges and embedders in any 24 hours."""
+    """Maximum judge and embedder calls in any 24 hours."""
 
 
 class BudgetOptions(SpendingOptions):

@@ -235,7 +235,7 @@ def code_resource_utilization(
     - ``max(0, 2 - r)`` if ``r`` is above 1.2
     - if the target is 0: 1 if the resource is unused, otherwise 0
 
-    If all resources are unknown, the score is skipped as ``missing:resources``. Each usage (``cpu_percent``, ``memory_mb``,
+    If all resources are unknown, the score is skipped as ``missing:resources``. Each value (``cpu_percent``, ``memory_mb``,
     ``gpu_percent``) comes from the turn's metadata or, if unset, from the first span with this attribute.
 
     Parameters:

@@ -356,7 +356,7 @@ def code_tool_correctness(
     expected, the value is 1 if no tool was called, and otherwise 0. Tools that run another agent are ignored unless they are expected.
 
     The score of a pair is 1 or, with ``check_arguments``, the similarity of the arguments. With ``check_output``, the score is 0 if the
-    outputs differ. Fields that an expected call omits aren't compared.
+    outputs differ. If an expected call has no ``arguments`` or ``output``, any match.
 
     The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
     object. The same rule applies to nested objects. Arguments that aren't a JSON object have the similarity 0.

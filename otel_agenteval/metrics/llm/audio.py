@@ -240,7 +240,7 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
 
 @_audio_metric(boolean=True, version="2", aliases=("trusys:audio-false-intent-identification",))
 def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: bool | None = None) -> Result:
-    """Check that no speaker has a false or misleading intent.
+    """Check that no speaker hides their true intent.
 
     A single judge call detects false intent. By default, the metric passes if the judge doesn't detect any. If you set
     ``expected``, the metric passes if the judge's result is as expected.
