@@ -25,8 +25,8 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "scores.db"
-    metrics = ["code_turn_error", "code_latency", "code_tool_call_count"]
-    with Rig({"outlets": {"store": str(path)}, "inline": {"metrics": metrics}}) as rig:
+    inline = {"metrics": ["code_turn_error", "code_latency"]}
+    with Rig({"outlets": {"store": str(path)}, "inline": inline, "metrics": ["code_tool_call_count"]}) as rig:
         for name in ("travel", "billing", "travel"):
             rig.run(name)
         rig.scored()
