@@ -8,7 +8,7 @@ the correction ignores it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -29,16 +29,13 @@ class MetricChange:
     measure: Measure
     before: float
     after: float
-    counts: tuple[int, int]
-    """Number of turns or cases before and after. If cases are paired, both are the number of pairs."""
+    counts: tuple[int, int]  # turns or cases before and after, or the number of pairs as both
     paired: bool
-    interval: Interval
-    """95 % confidence interval of the difference, not corrected for the number of metrics."""
+    interval: Interval  # 95 % confidence interval of the difference, not corrected for the number of metrics
     effect: float | None
     p: float
     varies: bool
-    watched: bool
-    """True if a regression is a failure: the metric is a gate, or the caller named it."""
+    watched: bool  # True if a regression is a failure: the metric is a gate, or the caller named it
     adjusted: float = 1.0
     verdict: Verdict = "no change shown"
 
@@ -52,17 +49,14 @@ class Comparison:
     baseline: str
     turns: tuple[int, int]
     paired_by: Literal["turn id", "case id"] | None
-    pairs: int
+    pairs: int  # or, if turns aren't paired, the ids that both runs have
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    errored: list[tuple[str, int, int]] = field(default_factory=list)
-    """Metric, errors before and errors now, for metrics with more errors than before."""
-    not_compared: list[tuple[str, str]] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    """Watched metrics that had values in the baseline, and are now missing or have only errors."""
-    causes: list[str] = field(default_factory=list)
-    """Facts that are more frequent in the failed turns of metrics that regressed."""
+    errored: list[tuple[str, int, int]] = field(default_factory=list)  # metric, errors before and now, if there are more now
+    not_compared: list[tuple[str, str]] = field(default_factory=list)  # metrics, and the reason for each
+    lost: list[str] = field(default_factory=list)  # watched metrics with values before that are missing or only errors now
+    causes: list[str] = field(default_factory=list)  # facts that are more frequent in the failed turns of metrics that regressed
 
     @property
     def regressions(self) -> list[MetricChange]:
@@ -72,85 +66,94 @@ class Comparison:
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
     """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) are failures."""
     paired_by, pairs = _pairing(before, after)
-    found = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
-    by_name: dict[str, list[MetricSeries]] = {}
-    for series in before.series.values():
-        by_name.setdefault(series.facts.metric, []).append(series)
-    met: set[int] = set()
+    comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
+    matched: set[int] = set()
     for series in after.series.values():
-        known = by_name.get(series.facts.metric, [])
-        earlier = next((one for one in known if one.parameters == series.parameters), None)
-        if earlier is None and len(known) == 1 and sum(name == series.facts.metric for name, _ in after.series) == 1:
-            earlier = known[0]
+        earlier = _earlier_of(series, before, after)
         if earlier is None:
-            found.new.append(series.label)
+            comparison.new.append(series.label)
             continue
-        met.add(id(earlier))
+        matched.add(id(earlier))
         watched = series.facts.policy == "gate" or "all" in watch or series.facts.metric in watch
-        _compare_series(found, earlier, series, watched)
-    missing = [series for series in before.series.values() if id(series) not in met]
-    found.missing = [series.label for series in missing]
+        _compare_series(comparison, earlier, series, watched)
+    missing = [series for series in before.series.values() if id(series) not in matched]
+    comparison.missing = [series.label for series in missing]
     if "all" in watch:
-        found.lost += [series.label for series in missing if series.evaluated or series.verdicts]
-    adjusted = adjusted_ps([(change.p, change.varies) for change in found.changes])
-    found.changes = [
-        replace(change, adjusted=p, verdict=_verdict(change, p)) for change, p in zip(found.changes, adjusted, strict=True)
-    ]
-    return found
+        comparison.lost += [series.label for series in missing if series.evaluated or series.verdicts]
+    adjusted = adjusted_ps([(change.p, change.varies) for change in comparison.changes])
+    corrected = zip(comparison.changes, adjusted, strict=True)
+    comparison.changes = [replace(change, adjusted=p, verdict=_verdict(change, p)) for change, p in corrected]
+    return comparison
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
+    """Return the id that pairs turns, and the number of pairs. If too few match, return None and the ids that both runs have."""
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
     if cases and 2 * cases >= min(map(len, by_case)):
         return "case id", cases
-    return ("turn id", turns) if turns and 2 * turns >= min(map(len, by_turn)) else (None, max(turns, cases))
+    if turns and 2 * turns >= min(map(len, by_turn)):
+        return "turn id", turns
+    return None, max(turns, cases)
 
 
-def _compare_series(found: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
+def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
+    """Return the baseline's series with the same parameters, or the only one of the metric if this run also has only one."""
+    candidates = [one for one in before.series.values() if one.facts.metric == series.facts.metric]
+    same = next((one for one in candidates if one.parameters == series.parameters), None)
+    is_only_one = len(candidates) == 1 and sum(name == series.facts.metric for name, _ in after.series) == 1
+    return candidates[0] if same is None and is_only_one else same  # the only one's parameters have changed
+
+
+def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
     errors = [sum(row.outcome == "error" for row in each.rows) for each in (earlier, series)]
     if errors[1] > errors[0]:
-        found.errored.append((series.label, errors[0], errors[1]))
-    was, now = earlier.facts, series.facts
-    changed = None
-    if was.version != now.version:
-        changed = f"version {was.version} before, {now.version} now"
-    elif earlier.parameters != series.parameters:
-        changed = "its parameters have changed"
-    elif was.unit != now.unit:
-        changed = f"unit {was.unit} before, {now.unit} now"
-    if changed is not None:
-        found.not_compared.append((series.label, changed))
+        comparison.errored.append((series.label, errors[0], errors[1]))
+    if (definition_change := _definition_change(earlier, series)) is not None:
+        comparison.not_compared.append((series.label, definition_change))
         return
     before, after = (each.evaluated or each.verdicts for each in (earlier, series))
     if not before or not after:
         missing = " and ".join(word for word, rows in (("the baseline", before), ("this run", after)) if not rows)
-        found.not_compared.append((series.label, f"no values in {missing}"))
+        comparison.not_compared.append((series.label, f"no values in {missing}"))
         if watched and before and errors[1]:
-            found.lost.append(series.label)
+            comparison.lost.append(series.label)
         return
-    for measure in _measures(found, earlier, series):
-        sides = (_side(each, measure, found.paired_by, series.facts.unit) for each in (earlier, series))
-        one = compare_sides(*sides, is_rate=measure != "mean")
-        if one is not None:
-            facts = one.before.mean, one.after.mean, one.turns, one.paired, one.interval, one.effect, one.p, one.varies
-            found.changes.append(MetricChange(series.label, series, measure, *facts, watched))
+    measures, threshold_change = _measures(earlier, series)
+    for measure in measures:
+        sides = (_side(each, measure, comparison.paired_by, series.facts.unit) for each in (earlier, series))
+        found = compare_sides(*sides, is_rate=measure != "mean")
+        if found is not None:
+            comparison.changes.append(MetricChange(
+                series.label, series, measure, before=found.before.mean, after=found.after.mean, counts=found.turns,
+                paired=found.paired, interval=found.interval, effect=found.effect, p=found.p, varies=found.varies, watched=watched,
+            ))  # fmt: skip
+    if threshold_change is not None:
+        comparison.not_compared.append((series.label, threshold_change))
 
 
-def _measures(found: Comparison, earlier: MetricSeries, series: MetricSeries) -> Iterator[Measure]:
+def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | None:
+    """Return why values of a metric aren't comparable, or None."""
+    was, now = earlier.facts, series.facts
+    if was.version != now.version:
+        return f"version {was.version} before, {now.version} now"
+    if earlier.parameters != series.parameters:
+        return "its parameters have changed"
+    return f"unit {was.unit} before, {now.unit} now" if was.unit != now.unit else None
+
+
+def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
+    """Return the measures to compare, and a changed threshold, whose pass rates aren't comparable."""
     facts = series.facts
     if facts.type == "boolean":
-        yield "rate" if facts.direction == "neutral" else "pass rate"
-        return
-    yield "mean"
+        return ["rate" if facts.direction == "neutral" else "pass rate"], None
     if not facts.gives_verdict or not series.verdicts:
-        return
+        return ["mean"], None
     if earlier.facts.threshold == facts.threshold:
-        yield "pass rate"
-    else:
-        was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
-        found.not_compared.append((series.label, f"pass rate: threshold {was} before, {now} now"))
+        return ["mean", "pass rate"], None
+    was, now = ("none" if bound is None else f"{bound:g}" for bound in (earlier.facts.threshold, facts.threshold))
+    return ["mean"], f"pass rate: threshold {was} before, {now} now"
 
 
 def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: str) -> Side:

@@ -201,6 +201,14 @@ def test_span_events_and_log_records_are_messages():
     assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
 
 
+def test_usage_of_answer_event_counts_after_input_attribute():
+    """The token counts in an input are of earlier calls. Those in an event after it are the call's own."""
+    answer = {**SAID, "usage": USAGE}
+    events = [SpanEvent("fw.choice", {"message": json.dumps(answer)})]
+    step = step_of({"fw.llm.model": "gpt-4o", "fw.llm.prompt": "Hi"}, events=events)
+    assert (step.input_tokens, step.output_tokens) == (12, 5)
+
+
 @pytest.mark.parametrize("more", [{"events": 1}, {"logs": 1}])
 @pytest.mark.parametrize("content", [{"results": FOUND}, {"matches": FOUND}, FOUND, {"results": []}, [], {}, ""])
 def test_events_may_be_search_results(content, more):

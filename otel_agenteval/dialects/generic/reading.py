@@ -63,11 +63,11 @@ _BEGINNING = 80
 def role_of(facts: Facts) -> str | None:
     fields = facts.fields
     has_usage = "output_tokens" in fields or ("input_tokens" in fields and (facts.failed or has_answer(facts)))
-    has_content = bool(facts.content or facts.texts or facts.wholes)
+    has_content = bool(facts.messages or facts.texts or facts.whole_values)
     has_evidence = has_content or has_usage or "model" in fields or facts.calls_model
     if facts.kind is not None and (facts.kind_strength > 1 or facts.kind == AGENT or has_evidence):
         return _role_of_kind(facts, has_evidence)
-    has_output_messages = any(content.direction == OUT for content in facts.content)
+    has_output_messages = any(content.direction == OUT for content in facts.messages)
     if not has_usage and (role := _role_without_usage(facts, has_output_messages)) is not None:
         return role
     name_role = facts.name_role
@@ -90,7 +90,7 @@ def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
         return True
-    has_input = any(content.direction == IN for content in (*facts.content, *facts.texts, *facts.wholes))
+    has_input = any(content.direction == IN for content in (*facts.messages, *facts.texts, *facts.whole_values))
     return record.server and role == LLM and not (has_input and (facts.failed or has_answer(facts)))
 
 
@@ -99,7 +99,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
         if not has_evidence:
             return LLM if facts.failed and facts.kind_strength >= 4 else None
         return EMBEDDING if facts.name_role == EMBEDDING else LLM
-    if facts.kind in (CHAIN, INNER) and facts.wholes and not facts.content and facts.strength_of("tool_name") >= SURE:
+    if facts.kind in (CHAIN, INNER) and facts.whole_values and not facts.messages and facts.strength_of("tool_name") >= SURE:
         return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
         return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
@@ -110,7 +110,7 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
     """Return the role of a span without token counts if its name, tool or documents show it, or None."""
-    if facts.name_role == TOOL and (facts.content or facts.texts or facts.wholes):
+    if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
         return None
@@ -123,19 +123,19 @@ def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
 
 def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> bool:
     has_model = "model" in facts.fields
-    if has_usage and (has_model or facts.content):
+    if has_usage and (has_model or facts.messages):
         return True
-    has_whole_dialog = any(content.direction is None and _ends_with_answer(content) for content in facts.content)
-    has_failed = facts.failed and (facts.content or not OF_MODELS.isdisjoint(words_of(facts.name)))
+    has_whole_dialog = any(content.direction is None and _ends_with_answer(content) for content in facts.messages)
+    has_failed = facts.failed and (facts.messages or not OF_MODELS.isdisjoint(words_of(facts.name)))
     if has_model and (has_output_messages or has_whole_dialog or has_failed or "finish_reason" in facts.fields):
         return True
     text_directions = {content.direction for content in facts.texts}
-    return facts.name_role == LLM and (has_model or bool(facts.content) or text_directions >= {IN, OUT})
+    return facts.name_role == LLM and (has_model or bool(facts.messages) or text_directions >= {IN, OUT})
 
 
 def returns_prompt(facts: Facts) -> bool:
     """Return True if a span's result is the next agent's messages and tools."""
-    return facts.definitions is not None and any(content.direction == OUT for content in facts.content)
+    return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
 def _ends_with_answer(content: Content) -> bool:
@@ -144,7 +144,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 def has_answer(facts: Facts) -> bool:
     """Return True if a span contains a possible answer of a model."""
-    for content in facts.content:
+    for content in facts.messages:
         if content.direction != IN and _ends_with_answer(content):
             return True
     return any(content.direction == OUT for content in facts.texts)
@@ -278,8 +278,8 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
     """Return the richest message list of a direction, or None without any."""
-    contents = [content for content in facts.content if content.direction == direction]
-    return _richest(contents, facts.events) if contents else None
+    contents = [content for content in facts.messages if content.direction == direction]
+    return _richest(contents, facts.event_messages) if contents else None
 
 
 def _messages_in(raw: Any) -> Any:
@@ -372,7 +372,7 @@ def _rank(path: str, names: Iterable[str]) -> float:
 
 
 def _likeliest_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Content | None:
-    wholes = [content for content in facts.wholes if content.direction == direction]
+    wholes = [content for content in facts.whole_values if content.direction == direction]
     if direction == IN:
         wholes = [content for content in wholes if content.value.__class__ not in (bool, int, float)]
     return max(wholes, key=lambda content: _rank(content.path, names)) if wholes else None
@@ -390,10 +390,10 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        step.tool_arguments = facts.spread or (_arguments(inputs.value) if inputs is not None else None)
+        step.tool_arguments = facts.spread_arguments or (_arguments(inputs.value) if inputs is not None else None)
     if step.tool_result is None:
         step.tool_result = facts.spread_result or (_unwrapped(outputs.value) if outputs is not None else None)
-    for content in facts.events:  # some instrumentations write both as messages
+    for content in facts.event_messages:  # some instrumentations write both as messages
         if content.direction == OUT or "result" in words_of(content.path):
             step.tool_result = _first_message(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
@@ -460,14 +460,14 @@ def _first_text(value: Any) -> str | None:
 
 
 def _read_run(step: Step, facts: Facts) -> None:
-    inputs = [content for content in facts.content if content.direction != OUT]
-    outputs = [content for content in facts.content if content.direction == OUT]
+    inputs = [content for content in facts.messages if content.direction != OUT]
+    outputs = [content for content in facts.messages if content.direction == OUT]
     if step.input_messages is None and inputs:
-        step.input_messages = _richest_later(inputs, facts.events)
+        step.input_messages = _richest_later(inputs, facts.event_messages)
         if not outputs and step.output_messages is None and all(content.direction is None for content in inputs):
             _split_run(step)
     if step.output_messages is None and outputs:
-        step.output_messages = _richest_later(outputs, facts.events)
+        step.output_messages = _richest_later(outputs, facts.event_messages)
     if step.input_value is None:
         step.input_value = _text_or_whole(facts, IN, _INPUT_NAMES)
     if step.output_value is None:

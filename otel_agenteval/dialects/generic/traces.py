@@ -147,14 +147,14 @@ def is_agents_tool(record: SpanRecord) -> bool:
 
 
 def answers_in(facts: Facts) -> set[str]:
-    messages = (message for content in facts.content for message in decode(plain(content.value), "assistant").messages)
+    messages = (message for content in facts.messages for message in decode(plain(content.value), "assistant").messages)
     found = {message.content for message in messages if message.role == "assistant" and message.content}
     return found | {content.value for content in facts.texts if content.direction == OUT and content.value.__class__ is str}
 
 
 def directions_in(facts: Facts) -> set[str | None]:
     """Return the directions of a span's words: input, output, or None if unknown."""
-    return {content.direction for content in (*facts.content, *facts.texts, *facts.wholes) if has_words(content.value)}
+    return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
@@ -202,7 +202,7 @@ def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
 def _requested_tools(records: Sequence[SpanRecord]) -> set[str]:
     """Return the names of the tools that models requested."""
     calls = (record.dialects.facts for record in records if record.dialects.role == LLM)
-    contents = [content for facts in calls if facts is not None for content in facts.content]
+    contents = [content for facts in calls if facts is not None for content in facts.messages]
     made = [content for content in contents if content.direction != IN]
     messages = (message for content in made or contents for message in decode(plain(content.value), "assistant").messages)
     return {call.name or "" for message in messages for call in message.tool_calls}

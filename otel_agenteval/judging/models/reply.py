@@ -31,12 +31,14 @@ _THOUGHTS = (
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
     (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final"),
 )
-"""Start and end of thoughts that a server left in the reply: tags, and the channels of OpenAI's open models."""
-_UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"
+"""Start and end of thoughts that a server left in the reply: ``<think>…</think>``, or the channels of OpenAI's open models, as
+``<|channel|>analysis<|message|>…<|channel|>final<|message|>`` or, without their marks, as ``analysisThe…assistantfinal``.
+"""
+_UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _OPENED = [(re.compile(rf"\s*{begin}", re.IGNORECASE), re.compile(_UNQUOTED + end, re.IGNORECASE)) for begin, end in _THOUGHTS]
 _UNOPENED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _THOUGHTS[:-1])})[ \t]*\r?\n\s*\n", re.IGNORECASE)
-"""End of a thought that started in the prompt. Models that do this write an empty line after it."""
-_VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")
+"""End of a thought that started in the prompt, with the empty line that models write after it: ``It fits.</think>\\n\\n{…}``."""
+_VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")  # such a reply has no thought before the verdict
 
 # --- what may stand around an object ----------------------------------------------------------------------------------
 
@@ -54,9 +56,10 @@ _LEAD_IN = re.compile(
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Words before an object that introduce it without a statement about its content."""
-_MARKDOWN = re.compile(r"[*_#]+")
+"""Words before an object that only introduce it: "Sure! Here is the JSON:", "My final answer is", but not "The answer is"."""
+_MARKDOWN = re.compile(r"[*_#]+")  # **Verdict:** → Verdict:
 _LONGEST_LEAD_IN = 200
+# before the object: ```json, ~~~ or one backtick; after it: the same and end marks, as in ```<|im_end|>
 _FENCE_BEFORE = re.compile(r"(?:(?:`{3,}|~{3,})[ \t]*(?:json)?\s*|`)\Z", re.IGNORECASE)
 _AFTER = re.compile(
     r"(?:`+|~{3,})?(?:\s*(?:<\|(?:im_end|end|return|eot_id|eom_id|end_of_text|endoftext)\|>|</s>|<eos>|<end_of_turn>|<｜end▁of▁sentence｜>))*"
@@ -106,16 +109,16 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
-    at = 0
-    while (end := next((end for begin, end in _OPENED if begin.match(text, at)), None)) is not None:
-        closed = end.search(text, at)
+    """Return the only object after one or more thoughts, or after a thought that started in the prompt."""
+    answer_start = 0
+    while (thought_end := next((end for begin, end in _OPENED if begin.match(text, answer_start)), None)) is not None:
+        closed = thought_end.search(text, answer_start)
         if closed is None:
             return None
-        at = closed.end()
-    if at:
-        return _only_object(text[at:])
-    closed = None if _VERDICT_FIRST.match(text) else _UNOPENED.search(text)
-    return None if closed is None else _only_object(text[closed.end() :])
+        answer_start = closed.end()
+    if not answer_start and not _VERDICT_FIRST.match(text) and (closed := _UNOPENED.search(text)) is not None:
+        answer_start = closed.end()
+    return _only_object(text[answer_start:]) if answer_start else None
 
 
 def _only_object(text: str) -> dict[str, Any] | None:
@@ -142,21 +145,23 @@ _LOOK_ALIKES = str.maketrans("авекмнорстухѕіјһԁԛԝгαεικν
 
 # --- the form
 
-_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
+_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # "7", " -0.5", but not "7/10"
 
 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
-    """Return the fault of a verdict, or None. ``form``: a key or number can't be read. ``scale``: the numbers look like shares of
-    1 instead of 0 to 100.
+    """Return the fault of a verdict, or None. ``form``: no requested key, an unreadable number, or an unknown key instead of the
+    number. ``scale``: all percentages are at most 1, and one is a fraction, so that they look like shares: 0.8 for 80.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
-    wanted = [key for key in ("score",) if key in ranges] or [*ranges]
+    wanted = ["score"] if "score" in ranges else [*ranges]  # the score decides, whatever the other numbers are
     numbers = {key: number for key in wanted if (number := _number_in(found.get(key))) is not None}
-    if wanted and not numbers and (any(key in found for key in wanted) or not found.keys() <= set(keys)):
-        return "form"
-    percents = [number for key, number in numbers.items() if ranges[key] == (0, 100)]
-    return "scale" if percents and max(percents) <= 1 and any(0 < number < 1 for number in percents) else None
+    if wanted and not numbers:
+        has_unreadable_number = any(key in found for key in wanted)
+        has_other_keys = not found.keys() <= set(keys)
+        return "form" if has_unreadable_number or has_other_keys else None
+    percentages = [number for key, number in numbers.items() if ranges[key] == (0, 100)]
+    return "scale" if max(percentages, default=2) <= 1 and any(0 < number < 1 for number in percentages) else None
 
 
 def _number_in(value: Any) -> float | None:
@@ -167,19 +172,19 @@ def _number_in(value: Any) -> float | None:
 
 # --- quotations -------------------------------------------------------------------------------------------------------
 
-_ESCAPED = re.compile(r"(?<!\\)\\+u([0-9a-f]{4})", re.IGNORECASE)
-_BLANK = re.compile(r"\\+[nrt]|[\s\\]+")
+_ESCAPED = re.compile(r"(?<!\\)\\+u([0-9a-f]{4})", re.IGNORECASE)  # \u00e9, also with more backslashes
+_BLANK = re.compile(r"\\+[nrt]|[\s\\]+")  # \n as two characters, spaces, backslashes
 _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
 def _is_in(material: str, found: dict[str, Any], asked: Collection[str]) -> bool:
     """Return True if the material contains every requested member in some JSON or Python form."""
     members = {key: value for key, value in found.items() if not asked or _plain(key) in asked}
-    there = _flat(material)
+    flat_material = _flat(material)
     for key, value in members.items():
-        whole = isinstance(value, float) and value.is_integer()  # written as an integer, which also matches decimals
-        written = json.dumps(int(value) if whole else value, ensure_ascii=False)
-        if _flat(f"{json.dumps(key)}:{written}") not in there:
+        is_whole = isinstance(value, float) and value.is_integer()
+        written = json.dumps(int(value) if is_whole else value, ensure_ascii=False)  # "score":4 is also in "score":4.0
+        if _flat(f"{json.dumps(key)}:{written}") not in flat_material:
             return False
     return bool(members)
 
@@ -194,10 +199,10 @@ def _flat(text: str) -> str:
 # The schema allows only these keys, and a choice of words becomes an enumeration. A form with open parts has no schema.
 
 _TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
-_CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")
-_NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")
-_RANGE = re.compile(r"<(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)>")
-_TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")
+_CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high>
+_NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")  # <1 to 5>, <number of steps>
+_RANGE = re.compile(r"<(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)>")  # <0 to 100>
+_TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")  # <true or false>, <true if the answer is safe>
 
 
 class _Open(Exception):
@@ -216,19 +221,17 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Return the keys of a form's object with the beginning of their values, even if the form has open parts."""
-    depth, found, last, key = 0, {}, "", None
-    for token in _TOKEN.finditer(form):
-        mark = token[0].strip()
-        if key is not None:
-            found[key], key = mark, None
-        depth += (mark in "{[") - (mark in "}]")
-        if depth == 1 and mark == ":" and last.startswith('"') and "<" not in last:
-            key = last[1:-1]
-        last = mark
-        if depth <= 0:
+    """Return the keys of a form's object with the first token of their values, even if the form has open parts."""
+    tokens = [token[0].strip() for token in _TOKEN.finditer(form)]
+    hints: dict[str, str] = {}
+    depth = 0
+    for key, colon, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += (key in "{[") - (key in "}]")
+        if depth <= 0:  # the end of the object
             break
-    return found
+        if depth == 1 and colon == ":" and key.startswith('"') and "<" not in key:  # "<name>" is any key
+            hints[key[1:-1]] = value
+    return hints
 
 
 @functools.lru_cache(maxsize=1_000)

@@ -1,4 +1,4 @@
-"""Interfaces of job queues and spend books. One test suite runs against all implementations."""
+"""Job queues without their storage, and the interface of spend books. One test suite runs against all implementations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from ...core import forks
 from ...core.clock import Clock
 
-_OVERHEAD = 256
+_OVERHEAD = 256  # bytes of a job's other fields
 HELD_BYTES = 16 * 2**20
 """Maximum bytes of jobs that a process holds while a queue's file or server is unavailable."""
 
@@ -38,15 +38,16 @@ class Job:
 
 
 class EndedClaim(NamedTuple):
-    fence: str
-    """Prefix that the token of the job's last lease must have."""
+    """The end of a job's claim: put back if ``due`` is set, or else removed, as failed if ``reason`` is set, or else as done."""
+
+    fence: str  # prefix that the token of the job's last lease must have
     due: float | None = None
     reason: str | None = None
-    uncounted: bool = False
+    uncounted: bool = False  # True if the claim of a job that is put back doesn't count as an attempt
 
 
 class JobQueue(ABC):
-    """Queue of jobs in a file or on a server. Thread-safe. All times are Unix times.
+    """Queue of jobs in a file or on a server, which subclasses access. Thread-safe. All times are Unix times.
 
     Each claim grants a lease with its own token. Only the holder of a job's last lease can finish, return or extend it. This
     is possible even after the lease has ended, until another process claims the job. For other callers, these methods change
@@ -58,12 +59,10 @@ class JobQueue(ABC):
 
     is_shared: bool
     """True if other processes add jobs without notice, so that the queue must be polled."""
-    is_failing: bool = False
-    """True if the queue didn't answer the last call, so that calls take seconds."""
+    is_failing: bool = False  # True if the queue didn't answer the last call, so that calls take seconds
 
     def __init__(self, max_bytes: int, clock: Clock, held_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        """Maximum bytes of waiting and claimed jobs."""
+        self.max_bytes = max_bytes  # of waiting and claimed jobs
         self._clock = clock
         self._held_bytes = held_bytes
         self._reset()
@@ -71,17 +70,13 @@ class JobQueue(ABC):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        self._owner = secrets.token_hex(8)
-        """Prefix of the tokens of this queue object's leases."""
+        self._owner = secrets.token_hex(8)  # prefix of the tokens of this queue object's leases
         self._numbers = itertools.count(1)
-        self._held: dict[str, Job] = {}
-        self._incoming: deque[Job] = deque()
-        """New jobs that arrived while another thread waited for the server."""
-        self._unsent_bytes = 0
-        self._ended: dict[str, EndedClaim] = {}
-        """Ended claims that couldn't be sent yet, by job id."""
-        self._left_out: list[Job] = []
-        """Jobs without room. The next :meth:`put_many` returns them."""
+        self._held: dict[str, Job] = {}  # new jobs that couldn't be sent yet
+        self._incoming: deque[Job] = deque()  # new jobs that arrived while another thread waited for the server
+        self._unsent_bytes = 0  # of the held jobs
+        self._ended: dict[str, EndedClaim] = {}  # ended claims that couldn't be sent yet, by job id
+        self._left_out: list[Job] = []  # jobs without room, which the next put_many returns
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
@@ -131,22 +126,31 @@ class JobQueue(ABC):
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
         if not self._lock.acquire(blocking=not self.is_failing):  # another thread waits for the server
-            room = self._held_bytes - self._unsent_bytes - sum(job.size for job in [*self._incoming])
-            fitting = list(itertools.accumulate(job.size for job in jobs))
-            taken = bisect.bisect_right(fitting, room)
-            self._incoming.extend(jobs[:taken])
-            return [*jobs[taken:]]
+            return self._set_aside(jobs)
         try:
             self._hold(jobs)
             self._send()
             left_out, self._left_out = self._left_out, []
-            while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
-                _, job = self._held.popitem()
-                self._unsent_bytes -= job.size
-                left_out.append(job)
+            return left_out + self._drop_newest()
         finally:
             self._lock.release()
-        return left_out
+
+    def _set_aside(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs to ``_incoming`` up to ``held_bytes``, without the lock, and return the others."""
+        room = self._held_bytes - self._unsent_bytes - sum(job.size for job in [*self._incoming])
+        total_sizes = list(itertools.accumulate(job.size for job in jobs))
+        count = bisect.bisect_right(total_sizes, room)
+        self._incoming.extend(jobs[:count])
+        return [*jobs[count:]]
+
+    def _drop_newest(self) -> list[Job]:
+        """Remove and return the newest held jobs above ``held_bytes``. One job is always held."""
+        dropped = []
+        while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
+            _, job = self._held.popitem()
+            self._unsent_bytes -= job.size
+            dropped.append(job)
+        return dropped
 
     def _hold(self, jobs: Sequence[Job] = ()) -> None:
         """Hold jobs until they are sent, after those that arrived while the queue was in use."""
@@ -204,22 +208,21 @@ class JobQueue(ABC):
 
 
 SLOTS = 60
-"""Number of slots in a spending window. A slot expires when all of it is older than the window."""
+"""Number of slots that a spending window is divided into. A slot's sum expires when all of the slot is older than the window."""
 
 
 class Counter(NamedTuple):
     """Sum of one unit within a sliding window."""
 
     account: str
-    unit: str
-    """``usd`` or ``calls``."""
-    window: float
-    """The window's length in seconds."""
+    unit: str  # "usd" or "calls"
+    window: float  # the window's length in seconds
 
     def slot(self, at: float) -> int:
         return int(at // (self.window / SLOTS))
 
-    def leaves(self, slot: int) -> float:
+    def expires_at(self, slot: int) -> float:
+        """Return when the end of a slot is as old as the window."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 

@@ -231,7 +231,7 @@ class SqliteSpendBook:
             for demand in demands:
                 used, oldest = self._within(db, demand.counter, at)
                 if not demand.fits(used):
-                    wait = max(wait, demand.counter.leaves(oldest) - at)
+                    wait = max(wait, demand.counter.expires_at(oldest) - at)
             if wait == 0.0:
                 self._write(db, [(demand.counter, demand.amount) for demand in demands], at)
             return wait
@@ -300,7 +300,7 @@ class MemorySpendBook:
             for demand in demands:
                 if not demand.fits(self._used(demand.counter, at)):
                     oldest = next(iter(self._spent.get(demand.counter, ())), demand.counter.slot(at))
-                    wait = max(wait, demand.counter.leaves(oldest) - at)
+                    wait = max(wait, demand.counter.expires_at(oldest) - at)
             if wait == 0.0:
                 for demand in demands:
                     self._add(demand.counter, demand.amount, at)
