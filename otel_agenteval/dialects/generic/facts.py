@@ -212,23 +212,19 @@ class Facts:
         if raw.__class__ is str:
             if len(raw) > _MAX_TEXT:
                 return
-            if (raw[-1:] in _LAST_CHARACTERS or holds_json(raw)) and meaning.field != "error_message":
+            if meaning.field != "error_message" and _may_be_opened(raw):
                 value = opened(raw)
-        if value.__class__ is dict and len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str:
-            whole = value = opened(value["value"])  # {"type": "text", "value": "Hi"}
+        if value.__class__ is dict and _is_typed_value(value):
+            whole = value = opened(value["value"])
         if attribute:
             in_input = meaning.direction == IN and meaning.content
-            is_empty = whole.__class__ is Branch or (whole.__class__ is str and (whole in _EMPTY_TEXTS or is_repr(whole)))
-            if direction is not None and meaning.content and not is_empty:
+            if direction is not None and meaning.content and not _is_empty(whole):
                 self.whole_values.append(Content(whole, path, direction))
-        if value.__class__ in _SCALARS:
-            if meaning.read_scalars or (depth == 0 and meaning.content):
-                self._read_scalar(path, value, meaning, direction, depth, in_input)
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             self._walk_object(path, value, depth, direction, in_input)
         elif isinstance(value, (list, tuple)):
             self._walk_list(path, list(value), depth, meaning, direction, in_input)
-        else:
+        elif meaning.read_scalars or (depth == 0 and meaning.content) or value.__class__ not in _SCALARS:
             self._read_scalar(path, value, meaning, direction, depth, in_input)
 
     def _walk_object(self, path: str, value: Mapping[str, Any], depth: int, direction: str | None, in_input: bool) -> None:
@@ -477,6 +473,19 @@ def _values_of_event(label: Any, attributes: Mapping[str, Any], body: Any) -> di
     elif body.__class__ is str and body and body != label and not any(map(_states_fact, values)):
         values.setdefault("content", body)
     return values
+
+
+def _may_be_opened(text: str) -> bool:
+    return text[-1:] in _LAST_CHARACTERS or holds_json(text)
+
+
+def _is_typed_value(value: Mapping[str, Any]) -> bool:
+    """Return True for an object such as ``{"type": "text", "value": "Hi"}``."""
+    return len(value) == 2 and value.keys() == _TYPED_VALUE and value["type"].__class__ is str
+
+
+def _is_empty(whole: Any) -> bool:
+    return whole.__class__ is Branch or (whole.__class__ is str and (whole in _EMPTY_TEXTS or is_repr(whole)))
 
 
 def _is_property(key: str, value: Any) -> bool:
