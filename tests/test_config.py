@@ -774,6 +774,12 @@ def test_an_inline_metric_can_get_its_parameters_from_an_entry(file: Any) -> Non
     assert [bound.name for bound in select_metrics(load_config(file(text), NOTHING))] == ["code_latency", "code_contains"]
 
 
+def test_two_faults_in_a_group_cost_no_other_options() -> None:
+    data = {"scale": 100, "turn": {"max_open": 7}, "groups": {"g": {"metric": ["code_latency"]}}}
+    config, lines = Config.from_valid_part(data, {})
+    assert (config.scale, config.turn.max_open, len(lines)) == (100, 7, 2)
+
+
 @given(st.lists(st.sampled_from(sorted(leaf_paths())), max_size=6), JSON)
 def test_any_number_of_faults_ends(paths: list[str], value: Any) -> None:
     data: dict[str, Any] = {}

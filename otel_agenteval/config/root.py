@@ -162,6 +162,8 @@ def _without(data: Any, path: KeyPath) -> Any:
     if not path:
         return {}
     key, rest = path[0], path[1:]
+    if isinstance(data, Mapping) and key not in data and rest:
+        return data  # removed with an earlier error
     if isinstance(data, Mapping) and key in data:
         inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else None
         return {name: inner if name == key else value for name, value in data.items() if name != key or inner}
