@@ -454,6 +454,7 @@ def test_jobs_that_arrive_while_the_queue_is_stuck_keep_their_order(clock: FakeC
     assert stuck.wait(10)
     for name in ("second", "third", "fourth"):
         assert queue.put_many([job(name)]) == []
+    assert (queue.depth, queue.bytes) == (4, 4 * job("first").size)
     released.set()
     sending.join(10)
     assert queue.put_many([job("fifth")]) == []

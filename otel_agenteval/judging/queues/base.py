@@ -121,7 +121,7 @@ class JobQueue(ABC):
     @property
     def bytes(self) -> int:
         """Return the bytes of waiting and claimed jobs."""
-        return self._total("bytes") + self._unsent_bytes
+        return self._total("bytes") + self._unsent_bytes + sum(job.size for job in [*self._incoming])
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
