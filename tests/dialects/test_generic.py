@@ -8,6 +8,7 @@ import json
 import pytest
 
 from otel_agenteval.dialects.content import decode
+from otel_agenteval.dialects.generic.facts import model_in
 from otel_agenteval.dialects.generic.keys import meaning_of
 from otel_agenteval.dialects.generic.kinds import role_of_kind, role_of_name
 from otel_agenteval.dialects.generic.values import opened, transcript
@@ -137,6 +138,25 @@ def test_values_are_opened_and_nothing_is_run(raw, value):
 def test_only_a_shown_message_of_a_tool_is_no_text(text, shown):
     attributes = {"openinference.span.kind": "LLM", "llm.model_name": "m", "input.value": text}
     assert turn_of(span(1, 0, "chat m", attributes)).input == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("phi-4", "phi-4"),
+        ("Phi3", "Phi3"),
+        ("command-r", "command-r"),
+        ("models/nova-pro", "nova-pro"),
+        ("yi:34b", "yi:34b"),
+        ("titan", "titan"),
+    ]
+    + [
+        (word, None)
+        for word in ("philosopher", "yield", "titanic", "command_runner", "novation", "sonarqube", "palmtree", "my-gpt")
+    ],
+)
+def test_words_that_begin_like_a_model_are_none(name, model):
+    assert model_in(name) == model
 
 
 def test_a_transcript_is_messages():

@@ -42,11 +42,11 @@ _CALL_FIELDS = _COUNTS | {"tool_name", "tool_call_id", "model"}
 _NAME_FIELDS = word_set("agent tool_name name provider conversation_id user_id tool_call_id response_id finish_reason")
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")  # chatcmpl-9aXk, msg_01Ab
 _MODEL_NAME = re.compile(
-    r"(?:[\w.-]{1,60}[/:]){0,6}(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|command|qwen|deepseek|grok|phi|nova|titan|"
-    r"jamba|kimi|glm|yi|text-embedding|davinci|palm|granite|falcon|sonar|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
+    r"(?:[\w.-]{1,60}[/:]){0,6}(?:gpt|o[1345](?=-|$)|chatgpt|claude|gemini|gemma|llama|mistral|mixtral|ministral|codestral|magistral|qwen|deepseek|grok|(?:command|phi|nova|titan|yi|palm|granite|falcon|sonar)(?![a-z_])|"
+    r"jamba|kimi|glm|text-embedding|davinci|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-"""A known model's name, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
+"""A known model's name, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt`` or ``philosopher``."""
 _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
