@@ -162,14 +162,18 @@ def _without(data: Any, path: KeyPath) -> Any:
     if not path:
         return {}
     key, rest = path[0], path[1:]
-    if isinstance(data, Mapping) and key not in data and rest:
-        return data  # removed with an earlier error
-    if isinstance(data, Mapping) and key in data:
-        inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else None
-        return {name: inner if name == key else value for name, value in data.items() if name != key or inner}
-    if isinstance(data, list) and isinstance(key, int) and key < len(data):
-        return [FAULTY if place == key else value for place, value in enumerate(data)] if data[key] != FAULTY else {}
+    if isinstance(data, Mapping):
+        return _without_key(data, key, rest)
+    if isinstance(data, list) and isinstance(key, int) and key < len(data) and data[key] != FAULTY:
+        return [FAULTY if place == key else value for place, value in enumerate(data)]
     return {}
+
+
+def _without_key(data: Mapping[Any, Any], key: Any, rest: KeyPath) -> Any:
+    if key not in data:  # removed with an earlier error, or required and missing
+        return data if rest else {}
+    inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else None
+    return {name: inner if name == key else value for name, value in data.items() if name != key or inner}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
