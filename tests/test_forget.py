@@ -91,6 +91,9 @@ def test_the_default_queue_of_a_sidecar_is_found(
     assert set(jobs_in(path)) == {"u-1"}
     path.unlink()
     assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 2
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "agenteval.yaml"))
+    config["outlets"] = {"store": {"path": str(tmp_path / "scores.db")}}
+    assert forget("--user", "u-0", config=config, tmp_path=tmp_path) == 0, "without a folder for state"
     assert not path.exists(), "a command that deletes data creates none"
 
 

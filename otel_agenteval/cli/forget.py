@@ -77,8 +77,11 @@ def _with_queue_of_sidecar(config: Config) -> Config:
     """Return the configuration with the judge queue that ``serve`` uses by default, if it exists."""
     from ..server.app import as_sidecar
 
-    queue = as_sidecar(config).judge.queue
-    if config.judge.queue.backend != "memory" or queue.path is None or not Path(queue.path).exists():
+    try:
+        queue = as_sidecar(config).judge.queue
+    except ConfigError:  # there is no folder for state, so no queue in it
+        return config
+    if queue.path is None or queue.backend == config.judge.queue.backend or not Path(queue.path).exists():
         return config
     return load_config(config, overrides={"judge": {"queue": {"backend": "sqlite", "path": queue.path}}})
 
