@@ -296,6 +296,8 @@ def test_which_block_runs(sandbox: str, output: str, block: str, passed: bool) -
         ("import sys\nsys.exit(0)", "assert True", False, 0),
         ("import sys\nif True:\n    sys.exit()", "assert True", False, 0),
         ("import sys\nsys.exit(3)", "assert True", False, 3),
+        ("import sys\ndef exit_early(): sys.exit(4)\nexit_early()", "assert True", False, 4),
+        ("def exit(way): return way", "assert exit('north') == 'north'", True, 0),
     ],
 )
 def test_a_program_that_skips_its_tests_fails(sandbox: str, code: str, tests: str, passed: bool, exit_code: int) -> None:

@@ -152,7 +152,7 @@ def code_code_execution(
     programs = {"all": ["\n".join(texts)], "first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]
     checks = jsonio.text_of(reference(turn, tests, "tests"))
     end = secrets.randbelow(100) + 100 if checks else 0  # a program that exits early doesn't know the exit status of its tests
-    tail = f"\n\n{checks}\n\nimport sys\nsys.exit({end})\n" if checks else ""
+    tail = f"\n\n{checks}\n\n{sandboxes.EXIT[chosen].format(end)}\n" if checks else ""
     outcomes = [sandboxes.run(chosen, program + tail, stdin, timeout_s) for program in programs]
     codes = [0 if outcome.exit_code == end else outcome.exit_code for outcome in outcomes]
     failed = next((place for place, outcome in enumerate(outcomes) if outcome.exit_code != end), None)

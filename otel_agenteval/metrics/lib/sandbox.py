@@ -206,6 +206,10 @@ def _monty() -> Any:
     return require("pydantic_monty", feature="the sandbox monty", extra="code")
 
 
+EXIT = {"monty": "exit_with({})", "bubblewrap": "raise SystemExit({})"}
+"""Code that ends a program with an exit status in each sandbox, also if the program has its own function ``exit``."""
+
+
 def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
     monty = _monty()
     host = _HostFunctions(stdin)
@@ -220,7 +224,7 @@ def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:
             session.feed_run(
                 _with_plain_exit(program),
                 print_callback=lambda stream, text: None,
-                external_lookup={"input": host.input, "exit": host.exit, "quit": host.exit},
+                external_lookup={"input": host.input, "exit": host.exit, "quit": host.exit, "exit_with": host.exit},
             )
     except monty.MontyCrashedError as error:
         if error.timed_out:
