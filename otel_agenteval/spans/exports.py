@@ -204,7 +204,8 @@ def _nanoseconds(value: Any) -> str | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, list):  # Node.js: seconds and nanoseconds
-        return str(value[0] * 10**9 + value[1])
+        seconds, nanoseconds = value
+        return str(int(seconds) * 10**9 + int(nanoseconds))
     if isinstance(value, (int, float)):
         if isinstance(value, float) and not abs(value) < 1e20:
             return None

@@ -309,6 +309,25 @@ def test_a_broken_trace_of_pandaprobe_is_a_fault(broken: dict[str, Any], tmp_pat
     assert faults[0].startswith(f"{file}:1: not OTLP: ")
 
 
+@pytest.mark.parametrize(
+    "start", [["x" * 1_000, 1], [[1], 2], [1], [1, 2, 3], ["9" * 5_000, 0], [float("inf"), 0], [None, None], {}, True]
+)
+def test_a_flat_span_with_a_strange_time_is_no_crash(start: Any, tmp_path: Path) -> None:
+    """A text or list times a billion would take all memory."""
+    file = tmp_path / "flat.json"
+    span = {
+        "trace_id": "1" * 32,
+        "span_id": "2" * 16,
+        "name": "chat",
+        "start_time": start,
+        "attributes": {"gen_ai.operation.name": "chat"},
+    }
+    file.write_text(json.dumps(span))
+    faults: list[str] = []
+    turns = list(load_turns(file, report=faults.append))
+    assert len(turns) + len(faults) == 1
+
+
 def lines_of(*lines: bytes) -> list[tuple[int, bytes]]:
     return list(otlp_lines(enumerate(lines, 1)))
 
