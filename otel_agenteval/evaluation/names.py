@@ -75,10 +75,10 @@ def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
 def _redacted_fields(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in _NAMES[record.__class__]:
-        value = getattr(record, field)
-        left = NAME_ATTRIBUTES[field](value, kinds) if value and field in NAME_ATTRIBUTES else _without_names(value, kinds)
-        if left is not value and left != value:
-            found[field] = left
+        if value := getattr(record, field):
+            left = NAME_ATTRIBUTES[field](value, kinds) if field in NAME_ATTRIBUTES else _without_names(value, kinds)
+            if left is not value and left != value:
+                found[field] = left
     return found
 
 
