@@ -247,7 +247,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--once",
         action="store_true",
-        help="exit after printing; without this option, the demo in a terminal serves /metrics until Ctrl-C",
+        help="exit after printing; without this option, a demo in a terminal keeps serving /metrics until Ctrl-C",
     )
     parser.add_argument("--port", type=int, default=19464, help="loopback port for /metrics (default: %(default)s)")
 

@@ -341,7 +341,7 @@ INSTRUMENTS: tuple[Instrument, ...] = (
         "Messages by outcome: taken, dead_letter, or replayed (only read, because their turns are already scored).", about_us=True,
     ),
     Instrument(KAFKA_PARTITIONS, "gauge", "{partition}", (), "Partitions assigned to this worker.", about_us=True),
-    Instrument(KAFKA_REBALANCES, "counter", "{rebalance}", ("kind",), "Partitions that were assigned, revoked or lost in a rebalance.", about_us=True),
+    Instrument(KAFKA_REBALANCES, "counter", "{partition}", ("kind",), "Partitions that were assigned, revoked or lost in rebalances, by kind.", about_us=True),
 )  # fmt: skip
 """Every metric that otel-agenteval emits."""
 
