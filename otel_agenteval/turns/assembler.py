@@ -1,7 +1,7 @@
 """Track open turns and close each one when its spans are complete.
 
 The assembler receives spans in two ways. Spans of this process report their start, so a turn closes as soon as its
-root has ended and no span below it is open. Other spans are seen only after they end: through OTLP, or because a
+root has ended and no span below it is open. *Loose* spans are seen only after they end: through OTLP, or because a
 processor was added late. Their turn closes ``decision_delay`` after the local root arrives, or, without a local root,
 when the trace has been idle.
 
@@ -10,8 +10,8 @@ unknown span below an application's spans. All spans below a candidate count tow
 ended. A candidate that isn't a root passes its spans to the candidate above.
 
 The assembler does no I/O and reads only a span's role. The caller serializes the calls (see :attr:`Assembler.lock`)
-and evaluates each :class:`Closed` elsewhere. :mod:`.open_traces` holds the open traces, :mod:`.late_data` what
-arrives after their turns closed.
+and evaluates each :class:`Closed` without the lock. :mod:`.open_traces` holds the open traces, :mod:`.late_data` the
+data that arrives after their turns closed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_BESIDE = 32
 
 
 class Assembler:
-    """All open turns. Not thread-safe: callers hold :attr:`lock`, except for :meth:`start_below` and :meth:`ending`. ``role``
+    """All open turns. Callers must hold :attr:`lock`, except when they call :meth:`start_below` or :meth:`ending`. ``role``
     returns the current role of a span that is open or has ended.
     """
 
@@ -58,9 +58,9 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """Traces that ended without GenAI spans. Spans that start below them later aren't part of a future turn."""
+        """Traces that ended without GenAI spans. A span that starts below one of their spans later isn't an orphan."""
         self.plain_scopes: dict[str, bool] = {}
-        """True for scopes of no known GenAI instrumentation, so that only attributes show a span's role. The caller fills it."""
+        """Filled by the caller. True for scopes of no known GenAI instrumentation: only attributes show their spans' roles."""
         self.received = 0
         """Number of received spans, whatever their outcome."""
         self.orphan_parents = 0
@@ -83,9 +83,9 @@ class Assembler:
     def start_below(self, span: Any, roles_matter: bool) -> bool:
         """Record the start of a span that counts towards the candidate of its parent, which is the usual case.
 
-        Returns False and changes nothing if the caller must determine the span's role and call :meth:`start`. That is
-        never needed below an agent, unless ``roles_matter`` there too. This method and :meth:`ending` read the private
-        fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`), because the agent waits for them.
+        Returns False and changes nothing if the caller must determine the span's role and call :meth:`start`. Below an
+        agent, the role is needed only if ``roles_matter``. The agent waits for this method and for :meth:`ending`, so
+        both read private fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -108,7 +108,7 @@ class Assembler:
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
         """Record the end of a span and return the turns that it closes, or None if its start wasn't reported (then call
-        :meth:`end`). The most frequent case comes first and inline: a span of a turn in which other spans are open.
+        :meth:`end`). The most frequent case, a span of a turn with other open spans, is handled here to avoid calls.
         """
         context = span._context
         span_id = context[1]
@@ -153,8 +153,8 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` the id of a parent that
-        seems to be remote. A context that was carried within this process also seems to be remote, but its span is known here.
+        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` is 0 or the id of a parent
+        that seems to be remote. The context of a span that is known here may also seem remote, if the application carried it.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -186,7 +186,7 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open turn or only outermost candidate, which gets model and tool spans without a known parent."""
+        """Return the only open turn or outermost candidate. The trace's model and tool spans without a known parent belong to it."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -340,7 +340,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add a trace's spans of a request, like :meth:`add`. Senders without a response send again, so each span counts once."""
+        """Add the spans of one trace in a request, like :meth:`add`. A sender may send spans again, so each span counts once."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -415,7 +415,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns that exceed a limit or reached a deadline, the latter up to about ``room`` bytes."""
+        """Close turns that exceed a limit, and up to about ``room`` bytes of turns whose deadline has passed."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -460,7 +460,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return the ended spans of each open trace whose starts weren't reported, and its open roots."""
+        """Return, for each open trace, its loose spans and the spans of its outermost candidates."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -508,7 +508,7 @@ class Assembler:
 
     @property
     def max_open(self) -> int:
-        """Maximum number of open turns. The next turn evicts another."""
+        """Maximum number of open turns. Beyond it, a new turn evicts another turn."""
         return self.limits.max_open
 
     @property
@@ -534,10 +534,10 @@ class Assembler:
             candidate.role in ROOT_ROLES and any(self._role(span) in (LLM, AGENT, WORKFLOW) for span in candidate.spans)
         ):
             return False
-        return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make it an agent
+        return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended, or pass its spans on."""
+        """Close a candidate whose spans have all ended, or pass its spans to the candidate above."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -550,7 +550,7 @@ class Assembler:
             if len(self._plain_traces) > _MAX_PLAIN_TRACES:
                 self._plain_traces.popitem(last=False)
         elif candidate.orphan and candidate.role not in _TURN_ROLES:
-            trace.loose.extend(candidate.spans)  # its local root started before this processor; wait for its end
+            trace.loose.extend(candidate.spans)  # the local root started before this processor; wait for the root's end
             trace.loose_size += candidate.size
             self._drop_spans(trace, candidate)
         elif self._is_root(candidate):
@@ -606,7 +606,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace of the only open agent or workflow below which no span has started, or None, also if much is open."""
+        """Return the trace id of the only open agent or workflow without spans below it. Returns None if many turns are open."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
@@ -614,7 +614,7 @@ class Assembler:
 
     @staticmethod
     def _roles(trace: OpenTrace, candidate: Candidate, alone: bool) -> dict[int, str | None]:
-        """Return the spans of a closed candidate, or of the whole trace if it is ``alone``, with the roles of their candidates."""
+        """Return the span ids of a closed candidate or, if ``alone``, of its whole trace, with their candidates' roles."""
         if candidate.span_ids is None or not alone:
             return dict.fromkeys(trace.candidate_of if candidate.span_ids is None else candidate.span_ids, candidate.role or "")
         return {span_id: other.role or "" for span_id, other in trace.candidate_of.items()}
@@ -663,7 +663,7 @@ class Assembler:
         return closed
 
     def _evict_next(self, crowded: bool) -> list[Closed]:
-        """Close a turn that only waits for a deadline or, without one, late spans or the oldest trace."""
+        """Close a turn that only waits for its deadline. Without such a turn, close late data or the oldest trace."""
         candidate: Candidate | None = None
         if self._open.shares:
             trace, waits = self._open.next_of_largest_tenant(crowded)
@@ -677,7 +677,7 @@ class Assembler:
         return self._close_trace(trace or next(iter(self._traces.values())), "evicted")
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although a span below it is open. Its open spans will be late."""
+        """Close a candidate although a span below it is open. When such a span ends, it is late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

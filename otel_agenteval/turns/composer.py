@@ -41,13 +41,13 @@ _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
 _HELD_BYTES = 32 * 1024 * 1024
 """Maximum size of the parts of turns that wait for their continuation."""
 REVISABLE_BYTES = 8 * 2**20
-"""Maximum size of remembered turns if spans arrive in batches."""
+"""Maximum size of the turns that are remembered for late data, if spans arrive over OTLP."""
 _REVISABLE_SECONDS = 120.0
 """Time for which closed turns are remembered for late data."""
 
 
 class SpanCounts:
-    """Counts of received spans, each once: as scored, or with the reason why it wasn't. Thread-safe."""
+    """Counts of received spans. Each span is counted once: as scored, or by the reason why it wasn't. Thread-safe."""
 
     def __init__(self) -> None:
         self.reset()
@@ -90,7 +90,7 @@ class Composer:
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Model calls in traces of their own that wait for the end of the only run, by its trace."""
+        """Model calls in separate traces that wait for the end of the only open run, by the run's trace id."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -125,7 +125,7 @@ class Composer:
         if closed.late:
             return self._revised(closed, records, pending)
         groups = self._groups_in_trace(closed, records, loose)
-        whole = not closed.remainder and not closed.continued  # otherwise, the trace gave a turn before
+        whole = not closed.remainder and not closed.continued  # otherwise, an earlier part of the trace was a turn
         if not groups and whole:
             groups = lone_tool_in(records)
         if closed.references and groups and groups[0].root.references is None:
@@ -160,7 +160,7 @@ class Composer:
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return the groups in the records of one trace. Appends the record of a root that is still open."""
+        """Return the groups in the records of one trace. If the root is still open, appends its record to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -175,7 +175,7 @@ class Composer:
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
     def _account(self, groups: Sequence[SpanGroup], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
-        """Give new spans in a turn a shared account, and count all others now with ``reason``."""
+        """Let new spans in turns share one outcome, which is counted later. Count the other spans now, with ``reason``."""
         for group in groups:
             group.pending = (pending,)
         taken = {id(member) for group in groups for member in group.members}
@@ -330,7 +330,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
-    """Yield a span of each trace that has one from before a time."""
+    """Yield one span that started before a time, for each trace that has such a span."""
     for spans in traces:
         for span in spans:
             record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)

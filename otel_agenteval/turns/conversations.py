@@ -1,10 +1,10 @@
 """Group turns with the same conversation id until the conversation ends.
 
-A conversation ends when the application ends it, when it has been idle, or when others need the room. Its turns are
+A conversation ends when the application ends it, when it has been idle, or when a limit requires it. Its turns are
 then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A turn that arrives after the end
-resumes the conversation, and its next end is a new revision, without dropped turns, that supersedes the earlier one.
+resumes the conversation. The next end is a new revision of the remaining turns, which supersedes the earlier one.
 
-Scores of its turns are signals of the conversation. If a judge scores a turn after the conversation ended, the
+Some scores of turns are *signals* of their conversation. If a judge scores a turn after the conversation ended, the
 metrics that read signals are evaluated again, as a revision.
 """
 
@@ -47,7 +47,7 @@ class Ended:
     """A conversation that has ended, and may be resumed."""
 
     turn: Turn
-    """The whole conversation, with the id ``conversation-<conversation id>``, after ``<tenant>:`` if the turn has a tenant."""
+    """The whole conversation. Its turn id is ``conversation-<conversation id>``, preceded by ``<tenant>:`` if it has a tenant."""
     reason: EndReason
     last: Any
     """The ``last`` argument of the latest call of :meth:`Conversations.add`."""
@@ -65,7 +65,7 @@ class _Conversation:
         self.revision = revision
         self.signals: dict[str, dict[str, float]] = {}
         self.stale_at: float | None = None
-        """When the latest signal arrived after the end, or None."""
+        """Arrival time of the latest signal after the end, or None if there is none."""
 
 
 class Conversations:
@@ -73,7 +73,7 @@ class Conversations:
 
     Args:
         idle_timeout: seconds without a new turn after which a conversation ends.
-        max_open: maximum number of open conversations. Beyond it, the one that was idle longest ends.
+        max_open: maximum number of open conversations. Beyond it, the conversation that was idle longest ends.
         max_turns: maximum number of turns of one conversation. Beyond it, its oldest turns are dropped.
         max_bytes: maximum size. Beyond it, ended conversations are dropped first. Then the conversation that was idle longest ends.
         now: returns monotonic seconds.
@@ -104,7 +104,7 @@ class Conversations:
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         """Conversations that have ended and may be resumed."""
         self._revisions: OrderedDict[str, int] = OrderedDict()
-        """Latest revisions of ``max_open`` dropped conversations, so that no two ends of a conversation have the same result ids."""
+        """Latest revision of up to ``max_open`` dropped conversations, so that all ends of a conversation have different result ids."""
         self._conversation_of: dict[str, str] = {}
         """Conversation of each held turn. A revision may move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
@@ -116,7 +116,7 @@ class Conversations:
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn, and return the conversations that ended to make room. A revision replaces the turn that it
-        supersedes, and ``replaces`` has the ids of others. ``last`` is any object to return in :attr:`Ended.last`.
+        supersedes and the turns with the ids ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""

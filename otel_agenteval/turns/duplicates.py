@@ -1,8 +1,8 @@
-"""Join two traces of one model call that was recorded by two instrumentations, and a run with its calls in other traces.
+"""Join traces of one model call that two instrumentations recorded, and join runs with their calls in other traces.
 
-This implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for traces as they arrive. For a file,
-see :mod:`.relations`. Responses and failures of recent turns are remembered for as long as the turns can be revised. A duplicate of a waiting
-part joins that part. A duplicate of an evaluated turn waits for further ones, and then the turn is revised once.
+This implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for traces as they arrive. For
+recorded files, see :mod:`.relations`. Responses and failures of recent turns are remembered for as long as the turns can be revised. A duplicate
+of a waiting part joins that part. A duplicate of an evaluated turn waits for further duplicates, and then the turn is revised once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
 """Maximum number of remembered failed calls of each model."""
 _MOST_DUPLICATES = 32
-"""Maximum number of traces of one call that are joined while it waits. One program doesn't have more instrumentations."""
+"""Maximum number of traces of one call that are joined while it waits. No program has more instrumentations."""
 
 
 class Duplicates:
@@ -59,7 +59,7 @@ class Duplicates:
         return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting_duplicates.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
+        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
         turns = self._add(group, now)
         return self._with_delegates(turns) if self._stitcher.patience > 0 else turns
 
@@ -98,7 +98,7 @@ class Duplicates:
         return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a call with the waiting part that has its other recording, or let it wait for further ones of an evaluated turn."""
+        """Join a call with the waiting turn that has its other recording. If that turn was evaluated, hold the call for a revision."""
         if self._stitcher.holds(whole):
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
@@ -112,7 +112,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return the run without steps of its own that arrived before its call, or an empty dictionary."""
+        """Return the run that made this call, if it has no steps and arrived before the call, or an empty dictionary."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -151,7 +151,7 @@ class Duplicates:
         return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
-        """Join turns with the runs of their tools, which are in other traces and usually arrive before them."""
+        """Join turns with the runs of their tools, which are in other traces and usually arrive before the turns."""
         turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)
@@ -166,7 +166,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return the recent runs of a turn's tools, or else the recent turn whose tool ran this one."""
+        """Return the recent runs of a turn's tools or, if there are none, the recent turn whose tool ran this turn."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns neither contain another one nor lie within one.
@@ -279,7 +279,7 @@ class Duplicates:
 
 
 class _Recording:
-    """A recorded part that is remembered by its calls, with the group that contains it now. Its root is an outline."""
+    """A part of a turn, with the group that now contains it. Only the ids, times and scope of its root are kept."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 

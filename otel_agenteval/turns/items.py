@@ -1,7 +1,7 @@
-"""Find the items that a program handles one after the other, or at once, below one span.
+"""Find the separate items that a program handles below one span, in sequence or concurrently.
 
-A batch job asks a model about each of its inputs, and a chat loop answers each message of a person. Each of them is a turn.
-An agent's calls belong together: a later prompt contains tool results, or texts of the calls before.
+A batch job sends each of its inputs to a model, and a chat loop answers each message of a person. Each such input or message
+is a turn. An agent's calls aren't separate items: a later prompt contains tool results, or texts of earlier calls.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ..spans.record import SpanRecord
 _MOST_TEXTS = 128
 """Maximum number of earlier texts with which a prompt is compared."""
 _QUOTED = 8
-"""Minimum length of a text by which another text contains it."""
+"""Minimum length of a text that is recognized within a longer text."""
 _TYPING_NS = 1_000_000_000
-"""A person needs at least this long to answer. A program that repeats a question doesn't."""
+"""Minimum pause before a person's next message. A program that repeats a question is faster."""
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
     """Return True if each of several calls below a span, by start time, handles a separate item."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
-        return False  # steps of one job
+        return False  # steps of one job, not items
     if _holds_one_text(read(root), len(calls)):
         return False
     known = _Spoken(steps[0])
@@ -84,7 +84,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a prompt contains a known text, or is contained in one. Short texts occur anywhere, such as labels."""
+        """Return True if a known text is in a prompt, or a prompt's user message is in a known text. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

@@ -38,8 +38,8 @@ class _ClosedTrace:
         self.continues = False
         """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Spans of the closed turns, with their candidates' roles or "", or None for a span that started after the close. The
-        dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
+        """Roles by span id of the closed turns: a candidate's role, "" without a role, or None if the span started after the close.
+        The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
         """
 
 
@@ -71,7 +71,7 @@ class LateData:
         self.ages: deque[float] = deque(maxlen=1_024)
         """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
         self.unused = 0
-        """Number of late spans that revise nothing: the turn closed at a limit, too much arrived late, or roles don't matter."""
+        """Number of late spans that revise nothing: the turn closed at a limit, or the spans are too many or have other roles."""
 
     def set_limits(self, limits: TurnLimits) -> None:
         self._limits = limits
@@ -93,7 +93,7 @@ class LateData:
         return closed is not None and not closed.continues
 
     def roles_in(self, trace_id: int) -> Mapping[int, str | None]:
-        """Return a trace's closed spans with the roles of their candidates: "" without a role, None if started after the close."""
+        """Return the roles by span id of a trace's closed turns (see :attr:`_ClosedTrace.roles`)."""
         closed = self._closed.get(trace_id)
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
@@ -153,7 +153,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span. If it matters, the turn is evaluated again."""
+        """Hold a late span. If it has a role that revises turns, or is a local root, the turn is evaluated again."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self._limits.max_spans and late.size + size <= self._limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -164,7 +164,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the late log records of a trace by span id, for additions. Returns None if it takes none."""
+        """Return the late log records of a trace by span id, so that the caller can add to them, or None if the trace takes none."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -183,7 +183,7 @@ class LateData:
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Close the late data of the trace that waited longest. The result is empty if it revises nothing."""
+        """Close the late data of the trace that waited longest. The list is empty if the data revises nothing."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:
@@ -214,7 +214,7 @@ class LateData:
 
 
 def role_of_span(span: Any) -> str | None:
-    """Return the current role of a span in any form, as needed to find turn roots."""
+    """Return the current role of an SDK span, a received span or a record."""
     if span is None:
         return None
     if span.__class__ is SpanRecord:

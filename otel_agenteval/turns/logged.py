@@ -1,4 +1,4 @@
-"""Calls and prompts of a trace that only its log records describe.
+"""Read calls and prompts that only a trace's log records describe.
 
 A record of a model or tool call becomes a call below the span that wrote it. Records whose span isn't known, and the
 user's prompt, belong to the trace's only turn. Spans of the same calls take precedence.
@@ -29,7 +29,7 @@ class Logged(NamedTuple):
     kind: str
     part: LogPart
     writer: SpanRecord | None
-    """The span that wrote it, or None if it isn't known."""
+    """The span that wrote the record, or None if the span isn't known."""
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
@@ -47,7 +47,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
 
 
 def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterable[LogPart] = ()) -> list[SpanRecord]:
-    """Return the calls of a turn that no span describes, and add its prompt to its root."""
+    """Return a turn's logged calls, and add its logged prompt and answer to its root."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
     calls = calls_in(logged, records, [root]) if logged else []
@@ -63,7 +63,7 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
 
 
 def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
-    """Add the last answer of each turn to the logs of its root, if its prompt is logged and no model span has an answer."""
+    """Add the last logged answer of each turn to the logs of its root, if any prompt is logged and no model span has an answer."""
     answers = [one for one in logged if one.kind == ANSWER]
     if not answers or all(one.kind != PROMPT for one in logged):
         return
@@ -84,7 +84,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the turns' spans in one session, each with its prompt and model calls. Paths to the prompts' writers part there."""
+    """Return the turns of a session, and add the prompts to them: the first spans that differ on the paths to the prompts' writers."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -111,7 +111,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield records by time with their spans or, if unknown, the innermost running span, provided that all others are above it."""
+    """Yield records by time with their spans. An unknown span is the innermost running one, if all other running spans are above."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -124,7 +124,7 @@ def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> 
 
 
 def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
-    """Return a span after all spans above it."""
+    """Return the spans above a span, topmost first, and then the span itself."""
     path: list[SpanRecord] = []
     while span is not None and len(path) < _DEEPEST:
         path.append(span)
@@ -133,7 +133,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return the calls without a span, or with missing facts. A call with an unknown span belongs to the only running root."""
+    """Return the logged calls, which also complete the spans of these calls. Calls with an unknown span belong to the running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -158,7 +158,7 @@ def _running(roots: Sequence[SpanRecord], time_ns: int) -> SpanRecord | None:
 
 
 def _requested(steps: Iterable[Step]) -> set[str | None] | None:
-    """Return the names of the tools that models requested, and the calls' ids, or None if no answer was captured."""
+    """Return the names and call ids of the tool calls that models requested, or None if no answer was captured."""
     answers = [step.output_messages for step in steps if step.output_messages is not None]
     calls = (call for answer in answers for message in decode(answer, "assistant").messages for call in message.tool_calls)
     return {key for call in calls for key in (call.name, call.call_id)} if answers else None
@@ -169,7 +169,7 @@ Matched = Iterable[tuple[Logged, SpanRecord | None]]
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Yield each tool call with its span: the writer, or the one with its id or, in order, with its name."""
+    """Yield each tool call with its span: the writer, the span with the same call id, or, in order, a span with the same name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []

@@ -1,7 +1,7 @@
-"""Join tools with the turns that ran them if the caller's context was lost, so that each tool is a trace of its own.
+"""Join tools with the turns that ran them, if each tool is a separate trace because the caller's context was lost.
 
-Such a tool belongs to the only turn of its service that was running when it started. If several were, or none, it
-belongs to no turn, and is counted.
+Such a tool belongs to the only turn of its service that was running when it started. If no turn or several turns were
+running, the tool is counted as not in a turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_tool_alone(group: SpanGroup) -> bool:
 
 
 def lone_tool_in(records: list[SpanRecord]) -> list[SpanGroup]:
-    """Return the tool in the spans of a trace without a turn."""
+    """Return the tool at the top of a trace without a turn, or an empty list."""
     tops = [record for record in records if not record.parent_id]
     return [SpanGroup(tops[0], records)] if len(tops) == 1 and is_lost_tool(tops[0]) else []
 
@@ -38,9 +38,9 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join tools that are traces of their own with the only turn of their service that was running then.
+    """Join tools in separate traces with the only turn of their service that was running when they started.
 
-    Returns the turns, and the tools that are part of none.
+    Returns the turns, and the tools that are in no turn.
     """
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
@@ -55,7 +55,7 @@ def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list
 
 
 class _ReleasedTurn:
-    """A turn that was released, by its time."""
+    """The ids, times and group of a turn that was released."""
 
     __slots__ = ("end_ns", "group", "root", "start_ns")
 
@@ -66,8 +66,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Holds tools until ``patience`` seconds have passed and no other turn may have run them. Not thread-safe. ``running`` returns
-    a span of each open trace that has one from before a time, in nanoseconds.
+    """Holds tools until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running`` returns
+    one span that started before a time, in nanoseconds, for each open trace that has such a span.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -96,12 +96,12 @@ class LostTools:
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Return a released turn with its tools that arrived before."""
+        """Return a released turn, joined with those of its tools that arrived before it."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
         if turn.until_ns is not None or any(one.root[0] == turn.root.trace_id for one in turns):
-            inside = {(record.trace_id, record.span_id) for record in turn.members}  # turns that were released before
+            inside = {(record.trace_id, record.span_id) for record in turn.members}  # includes roots of turns released before
             turns = self._turns[process] = deque((one for one in turns if one.root not in inside), maxlen=_MOST_TURNS)
         turns.append(_ReleasedTurn(turn))
         if len(self._turns) > _MOST_PROCESSES:

@@ -108,8 +108,8 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace of the tenant that uses most of the exceeded limit (so no tenant evicts others), and True if it
-        only waits. ``crowded`` is True if the number of turns exceeds its limit, and False for their size.
+        """Return the next trace to evict, and True if it only waits for its deadline. It belongs to the tenant with the largest
+        number (if ``crowded``) or size of turns, so that no tenant evicts another tenant's turns.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

@@ -33,7 +33,7 @@ _log = logging.getLogger("otel_agenteval")
 
 @dataclass(slots=True)
 class _Waiting:
-    """A scope that is logged after a few traces."""
+    """A scope that will be reported after a few traces."""
 
     warning: str
     traces: int = 0
@@ -42,9 +42,9 @@ class _Waiting:
 
 
 class Readings:
-    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once:
-    if texts are missing, with its first turn, otherwise after ``enough`` traces, and at the latest at :meth:`finish`. It isn't reported if it also has turns with texts, or the answer of a turn in
-    another trace.
+    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once: at
+    its first turn without texts, after ``enough`` traces without a turn, or in :meth:`finish`. It isn't reported if it also has
+    turns with texts, or if its traces repeat the answer of a turn in another trace.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -56,11 +56,11 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
-        """Scopes of turns with texts, and of copies of such turns."""
+        """Scopes of turns with texts, and of traces that repeat the answers of such turns."""
         self._answers: dict[int, None] = {}
         """Hashes of the latest turns' outputs."""
         self._waiting: dict[tuple[str, str], _Waiting] = {}
-        """Scopes with what they miss, until they are reported."""
+        """Scopes that aren't reported yet, by name and by what is missing."""
         self.turns: Counter[tuple[str, str]] = Counter()
         self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
@@ -69,7 +69,7 @@ class Readings:
         """Count a turn. If it has texts, its scopes are readable."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
-        # Texts that nobody has used aren't parsed for a scope that is known to have them.
+        # If the scopes are known to have texts, don't parse a turn's texts only to count the turn.
         unused = "output" not in vars(turn) and not self._waiting and self._read.issuperset((root, call))
         output = None if unused else turn.output
         has_text = unused or output is not None or turn.input is not None or bool(turn.attachments)
@@ -88,7 +88,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. None if nothing in the trace seems to be GenAI."""
+        """Count a trace without a turn. ``trace`` is None if nothing in the trace seems to be GenAI."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
@@ -204,7 +204,7 @@ def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
     where = f"the instrumentation scope {scope or '(none)'!r}"
     advice = advice_on(missing, [*dict.fromkeys((scope, *(record.scope for record in records)))])
     if missing == CALLER:
-        return f"a tool's trace in {where} belongs to no turn, or to one of several; {advice}"
+        return f"a tool's trace in {where} can't be assigned to a turn; {advice}"
     if missing == TURN:
         return f"a trace has spans of an agent or a model in {where}, but none of them makes a turn; {advice}"
     names = ", ".join(_unread_in(records)[:_MOST_NAMES])

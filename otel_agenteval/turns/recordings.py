@@ -102,7 +102,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
-    """Yield turns with their spans, and note each after its use, when its texts are read."""
+    """Yield turns with their spans. Each turn is counted in ``readings`` after its use, when its texts have been parsed."""
     for group in groups:
         turn = turn_of(group)
         yield group, turn
@@ -116,7 +116,7 @@ def turn_of(group: SpanGroup) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
-    """Return the spans of each turn, in the order of turns. ``unread`` is as for :func:`traces_of`."""
+    """Return one group of spans per turn, by start time. ``unread`` is called with each trace that seems GenAI but has no turn."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
@@ -126,8 +126,8 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the turns of each trace, before turns in several traces are joined, and tools whose trace has nothing else. ``unread``
-    gets the other traces that gave no turn.
+    """Yield the groups of each trace: its turns, which aren't yet joined with parts in other traces, or its lone tool. For
+    ``unread``, see :func:`wholes_of`.
     """
     traces: dict[int, list[SpanRecord]] = {}
     by_span: dict[tuple[int, int], SpanRecord] = {}
@@ -181,7 +181,7 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 
 
 class RecordingErrors:
-    """Reports errors in recordings: at most ten lines per file, and a count of the others, or one line without any record."""
+    """Reports errors in recordings: at most ten per file and the number of the others. A file of another kind gets one error."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -233,7 +233,7 @@ def _kind_of(path: str, fault: str) -> str:
     try:
         with open_recording(path) if path != "-" else io.BytesIO() as stream:
             head = stream.read(_HEAD)
-    except Exception:  # packed files have errors of their own, and the fault says enough
+    except Exception:  # each compression library raises its own errors, and ``fault`` has the reason
         head = b""
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return "a spreadsheet or ZIP file"

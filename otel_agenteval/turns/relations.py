@@ -19,7 +19,7 @@ from .stitching import Stitcher, is_bare_call, reader_of, steps_of
 
 
 class Timed(Protocol):
-    """A span or an outline of it."""
+    """The times and the scope of a span."""
 
     start_ns: int
     end_ns: int
@@ -27,7 +27,7 @@ class Timed(Protocol):
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
-    """Return the sort key of a turn, which doesn't depend on where its spans were read."""
+    """Return a sort key for a turn. It doesn't depend on the files in which the turn's spans were."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -37,7 +37,7 @@ def end_of(group: SpanGroup) -> int:
 
 
 def process_of(record: SpanRecord) -> Hashable:
-    """Return what identifies the process of a span, with its tenant."""
+    """Return a key for the process and the tenant of a span."""
     get = record.resource_attributes.get
     return number_in(record.trace_id), str(get("service.name")), str(get("service.instance.id")), str(get("process.pid"))
 
@@ -53,7 +53,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls of a run without steps by its texts, if any are known. With a run ``beside`` it, one without texts at most."""
+    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), the texts
+    must be equal or, if no call has equal texts, one call with unknown texts is returned.
+    """
     found = [
         (call, agrees)
         for call in calls
@@ -69,7 +71,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call have the same question or answer, and None if neither is known of both."""
+    """Return True if a run and a call have the same question or answer, and None if neither text is known for both."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -77,7 +79,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns in a turn's time whose input is an argument of a tool call in it, and whose output is that call's result."""
+    """Return the turns that tools of a turn ran: their input is an argument of a tool call, and their output is its result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -98,7 +100,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if the first model call of a turn has a span, and doesn't continue another one."""
+    """Return True if the first model call of a turn has a span, and doesn't continue an earlier call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -107,12 +109,12 @@ def _begins_a_run(group: SpanGroup) -> bool:
 
 
 def is_recorded_within(inner: Timed, outer: Timed) -> bool:
-    """Return True if a call lies within one that another instrumentation recorded."""
+    """Return True if a call lies within the time of a call that another instrumentation recorded."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Return the first of some groups, extended by the spans of the others. Earlier versions of a part are left out."""
+    """Return the earliest group, extended by the spans of the others. Earlier versions of the same part are left out."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -136,7 +138,7 @@ _MOST_DELEGATES = 256
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns of recorded groups by :func:`order`. Parts of a turn are joined, however far apart they are."""
+    """Return the turns of recorded groups, sorted by :func:`order`. A turn's parts may be far apart in the recording."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
     if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
@@ -189,7 +191,7 @@ class _RecordedCalls:
 
 
 def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join runs without steps with the calls of their processes that are in other traces, because the context was lost."""
+    """Join runs without steps with their calls, which are in other traces because the context was lost."""
     runs: dict[Hashable, list[SpanGroup]] = {}
     for group in filter(has_no_steps, sorted(groups, key=order)):
         runs.setdefault(process_of(group.root), []).append(group)
@@ -222,7 +224,7 @@ def _start(group: SpanGroup) -> int:
 
 
 def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join turns with the runs of their tools that are in other traces, because the context was lost."""
+    """Join turns with the runs of their tools, which are in other traces because the context was lost."""
     found: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=end_of):  # inner runs first
         ended = found.setdefault(process_of(group.root), [])

@@ -14,8 +14,8 @@ Terms:
 
 Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated
 and remembered. Then the late span 1 arrives, an agent. ``revised`` finds both parts, because they miss the parent 1,
-and builds one turn from the spans 1, 2 and 3. ``before`` returns the evaluation of 2, and that of 3 in ``also``. After
-the new turn is evaluated, ``remember`` adds it, and it absorbs the two.
+and builds one turn from the spans 1, 2 and 3. ``before`` returns the evaluation of 2, with the turn id of 3 in ``also``.
+After the new turn is evaluated, ``remember`` adds it as a part that absorbs both older parts.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ NOT_EVALUATED = Earlier()
 
 
 class TracePart:
-    """A turn, or one span without a turn."""
-
     __slots__ = ("earlier", "group", "missing", "records", "size")
 
     def __init__(
@@ -192,7 +190,7 @@ class RevisableTrace:
         ]
 
     def _connected(self, to_do: list[TracePart]) -> list[TracePart]:
-        """Return the parts with all parts above them, and those below spans without a turn and rootless turns."""
+        """Return the parts, all parts above them, and the parts below spans without a turn or below rootless turns."""
         found: dict[TracePart, None] = {}
         while to_do:
             part = to_do.pop()
@@ -206,7 +204,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn whose root is among the spans of ``group`` is part of it. Work for another process is its own turn."""
+    """Return True if a turn whose root is among a group's spans is part of the group. Work for another process is a turn itself."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -240,8 +238,8 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """A bounded memory of closed turns. Thread-safe. Beyond ``max_bytes``, the oldest trace is forgotten. After ``max_age``
-    seconds, no late data is expected.
+    """A bounded memory of closed turns. Thread-safe. The oldest traces are forgotten beyond ``max_bytes``, and after ``max_age``
+    seconds, when no late data is expected anymore.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
@@ -251,7 +249,7 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, and create a new lock. A forked child may have inherited a held one."""
+        """Drop everything, and create a new lock. In a forked child, the inherited lock may be held forever."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
@@ -268,7 +266,7 @@ class Revisions:
     # --- closed turns
 
     def remember(self, group: SpanGroup, evaluation: Earlier) -> None:
-        """Remember an evaluated turn. It replaces the parts that it absorbs, also in the other traces of a turn."""
+        """Remember an evaluated turn. It replaces the parts that it absorbs, in all traces of the turn."""
         group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
         for record in group.members:
             record.dialects = None
@@ -356,7 +354,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the others."""
+        """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the ids of the other turns."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -407,7 +405,7 @@ def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, lo
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:
-    """Return the spans of earlier turns that aren't in the turns with their roots anymore, and these roots."""
+    """Return the ids of spans that are no longer in the same turn as their earlier root, and the ids of these roots."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     moved: set[int] = set()
     for group in after:

@@ -1,7 +1,7 @@
 """Choose which spans of a trace make one turn.
 
 The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
-or workflow span below it. An OpenInference chain counts if a model or an agent works below it. Without such a span,
+or workflow span below it, or an OpenInference chain with a model or an agent below it. Without such a span,
 the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
 and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
 run to the next, or if a graph without a parent contains them.
@@ -59,7 +59,7 @@ class SpanGroup:
         """True if every parent was seen, up to a local root, and no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """Accounts of the spans that were in no turn before."""
+        """Outcomes, still to be counted, of the spans that were in no turn before."""
         self.reader: Any = None
         """The reader of the spans, kept so that they are read only once."""
         self.until_ns: int | None = None
@@ -91,13 +91,13 @@ class _Node:
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role: str | None = record.dialects.role  # set for all spans of the trace before
+        self.role: str | None = record.dialects.role  # already set for all spans of the trace
         self.children: list[_Node] = []
         self.parent: _Node | None = None
         self.marks = _MARK_OF_ROLE.get(self.role, 0) if self.role is not None else 0
         """Bits of :data:`_MARK_OF_ROLE` for the roles in its subtree, including its own."""
         self.root_count = 0
-        """Number of topmost agents and workflows in its subtree."""
+        """Number of topmost roots (:attr:`is_root`) in its subtree."""
 
     @property
     def is_root(self) -> bool:
@@ -121,7 +121,7 @@ def split(
     only_root = roots[0] if len(roots) == 1 else None  # of the only turn or, without a turn, the only local root
     models = [record for record in spans.values() if record.dialects.role == LLM]
     for record in spans.values():
-        record.dialects = None  # the calls may be what shows that these spans are a model's work
+        record.dialects = None  # the logged calls may change the roles of these spans
     turn_roots = turns_by_prompts(logged, spans, models)
     calls = calls_in(logged, [*spans.values()], turn_roots or [only_root] if only_root is not None else turn_roots)
     spans.update((call.span_id, call) for call in calls)
@@ -150,7 +150,7 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return work that another process did for a caller: a turn of that process and a step of the caller's turn."""
+    """Return the top spans of work that another process did for a caller. It is that process's turn and a step of the caller's."""
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
     served: dict[int, _Node] = {}
@@ -184,7 +184,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
 
 
 def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Return all nodes below ``local_roots``, with summaries of their subtrees. Cycles in broken telemetry aren't among them."""
+    """Return all nodes below ``local_roots``, and set the summaries of their subtrees. Nodes in broken cycles aren't returned."""
     parents_first: list[_Node] = []
     for top in local_roots:
         index = len(parents_first)
@@ -204,7 +204,7 @@ def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _split_leaks(leaks: list[_Node]) -> list[_Node]:
-    """Return the requests below ended requests that are themselves roots. The others are attached to their parents."""
+    """Return the leaks that are separate requests. Attach the other leaks to their parents."""
     local_roots = []
     topmost: dict[int, _Node] = {}
     undecided = set(map(id, leaks))
@@ -274,7 +274,7 @@ def _split_items(root: _Node) -> list[list[_Node]]:
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)
-    if len(items) < 2 or len({item.record.name for item in items}) > 1:  # steps of one job have names of their own
+    if len(items) < 2 or len({item.record.name for item in items}) > 1:  # steps of one job have different names
         return []
     calls = [call for item in items for call in _calls_in(item)]
     return [[item] for item in items] if len(calls) == len(items) and are_items(root.record, calls) else []
@@ -293,7 +293,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Return the runs of each turn: those in sequence that pass tool results to the next run are one loop."""
+    """Return the runs of each turn. Runs in sequence are one loop if each passes tool results to the next."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -311,7 +311,7 @@ def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
 
 
 def _continues_loop(first: _Node, second: _Node) -> bool:
-    """Return True if a run answers the tool calls that another one requested, or tries its prompt again after an error."""
+    """Return True if the second run has results of the first run's tool calls, or repeats the first prompt after an error."""
     if second.record.start_ns + _CLOCK_STEP_NS < first.record.end_ns or not first.marks & second.marks & _LLM:
         return False
     last_call, next_call = max(_calls_in(first), key=attrgetter("end_ns")), min(_calls_in(second), key=attrgetter("start_ns"))
@@ -331,7 +331,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a span without a parent is a graph whose runs are one turn: none answers a new user message."""
+    """Return True if a span without a parent is a graph whose runs are one turn: no later run answers a new user message."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -353,7 +353,7 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add the spans next to a run that started within its time, and within no other run's."""
+    """Add spans next to a run to the run's turn, if they started within the time of this run and of no other run."""
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
         for run in loop:
@@ -370,7 +370,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach model and tool spans without a parent to the request or run of their process in whose time they started."""
+    """Attach model and tool spans without a parent to the only request or run of their process that ran when they started."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -393,13 +393,13 @@ def _process_key(node: _Node) -> Hashable:
 
 
 class Times(Generic[_Owner]):
-    """Periods, to find the only one that contains a moment. Call :meth:`only_at` by time."""
+    """Periods of time with their owners. Call :meth:`only_at` with increasing times."""
 
     def __init__(self, periods: Iterable[tuple[int, int, _Owner]] = ()) -> None:
         self._periods: list[tuple[int, _Owner]] = []
         """End and owner of each period. A period's index is its number."""
         self._starts: list[tuple[int, int]] = []
-        """A heap with start and number of the periods that begin later than all moments so far."""
+        """A heap with start and number of the periods that begin after the latest requested time."""
         self._running: dict[int, _Owner] = {}
         self._ends: list[tuple[int, int]] = []
         """A heap with end and number of the running periods."""
@@ -411,7 +411,7 @@ class Times(Generic[_Owner]):
         self._periods.append((end, owner))
 
     def only_at(self, time_ns: int) -> _Owner | None:
-        """Return the owner of the period that contains a moment, if there is exactly one."""
+        """Return the owner of the period that contains a time, if there is exactly one such period."""
         while self._starts and self._starts[0][0] <= time_ns:
             _, number = heapq.heappop(self._starts)
             end, self._running[number] = self._periods[number]
@@ -447,7 +447,7 @@ def _may_be_leak(node: _Node, parent: _Node) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost agents, but none that a tool runs if a model call before it is in no agent: the tool's loop has none."""
+    """Return the topmost roots, or none if only tools run agents and a model call outside agents came first (a hand-written loop)."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -476,7 +476,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add each orphan to the turn that it belongs to, and return turns of the other orphans."""
+    """Add each orphan to the turn that it belongs to, and return the turns that other orphans form."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):
@@ -497,7 +497,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """The turns to which orphans may belong. Call :meth:`turn_of` by start time: first for all with a model call or an agent."""
+    """The turns to which orphans may belong. Call :meth:`turn_of` first for orphans with a model call or an agent, by start time."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
@@ -508,9 +508,9 @@ class _OrphanTurns:
         """True if all orphans so far contained a model call or an agent."""
         self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None
-        """End of the first model call in the only turn that stopped for tool calls."""
+        """End of the only turn's first model call that stopped for tool calls."""
         self._checked = 0
-        """Number of the only turn's spans in which that call was searched."""
+        """Number of the only turn's spans that were searched for that call."""
         self.add(groups)
 
     def add(self, groups: Iterable[SpanGroup]) -> None:
@@ -532,7 +532,7 @@ class _OrphanTurns:
         if running is not None and not is_beside:
             return running
         if orphan.role not in _TURN_ROLES and record.parent_id in self._rootless:
-            return self._rootless[record.parent_id]  # work of a turn without its root between its model calls
+            return self._rootless[record.parent_id]  # a rootless turn's work between its model calls
         if self._alone and len(self._groups) == 1 and (not has_marks or self._is_continued_by(orphan)):
             return self._groups[0]
         return None

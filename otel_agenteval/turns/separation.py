@@ -15,8 +15,8 @@ from .stitching import after_last_answer, has_user_message, last_answer, steps_o
 
 
 def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Return the turns of a group: several if runs or spans named as turns below its root each answer a new user message. In a
-    hand-off, the second of two agents doesn't find a new user message after the first agent's answer.
+    """Return the turns of a group: several if runs, or spans named as turns, below its root each answer a new user message. A
+    hand-off isn't a new turn: the second agent's prompt has no new user message after the first agent's answer.
     """
     turn = steps_of(group)
     if len(turn.llm) < 2:

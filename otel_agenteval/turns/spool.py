@@ -1,9 +1,9 @@
 """Read recordings that are larger than memory, with several processes if needed.
 
 Spans are written to temporary files by trace. The trace id selects one of :data:`SLOTS` slots, which is read as a
-unit. Nearly every turn lies within one trace. Some traces must be read together: model calls in traces of their own,
-the same calls recorded by another instrumentation, and, if required, conversations. A survey finds these traces and
-moves them into one slot.
+unit. Nearly every turn lies within one trace. Some traces must be read together: model calls in separate traces,
+recordings of the same calls by another instrumentation, and, if required, the traces of each conversation. A survey
+finds these traces, and they are moved into one slot.
 
 ::
 
@@ -91,7 +91,7 @@ class TurnWork(Protocol):
     """Computes results from turns that are read together. Must be picklable for several processes."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Yield results with their sort keys, in order. Each turn has the key of its place among all turns."""
+        """Yield results with their sort keys, in order. Each turn comes with its sort key among all turns."""
 
 
 class _Batch(NamedTuple):
@@ -121,8 +121,8 @@ def results(
     report: Report = to_stderr,
 ) -> Iterator[Any]:
     """Yield the results of ``work`` for the turns in recorded traces, in order. ``jobs`` is the number of processes. If
-    ``alone``, ``work`` runs in this process, and the others only read. ``meet`` reads all turns of a conversation together.
-    ``seen`` are counts, and ``report`` is called with one line for each line or span that can't be read.
+    ``alone``, ``work`` runs in this process, and the others only read. If ``meet``, all turns of a conversation are read together.
+    ``seen`` receives the counts, and ``report`` is called with one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -287,7 +287,7 @@ def _survey(meet: bool, slot: Slot) -> _Survey:
     conversations: dict[str, list[int]] = defaultdict(list)
     for group in _groups_in(slot):
         trace = group.root.trace_id
-        if not meet and role_in(group.root) not in (None, INNER, LLM) and read(group.root).thread is None:  # ends with its trace
+        if not meet and role_in(group.root) not in (None, INNER, LLM) and read(group.root).thread is None:  # a turn in one trace
             continue
         if may_go_on(group):
             traces.add(trace)

@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Spans whose turns share one outcome, such as scored or dropped. Only the first counts, so scored spans stay scored."""
+    """Spans that share one outcome, such as scored or dropped. Only the first outcome counts, so scored spans stay scored."""
 
     __slots__ = ("_count", "spans")
 
@@ -80,7 +80,7 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """The run that gets the spans if this one isn't a root."""
+    """The run that gets the spans if this candidate isn't a root."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates that count towards it, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
@@ -95,14 +95,14 @@ class Candidate:
         """True if all spans that start below it count towards it."""
         self.span_id = span_id
         self.parent = parent
-        """The application's span that contains this one and all its spans."""
+        """The candidate above, which is an application's span and contains all spans of this candidate."""
         self.open = 1
         """Number of open spans, including itself and the candidates below it."""
         self.spans: list[Any] = []
         self.genai = role is not None
         self.closed = False
         self.merged_into: Candidate | None = None
-        """The candidate that took over the spans if this one isn't a root."""
+        """The candidate that took over the spans if this candidate isn't a root."""
         self.span_ids: set[int] | None = None
         """Ids of its spans, or None if its trace has no other candidate."""
 
@@ -135,7 +135,7 @@ class OpenTrace:
     outermost = _NO_CANDIDATES
     """Open candidates without a candidate above, by start time."""
     agents = _NO_CANDIDATES
-    """Open candidates that are certainly turns. Most received traces have none, so dictionaries are made with the first one."""
+    """Open candidates that are certainly turns. Most received traces have none, so they share an empty dictionary."""
     continued = False
     """True if the trace continues after a part of it closed at a limit."""
     loose_size = 0
@@ -181,6 +181,6 @@ class Closed:
     cut_off: bool = False
     """True if the root's parent is a span of this process that isn't among the spans."""
     beside: int | None = None
-    """Trace of the only open run, without steps, if this is a model call: its context may have been lost."""
+    """For a model call: trace id of the only open run, if it has no steps. The call may be its call with a lost context."""
     pending: PendingSpans | None = None
     """Set when the spans are separated into turns."""

@@ -27,7 +27,7 @@ _MAX_PAUSE_NS = 600 * 10**9
 _MOST_RESPONSES = 8
 """Number of a part's latest responses that a later call may name as its previous response."""
 _MOST_CANDIDATES = 64
-"""Maximum number of waiting parts with a shared fact that one call is compared with, latest end first."""
+"""Maximum number of waiting parts with which one call is compared, latest end first."""
 _LATE_END_NS = 10**9
 """Tolerated overlap of two calls. A callback may end the span of a streamed response after the next call has started."""
 
@@ -49,7 +49,7 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 
 class _PlaceOfPart:
-    """The place of a group in a piece. A more complete group may replace it."""
+    """The place of a group in a piece. A more complete group may replace the group."""
 
     __slots__ = ("group", "piece")
 
@@ -111,7 +111,7 @@ class _Piece:
         """Ids of the tool calls that its last answer requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
-        """True if it can't be the end of a turn."""
+        """True if no turn can end with it."""
         if last.response_id:
             self.response_ids[last.response_id] = None
 
@@ -177,7 +177,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True for a message of a thread, or a model call alone in its trace, also below a gateway's spans or a loop's step."""
+    """Return True for a message of a thread, and for the only model call of a trace, also below a gateway's spans or a loop's step."""
     return steps_of(group).root.thread is not None or is_bare_call(group) or _has_only_one_call(group)
 
 
@@ -206,7 +206,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """An index of waiting parts by facts that the next call shares, so that a lookup's time doesn't depend on their number."""
+    """An index of waiting parts by facts that the next call shares. The time of a lookup doesn't depend on the number of parts."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # end and number of each, sorted
@@ -223,7 +223,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return parts with a fact that ended within the given times, latest first. One more than the maximum shows that there are more."""
+        """Return parts with a fact that ended within the given times, latest first: up to one more than the maximum to compare."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -259,13 +259,13 @@ class Stitcher:
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
-        """Places by the id of their group."""
+        """Places by the ``id()`` of their group."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can be evaluated. The list is empty until then."""
+        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
         return self._add(group, now, now)
 
     def _add(self, group: SpanGroup, now: float, first_arrival: float) -> list[SpanGroup]:
@@ -380,7 +380,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the only part that a call may continue by the rule *next call*, judged by sizes and times."""
+        """Return the part that a call continues by the rule *next call* (token counts and times), if only one part fits."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -436,7 +436,7 @@ class Stitcher:
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts of a waiting part. It shares one with the call that continues it (:func:`_facts_in_prompt`, :func:`_program_key`)."""
+    """Yield facts of a waiting part. The call that continues it has one of them (:func:`_facts_in_prompt`, :func:`_program_key`)."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -452,7 +452,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield the facts that a part waiting for this call has, according to the call's prompt."""
+    """Yield facts that a waiting part has if this call continues it, according to the call's prompt."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -480,14 +480,14 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum number of tokens in the call that a part waits for."""
+    """Return the minimum number of input tokens of the call that a part waits for."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt continues a part without ids (rules *repeated messages* and *same conversation*)."""
+    """Return True if a call continues a part by the rule *repeated messages* or *same conversation*."""
     if not _begins_soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
@@ -499,7 +499,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
             return True
         if answer.tool_calls:
             is_repeated = _tool_names(answer) == _tool_names(repeated_answer)
-        else:  # its tool calls weren't captured, so it is recognized by its place in the prompt
+        else:  # the answer's tool calls weren't captured, but its place in the prompt identifies it
             is_repeated = len(messages) - len(after_last_answer(messages)) == len(earlier_messages) + 1
         if not held.requested_ids and is_repeated and _user_messages(earlier) == _user_messages(turn):
             return True
@@ -512,7 +512,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 
 
 def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
-    """Return True if a prompt repeats the one before and adds only tool calls and results."""
+    """Return True if a prompt repeats the previous prompt and adds only tool calls and results."""
     added = messages[len(before) :]
     is_repeated = bool(before and added) and _roles_and_texts(messages[: len(before)]) == _roles_and_texts(before)
     return is_repeated and all(message.tool_calls or message.tool_results for message in added)
@@ -534,7 +534,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt omits the requested tool calls, alone or with other content."""
+    """Return True if a prompt lacks the tool calls that the part requested, because they or all messages weren't captured."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:

@@ -1,5 +1,5 @@
 """Join the traces of a thread, such as a team's, if each message is a separate trace. A message from outside the thread starts a
-turn, and others belong to the turn before them, or are turns themselves. A turn ends when no message arrives for a while.
+turn. Other messages belong to that turn or, if none was started, are turns themselves. A turn ends when no message arrives for a while.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Threads:
         self.size += group.size
 
     def due(self, before: float, oldest: float) -> list[SpanGroup]:
-        """Return turns without an addition since ``before`` and turns that began by ``oldest``."""
+        """Return turns to which no message was added since ``before``, and turns that began by ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
             if min(added for added, _ in held) > before:

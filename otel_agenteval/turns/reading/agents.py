@@ -19,7 +19,7 @@ _AGENT_OR_TOOL = (AGENT, TOOL)
 
 
 def main_agent(turn: TurnCalls) -> str | None:
-    """Return the first agent that no tool runs."""
+    """Return the name of the first agent that no tool runs."""
     steps = (step for role in (AGENT, INNER) for step in turn.of_role.get(role, ()))
     return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
 
@@ -90,14 +90,14 @@ def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]
 
 
 class _Names:
-    """The names of agent runs, which their own spans, or the tools that run them, have."""
+    """The names of agent runs, from their own spans or from the tools that run them."""
 
     def __init__(self, turn: TurnCalls, tools: ToolCalls) -> None:
         self._turn = turn
         self._tools = tools
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if an agent span describes the run of the agent span above it again."""
+        """Return True if an agent span is a second description of the run of the agent span above it."""
         if step.agent and not step.agent_is_class:
             return parent.agent == step.agent
         if self._turn.parent(step) is not parent:
@@ -148,7 +148,7 @@ class RequestedRuns:
         self._names_of = names_of
 
     def name_of(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that the caller requested for a run. Runs after its last model call take its requests in order."""
+        """Return the tool name that the caller requested for a run. The runs after a model call take the call's requests in order."""
         ends = self._ends.get(caller.record.span_id, [])
         place = bisect_right(ends, step.record.start_ns)
         if not place:

@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
 One request to a model is one call, however many spans describe it. A model span is a duplicate if it is inside
-another one, such as an SDK's span inside a framework's, if it runs next to another one within its time, or if it has
-the same response id. Its facts fill the gaps of the outer span.
+another one, such as an SDK's span inside a framework's, if it runs next to another one and within that one's time, or if
+it has the same response id. Values of the duplicate fill the gaps of the outer span.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span for each model call, by start time, and the spans around loops whose token counts their calls lack."""
+    """Return one span for each model call, by start time, and the loops' spans that have token counts which their calls lack."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -44,8 +44,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Stop treating spans around whole loops as model calls, also spans whose tokens equal the sum of the calls below them.
-    Returns the loops whose token counts their calls lack.
+    """Stop treating spans of whole loops as model calls. Such spans include those whose tokens equal the sum of the calls below
+    them. Returns the loops whose calls have no token counts.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -67,7 +67,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return the model spans in each model span: those without an agent, tool or workflow between, and all."""
+    """Return the model spans below each model span: first only those without an agent, tool or workflow between, then all."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -118,7 +118,7 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:
-    """Return True if a call of a failed run or step returned nothing."""
+    """Return True if a failed run or step (``consumer``) failed because this call returned nothing."""
     if consumer.role == INNER:
         return step.deferred and step.output_messages is None
     if not is_last or consumer.role != AGENT or step.response_id is not None or step.finish_reason is not None:
@@ -127,7 +127,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return the earlier span of the same response. Some servers give all responses one id, so both have to overlap."""
+    """Return the earlier span of the same response. Some servers give all responses one id, so both spans have to overlap."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
         return None
@@ -135,9 +135,9 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Return the outer span of each model span that another instrumentation also recorded without making it the parent. Their
-    facts don't contradict. Both have the same parent and one runs within the other's time, or both belong to one agent's run,
-    have the same tokens or answer, and overlap: a callback ends before its stream.
+    """Return, by span id, the outer span of each call that two instrumentations recorded next to each other. Either both spans have
+    the same parent, and one is within the other's time. Or both are in the same agent run, overlap, and have the same tokens or
+    answer, because a callback may end before its stream.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], _OuterSpans] = {}
@@ -162,7 +162,7 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
 
 
 def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
-    """Return the ids of the spans below which an outer span may be, each after True if both calls have to be alike."""
+    """Return the ids of spans below which an outer span may be, each preceded by True if both calls must be alike there."""
     parent = (False, step.record.parent_id)
     run = turn.nearest(step, _LLM_OR_LOOP)
     if run is None:
@@ -182,7 +182,7 @@ def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
 
 
 def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step]) -> None:
-    """Index a call by the parents of its span and, if the response comes later, of the span that sent the request."""
+    """Index a call by the parent of the span that sent its request and, if the response comes later, by its own parent."""
     if step.deferred:
         senders[step.record.scope, step.record.parent_id] = step
     sender = turn.parent(step)
@@ -191,8 +191,8 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
-    """Replace running totals of a loop by the tokens of each call, because some instrumentations count on from call to call.
-    A streamed call that requested tools contains the calls after it, and repeats the last one's facts.
+    """Replace a loop's running totals by the tokens of each call, because some instrumentations add up the calls of a loop. The span
+    of a streamed call that requested tools contains the later calls, and repeats values of the last one, which are removed.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -281,7 +281,7 @@ class _OuterSpans:
         self.steps: list[Step] = []
 
     def duplicate_of(self, step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None) -> Step | None:
-        """Return the latest match that isn't ``taken``. With ``is_alike``, both have to be alike instead of nested in time."""
+        """Return the latest match that isn't ``taken``. With ``is_alike``, both spans must be alike instead of nested in time."""
         record, steps = step.record, self.steps
         found: Step | None = None
         ended = compared = 0

@@ -47,7 +47,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return the hand-offs of spans. Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
+    """Return the hand-offs that have spans. Most of these spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -142,7 +142,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """The two names with the latest starts, with these starts, by :func:`as_tool_name`. One of the names may be excluded."""
+        """By :func:`as_tool_name`: the two names that started latest, with their start times. One of the two may be excluded."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         """Return the first agent, other than ``besides``, that started at or after a time."""

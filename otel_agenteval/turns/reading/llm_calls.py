@@ -1,4 +1,4 @@
-"""Read the model calls of a turn: tokens, cost, and the call that gave the answer. Totals on agent spans are never added."""
+"""Read the model calls of a turn: tokens, cost, and the answering call. Totals of agent spans are never added to those of calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .call_spans import find_calls
 from .steps import END, TurnSteps, computed_once
 
 _QUOTED = 8
-"""Minimum length of an answer by which a prompt quotes it."""
+"""Minimum length of an answer that is recognized within a prompt."""
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
 _UNDECIDED = (None, CHAIN, INNER)
@@ -29,9 +29,9 @@ class TurnCalls(TurnSteps):
     llm: list[Step]
     """One span for each model call, by start time."""
     own_llm: list[Step]
-    """The model calls of this service. Those of a service that it called count in that service's turn."""
+    """The model calls of this service. Calls of another service count in that service's turn."""
     totals: list[Step]
-    """Spans around loops whose token counts their calls lack."""
+    """Spans of loops that have token counts which their calls lack."""
     main_llm: list[Step]
     """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
 
@@ -133,7 +133,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """The model call that ended last, whose answer is the turn's output. A failed call is the last choice."""
+        """The model call that ended last, whose answer is the turn's output. A failed call counts only if all calls failed."""
         if not self.llm:
             return None
         found, root = self._last_call(), self.root
@@ -161,7 +161,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _without_helpers(self, last: Step) -> Step:
-        """Return the call whose answer later calls are about, such as a title, follow-up questions, a memory or a grade."""
+        """Return the call whose answer later helper calls process, for example into a title, follow-up questions or a grade."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -178,7 +178,7 @@ class TurnCalls(TurnSteps):
         if not any(len(text) > len(answer) and answer in text for text in asked):
             return False
         begun = tuple(one.content for one in self.inputs(self.main_llm[0]) if one.role == "user" and one.content)
-        if any(text.startswith(begun) for text in asked):  # goes on with the user's message, and with results in it
+        if any(text.startswith(begun) for text in asked):  # the call continues the user's message, and adds results to it
             return False
         made = {word for one in self.outputs(step) for word in words_of(one.content or "")}
         return 2 * len(made.intersection(words_of(answer))) < len(set(words_of(answer)))
@@ -187,7 +187,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the model calls outside guardrails or, without any, those that aren't named as one or, without any, all."""
+        """Return the model calls outside guardrails. Without such calls, return those not named as guardrails or, at last, all."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):

@@ -27,7 +27,7 @@ from .tool_calls import ToolCalls
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
-"""Minimum length of a message by which another text contains it."""
+"""Minimum length of a message that is recognized within a longer text."""
 _AROUND_AN_ERROR = 40
 """Maximum number of characters around an error's message, such as its class name and ``Error: ``."""
 
@@ -93,7 +93,7 @@ class MessageReader:
         return asked if any(text.find(one) > 0 for one in quoted) else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message that follows an answered conversation, which is all that the root's messages hold."""
+        """Return the user message after the root's messages, if these are only earlier turns, which end with an answer."""
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
@@ -171,7 +171,7 @@ class MessageReader:
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _error_as_answer(self) -> str | None:
-        """Return the text of an error in place of the root's answer. Some frameworks set no error status."""
+        """Return the text of an error that the root has instead of an answer. Some frameworks set no error status."""
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -205,7 +205,7 @@ class MessageReader:
         return ""
 
     def _asks_for_tools(self, step: Step) -> bool:
-        """Return True if a call ended with tool requests, by its finish reason or its message's."""
+        """Return True if a call ended with tool requests, according to the finish reason of the call or of a message."""
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
 
     def _answer_in_output_tool(self, request: ToolRequest) -> str | None:
@@ -242,7 +242,7 @@ class MessageReader:
         return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
 
     def attachments(self) -> list[dict[str, Any]]:
-        """Return the media in the answering call's prompt. If there are none, returns the media in the agent's input."""
+        """Return the media in the answering call's prompt or, if there are none, in the root's input."""
         step = self.calls.answering_call
         found = [item for message in self.calls.inputs(step) for item in message.attachments] if step is not None else []
         root = self.root
@@ -305,7 +305,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if an error only repeats a tool's, and a model answered afterwards."""
+        """Return True if an error only repeats a tool's error, and a model answered afterwards."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
@@ -324,7 +324,7 @@ def last_user_text(messages: list[Message]) -> str | None:
         if message.role == "user" and message.content and not message.tool_results:
             if not is_tagged(message.content):
                 return message.content
-            context = context or message.content  # added to the user's words before it, if there are any
+            context = context or message.content  # tagged text, which may follow the user's own words
         elif context is not None:
             break
     return context
@@ -347,7 +347,7 @@ _SPEAKERS = ("system", "developer", "user")
 
 
 def instructions_lost_at(turn: TurnCalls) -> int | None:
-    """Return the index of the first such call in ``llm_calls()``. Each agent and model has prompts of its own."""
+    """Return the index of that call in ``llm_calls()``, or None. Prompts are compared separately for each agent and model."""
     if len(turn.main_llm) < 2:
         return None
     conversations: dict[tuple[int, str | None], _PromptHistory] = {}

@@ -1,7 +1,7 @@
-"""Read the definitions of tools that models received, the models' requests of tools, and the results in later prompts.
+"""Read the definitions of tools that models received, the models' tool requests, and the results in later prompts.
 
-Requests are matched to the spans of the tools. Results are matched by their order if requests and results have no ids, or other
-ids than the calls.
+Requests are matched to the spans of the tools. Results are matched by id or, if they have no id or an unknown id, by their
+order.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ T = TypeVar("T")
 
 
 class TakenOnce(Generic[T]):
-    """Items of which each is taken once, found by their keys in the order in which they were added."""
+    """Items that are found by key, in the order in which they were added. Each item is taken once."""
 
     def __init__(self) -> None:
         self._left: dict[int, T] = {}
@@ -128,8 +128,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results by tool in the prompts of one agent's loop, each of which is taken once. Later prompts repeat the earlier
-    ones. ``known`` has the ids of calls whose results are found by id.
+    """Tool results in the prompts of one agent's loop. Each result is taken once, although later prompts repeat it. ``known`` has
+    the ids of calls whose results are found by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -155,7 +155,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message. Those before belong to earlier turns."""
+    """Return the messages after the last user message. Earlier messages belong to earlier turns."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -164,8 +164,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add the tool results in a prompt, by call id. A call may have two ids, of an item and of the call. Results with other ids
-    than the ``requested`` ones are in the order of the requests.
+    """Add a prompt's tool results to ``results``, by call id. A call may have two ids: the item's and the call's. A result with
+    another id than all ``requested`` ones belongs to the first request that waits for a result.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -217,7 +217,7 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:
-    """Return the requests that only a later prompt contains, because an instrumentation lost streamed ones."""
+    """Return the requests that only a later prompt contains, because an instrumentation lost the streamed requests."""
     known = {id_without_name(request.name, request.call_id) for request, _ in requested}
     counts: Counter[_CallKey] | None = None
     found = []
@@ -247,7 +247,7 @@ def _with_new_ids(turn: TurnCalls, step: Step, known: set[str]) -> Iterator[Tool
 
 
 def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
-    """Yield requests without ids that a prompt contains more often than ``counts`` says, and add them to it."""
+    """Yield requests without ids that a prompt contains more often than ``counts``, and add them to ``counts``."""
     in_prompt: Counter[_CallKey] = Counter()
     for request in (request for message in messages for request in message.tool_calls):
         key = _key(request)

@@ -29,7 +29,7 @@ _LONG_PROMPT = 1_000
 """Length in characters above which a prompt is compared with earlier ones."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
-"""Maximum length of instructions, tool definitions and other texts of every turn whose parsed form is cached."""
+"""Maximum length of a text, such as instructions or tool definitions, whose parsed form is cached because every turn has it."""
 
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class computed_once(cached_property):  # noqa: N801 - a decorator
-        """A cached property without the lock, which Python takes until version 3.11."""
+        """A cached property without the lock that Python uses up to version 3.11."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
@@ -86,7 +86,7 @@ class TurnSteps:
         """Messages of long prompts that were decoded because a later prompt begins with them."""
         self._prompt_before: dict[int, Step] | None = None
         self.ancestor: Step | None = None
-        """A span above this turn and others, with the user and the conversation."""
+        """A span above this turn, and maybe above other turns. Only its user and conversation are used."""
         self._tree: SpanTree | None = None
         self.until_ns: int | None = None
 
@@ -173,7 +173,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a prompt, but share the messages of an earlier prompt that it goes on from."""
+        """Decode a prompt. Its beginning shares the decoded messages of an earlier prompt that it continues."""
         if self._prompt_before is None:
             self._prompt_before = _prompts_before(self.of_role.get(LLM, ()))
         longer = [step]
@@ -205,7 +205,7 @@ class TurnSteps:
 
 
 def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
-    """Return the latest call before each call whose prompt has the same beginning."""
+    """Return, for each call, the latest earlier call whose prompt has the same beginning."""
     found: dict[int, Step] = {}
     latest: dict[str, Step] = {}
     for step in calls:
@@ -219,8 +219,8 @@ def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
 
 
 def _join_events(steps: list[Step]) -> None:
-    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first one. The numbers
-    may count each event by itself, so an event that fits no start below its parent belongs to the latest one.
+    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first one. Starts and ends
+    may be numbered separately, so an event whose number fits no start below its parent belongs to the latest start.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -313,7 +313,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost of ``step`` and its ancestors that isn't ``other`` or above it, if any."""
+        """Return the topmost of ``step`` and its ancestors that is neither ``other`` nor above ``other``, if any."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):

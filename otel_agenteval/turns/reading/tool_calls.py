@@ -142,7 +142,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Return the calls with spans, and answered calls that only messages show, at their place among the requests."""
+        """Return the calls with spans, and insert answered calls that only messages show, at their place among the requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -254,7 +254,7 @@ class ToolCalls:
         return [ToolCall(call.name or "", call.arguments, result, error_in(result), agent=step.agent) for call in found]
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return the answered calls in the conversations that runs recorded. Calls without ids count only in the first."""
+        """Return the answered calls in the conversations that runs recorded. Only the first conversation's calls may lack ids."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):

@@ -20,7 +20,7 @@ TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 
 @dataclass(slots=True)
 class ToolSpan:
-    """One call's facts: its outer span's, and what only the inner layers have."""
+    """The values of one call, from its outer span or, if missing there, from its inner layers."""
 
     step: Step
     name: str | None
@@ -102,7 +102,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Return the spans without those that have only the name of another one, which has content, or of their operation."""
+    """Drop spans without content that have the same name as a span with content, or only the name of their operation."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -117,8 +117,8 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two tool spans are layers of one call. The inner one is an MCP server's or has the same arguments. Its name
-    is missing, or one name ends with the other, in any spelling.
+    """Return True if two tool spans are layers of one call: the inner span has the same name or no name. Or one name ends with the
+    other, in any spelling, and the inner span is an MCP span or has the same arguments.
     """
     if outer.name == inner.name or not inner.name:
         return True
@@ -134,7 +134,7 @@ def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
 
 
 def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
-    """Return True if two tool spans with one call id are one call. Some models use an id again for another call."""
+    """Return True if two tool spans with one call id are one call. Some models use the id of another call again."""
     if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
         return False
     pairs = ((one.arguments, later.arguments), (one.result, later.result))

@@ -36,7 +36,7 @@ def turn_id_of(root: SpanRecord) -> str:
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Return the turn of these spans. Facts that are cheap to read are read now, content on first use."""
+    """Return the turn of these spans. Fields that are cheap to read are read now, content on first use."""
     return TurnReader(TurnCalls(root, members)).turn(close_reason, complete, revision)
 
 
