@@ -18,7 +18,7 @@ Columns have the names of the Collector's ClickHouse exporter or OTLP's own::
     service_name ServiceName             if the resource lacks it
     events                       a list of {name, time_unix_nano, attributes}, or that as JSON text;
     Events.Name, Events.Timestamp, Events.Attributes     or three lists
-    log_body                     JSON text: then the row is a log record of that span, and ``name`` its event's name
+    log_body                     JSON text. Such a row is a log record of that span, and ``name`` is its event name
 
 Only ids and a name are required. Maps of texts don't preserve types. Numbers, booleans and lists are restored if the
 attribute's name implies them, as ``gen_ai.usage.input_tokens`` does. Content stays text.
@@ -109,7 +109,7 @@ def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
 def _values(column: Any) -> list[Any]:
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     if pa.types.is_timestamp(column.type):
-        with suppress(pa.ArrowInvalid):  # out of range for nanoseconds: convert each value on its own
+        with suppress(pa.ArrowInvalid):  # out of range for nanoseconds: convert each value by itself
             column = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
     if pa.types.is_list(column.type) and pa.types.is_timestamp(column.type.value_type):
         column = column.cast(pa.list_(pa.int64())) if column.type.value_type.unit == "ns" else column

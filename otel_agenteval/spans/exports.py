@@ -9,18 +9,18 @@ attributes are converted back.
 format           identified by
 ===============  ==================================================================================================
 console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
-Jaeger           ``traceID`` with ``spans`` and ``processes``; the page's and the API's ``{"data": [...]}``
-Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; traces are lists of them
+Jaeger           ``traceID`` with ``spans`` and ``processes``; ``{"data": [...]}`` from the page or the API
+Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a list of such spans
 Tempo            ``batches``, or ``trace`` around ``resourceSpans``
 Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
 Langfuse         ``traceId`` with ``type`` and ``startTime``; a trace with its ``observations``
 PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
 Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
-CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results with them as text
+CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
 Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
 Go               ``SpanContext``: ``stdouttrace``
 Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
-flat             trace id, span id and attributes in one object, as in ClickHouse's ``otel_traces``, MLflow and own exporters
+flat             trace id, span id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters
 ===============  ==================================================================================================
 """
 
@@ -47,7 +47,7 @@ _FIRST_LINE = 4_096
 """Limit in bytes for the first line of a document of several lines. A longer line is a broken one-line document."""
 
 _PREFIX = 256
-"""Limit in bytes for a time, level or stream before a line's object, as programs and log services write them."""
+"""Limit in bytes for text before a line's object, such as the time, level or stream that log services write."""
 
 Numbered = tuple[int, bytes]
 """A line's number and the line."""
@@ -122,7 +122,7 @@ def _is_json(text: bytes) -> bool:
 
 
 def messages_of(value: Any) -> Iterator[Any]:
-    """Yield the OTLP/JSON messages in a document of any known format. Parts that aren't valid in it stay unchanged."""
+    """Yield the OTLP/JSON messages in a document of any known format. Parts that can't be converted stay unchanged."""
     if isinstance(value, list) and value:
         for item in value:
             yield from messages_of(item)
@@ -200,7 +200,7 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return a time as nanoseconds since 1970, or None. It is ISO 8601, or a number in seconds, milli-, micro- or nanoseconds."""
+    """Return an ISO 8601 time, or a number of seconds, milli-, micro- or nanoseconds, as nanoseconds since 1970, or None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, list):  # Node.js: seconds and nanoseconds
@@ -500,7 +500,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace's observations or, without any, its own input and output."""
+    """Convert a trace's observations or, if there are none, the trace's own input and output."""
     found = [message for one in value["observations"] for message in _from_observation({"traceId": value["id"], **one}, value)]
     if not found:
         own = {
@@ -518,7 +518,7 @@ def _end_of(trace: Mapping[str, Any]) -> Any:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its name in the API or in a page export."""
+        """Return a field by its API name. Exports from the page have this name in snake case."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
@@ -560,7 +560,7 @@ _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace that contains its spans. Its own input and output become the root span, the parent of all others."""
+    """Convert a trace that contains its spans. The trace's own input and output become a root span above all other spans."""
     has_agent = any(str(one.get("kind", one.get("type"))).upper() == "AGENT" for one in value["spans"])
     trace = {"trace_id": value.get("id"), **value, "kind": "CHAIN" if has_agent else "AGENT"}
     trace["span_id"] = f"trace-{trace['trace_id']}"
@@ -634,7 +634,7 @@ def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_log_line(value: Mapping[str, Any]) -> Iterable[Any]:
-    """Yield the messages in a log event, or in a field of a query result. Other fields contain none."""
+    """Return the messages in a log event or in the ``@message`` field of a query result. Other fields are ignored."""
     if value.get("field", "@message") != "@message":
         return ()
     inner = _object(next((value[key] for key in ("@message", "message", "value") if key in value), None))
@@ -738,4 +738,4 @@ _FORMS: Sequence[Form] = (
     (_has(columns=list), _from_columns),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
 )  # fmt: skip
-"""Formats in order. The first one whose keys a document has is used."""
+"""Test and converter of each format. The first format whose test a document passes is used."""

@@ -1,7 +1,7 @@
 """Spans and log records from OTLP protobuf messages and from OTLP/JSON.
 
-OTLP/JSON is the format of the Collector's file exporter. Both become the same records. Unknown fields are ignored. A span
-without valid ids is a :class:`NotASpan`, because no turn could contain it.
+OTLP/JSON is the format of the Collector's file exporter. Both formats become the same records. Unknown fields are ignored. A
+span without valid ids is a :class:`NotASpan`, because no turn could contain it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score of any engine, which is never evaluated. The scope shows that or, if a hop renamed it, the ids.
-    Neither is another program's evaluation, unless a user made it: that is feedback.
+    """Return True for a score, which is never evaluated itself. A score of otel-agenteval has its scope or, if a hop renamed the
+    scope, its ids. Evaluations of other programs are scores too, unless they are a user's feedback.
     """
     return (
         scope == SCOPE

@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """One ended span or, as the turn root ends, one about to end. Its attributes are read-only."""
+    """One span that has ended or, if it is a turn's root, is about to end. Its attributes are read-only."""
 
     __slots__ = (
         "attributes",
@@ -125,7 +125,7 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """Id of the span that describes the same work in the trace."""
+        """Id of the span under which users find this work in the trace."""
         return self.span_id
 
     @property
@@ -146,7 +146,7 @@ def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
             unique.setdefault((part.time_ns, part.name, frozen(part.attributes), frozen(part.body)), part)
         found = list(unique.values())
     record.logs = found
-    record.dialects = None  # they may change its role
+    record.dialects = None  # the logs may change the span's role
 
 
 _time = attrgetter("time_ns")

@@ -1,7 +1,7 @@
 """Span records from the SDK's spans of this process.
 
 Reading runs on the agent's thread. It uses the SDK's private fields if they have the expected types, because public properties
-copy. Otherwise it uses the public properties.
+copy their values. Otherwise, it uses the public properties.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BY_POSITION = _by_position()
 
 
 def has_known_fields(span: Any) -> bool:
-    """Return True if the private fields of a span of the SDK, and of all spans of its class, can be read."""
+    """Return True if the private fields of an SDK span can be read. All spans of a class have the same fields."""
     try:
         context, parent, scope, attributes = (
             span._context,

@@ -1,8 +1,8 @@
-"""Splitting of OTLP requests into spans and log records without parsing these.
+"""Split OTLP requests into serialized spans and log records.
 
 Parsing attributes costs twenty times as much as the rest of a request, and most attributes are never needed. So a span stays
-serialized until its turn is evaluated. :mod:`.schemas` has OTLP's fields that are needed earlier, and :mod:`.pairs` parses
-attributes.
+serialized until its turn is evaluated. :mod:`.schemas` declares the OTLP fields that are needed earlier, and :mod:`.pairs`
+parses attributes.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
         trace_tag, trace_id, span_tag, span_id, next_tag, parent_id = head
         if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
             if next_tag == _PARENT_ID:
-                # A guess at the flags is enough to decide whether to wait for the rest of the trace. The record parses them.
+                # Guessed flags are enough to decide whether to wait for the rest of the trace. The record has parsed flags.
                 root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
             else:
                 root = next_tag[0] == _NAME or _is_local_root(raw)
@@ -119,8 +119,8 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Return how many groups, spans and log records a request has, up to ``most``, without parsing: an empty one takes two bytes
-    here, but a hundred when parsed. Raises :class:`NotOtlp`.
+    """Return the number of groups, spans and log records in a request, counted up to ``most``. The request isn't parsed, because
+    an empty span of two bytes takes a hundred when parsed. Raises :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
@@ -213,7 +213,7 @@ def resource_attributes(raw: bytes) -> dict[str, Any]:
 
 def _resource(raw: bytes) -> dict[str, Any]:
     found = _parsed(_resource_attributes, raw, "resource.v1.Resource")
-    if len(raw) > _CACHED_BYTES:  # each of the recent turns keeps it
+    if len(raw) > _CACHED_BYTES:  # each recent turn keeps its resource in memory
         found = {key: bounded_name(value) if value.__class__ is str else value for key, value in found.items()}
     return found
 

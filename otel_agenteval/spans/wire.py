@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .record import SpanRecord
 
 OVERHEAD = 512
-"""Estimated bytes of a span in memory beside its serialized form."""
+"""Estimated bytes of a span in memory, in addition to its serialized form."""
 
 
 class Vocabulary(NamedTuple):
@@ -69,7 +69,7 @@ class WireSpan:
         return span
 
     def record(self) -> SpanRecord:
-        """Return the record, parsed once. If protobuf rejects the span, it has only ids and is marked as truncated."""
+        """Return the record, parsed once. If protobuf rejects the span, the record has only ids and is marked as truncated."""
         record = self._record
         if record is None:
             record = self._record = self.origin.read(self)
@@ -104,7 +104,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """A span's attributes, some of which are parsed on first use. Those are :class:`Unread` in ``found``."""
+    """A span's attributes, some of which are parsed on first use: those that are :class:`Unread` in ``found``."""
 
     __slots__ = ("_found",)
 

@@ -1,4 +1,4 @@
-"""Spans as the OTLP/JSON that :mod:`.otlp` reads. Log records of a span are written next to it, so that reading restores both."""
+"""Write spans as the OTLP/JSON that :mod:`.otlp` reads. Their log records are a second message, so that reading restores both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return a message with spans, in order within a resource and scope, and one with their log records, if any."""
+    """Return a message with spans, in order within a resource and scope, and a message with their log records, if any."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
