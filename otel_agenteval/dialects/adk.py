@@ -1,7 +1,7 @@
 """Parser for Google's Agent Development Kit: its own attributes and the convention's.
 
-There are two layouts. The older one has a plain ``invocation`` root, and ``call_llm`` around each model call. Its request
-and response are JSON in ``gcp.vertex.agent.*``. The newer one follows the convention. Both write LiteLLM models as
+There are two layouts. The older one has a plain ``invocation`` root, and ``call_llm`` around each model call. Requests and
+responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. Both write LiteLLM models as
 ``provider/model``.
 """
 
@@ -106,7 +106,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the failure in ``{"status": "error", "error_message": ...}`` or ``{"error": ...}``, a tool's result, or None."""
+    """Return the failure that a tool's result reports, or None: ``{"status": "error", "error_message": ...}``, ``{"error": ...}``."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)

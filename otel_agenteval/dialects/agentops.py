@@ -45,7 +45,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind == "workflow" and attributes.get("workflow.type") in ("graph_compilation", "graph_initialization"):
         return INNER
     if kind == "llm" and name == "langgraph.node.execute" and "gen_ai.request.model" not in attributes:
-        return CHAIN  # AgentOps takes a node for a model call by words in its code
+        return CHAIN  # AgentOps mistakes a node for a model call because of words in the node's code
     return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
 
 

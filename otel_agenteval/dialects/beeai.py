@@ -22,7 +22,7 @@ _EVENTS = {"LLM": {"start": LLM, "success": LLM, "error": LLM}, "TOOL": {"succes
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an event's span. In Python, an event (``error``, ``retry``) has the kind of its run but no class name."""
+    """Return the role of an event's span. In Python, such a span (``error``, ``retry``) has its run's kind but no class name."""
     kind, target = attributes.get("openinference.span.kind"), attributes.get("target")
     if target.__class__ is str and "traceId" in attributes:
         return _EVENTS.get(str(kind), {}).get(target.rpartition(".")[2], INNER)

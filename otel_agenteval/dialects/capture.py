@@ -21,7 +21,7 @@ class Capture:
     """Settings that make one instrumentation, or a family of them, capture content."""
 
     name: str
-    """Name that users know."""
+    """Name of the instrumentation as users know it."""
     scopes: str
     """Pattern of its scope names."""
     packages: str
@@ -150,7 +150,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for scopes whose traces give no turn (:data:`TURN`), tools whose turn is unknown (:data:`CALLER`), or turns without input and output."""
+    """Return a hint for the scopes of traces without a turn (:data:`TURN`), of tools whose turn is unknown (:data:`CALLER`), or of turns without input and output."""
     if missing == CALLER:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:

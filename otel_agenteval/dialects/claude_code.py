@@ -1,6 +1,6 @@
 """Parser for Claude Code and the Claude Agent SDK: ``claude_code.*`` spans and log events.
 
-Spans contain prompts and tools, as far as they are switched on. The answer is in a log event or, with detailed tracing, in
+Spans contain prompts and tools if their capture is turned on. The answer is in a log event or, with detailed tracing, in
 the model call. Input tokens don't include tokens read from or written to the cache.
 """
 

@@ -68,7 +68,7 @@ class Decoded:
         self.hidden = hidden
         """True if the instrumentation omitted some text because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Adds more messages to a list of messages, or None if they could change the messages so far."""
+        """Function that adds more messages to these, or None if more messages could change the earlier ones."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
@@ -106,7 +106,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if the JSON text of a list begins with all items of a shorter one."""
+    """Return True if the JSON text of a list begins with all items of a shorter list."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1
@@ -117,7 +117,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
     """Join consecutive messages without a finish reason that are the pieces of one streamed answer."""
     pieces: list[Message] = []
     joined = []
-    for message in (*messages, Message("")):  # the last one ends the pieces before it
+    for message in (*messages, Message("")):  # the empty message ends the last pieces
         if pieces and (message.role != "assistant" or pieces[-1].finish_reason or pieces[-1].tool_calls):
             texts = [piece.content for piece in pieces if piece.content]
             if len(pieces) > 1 and _is_streamed(texts):
@@ -133,7 +133,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if texts are pieces of one text: a piece continues a line of the one before."""
+    """Return True if texts are pieces of one text: a piece continues a line of the previous piece."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -171,7 +171,7 @@ _HANDLE = re.compile(
     r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*)>["']?$"""
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
 )
-"""What a program shows of an answer that isn't there yet, such as a stream."""
+"""Texts that programs write in place of an answer that isn't complete yet, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:
@@ -328,7 +328,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events for the role ``assistant``: choices or its last messages. Otherwise, return the events before."""
+    """Return the output events if ``role`` is ``assistant``: choices, or the last messages. Otherwise, return the earlier events."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -490,7 +490,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 
 def _joined_texts(texts: list[str]) -> str:
-    """Join the texts of parts. Pieces of a streamed text keep the space between them at one of their ends."""
+    """Join the texts of parts by line breaks, unless they are pieces of a streamed text, which contain their own spaces."""
     if _is_streamed(texts):
         return "".join(texts)
     whole = texts[0]
@@ -642,7 +642,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Return the items with one more, in place in a list: messages start with an empty tuple, but some have thousands."""
+    """Append an item, and return the items. A list is changed in place, because some messages have thousands of items."""
     if isinstance(items, list):
         items.append(item)
         return items

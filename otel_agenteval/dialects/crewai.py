@@ -30,7 +30,7 @@ _INPUTS_OF_USER = (
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
 """Names of crew inputs that contain the user's words, in order of priority. Developers choose input names freely."""
-# "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])": description, list, strings and brackets
+# Parts of "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])"
 _TASK_TEXT = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _MESSAGES = ", messages=["
 _STRING_OR_BRACKET = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]]""", re.DOTALL)
@@ -127,7 +127,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
     if not isinstance(inputs, Mapping):
-        if raw_inputs is None and template is not None and not has_places:  # CrewAI filled it in; a second run keeps old inputs
+        if raw_inputs is None and template is not None and not has_places:  # filled in, maybe with an earlier run's inputs
             return _task_text(outputs, index) or (template if has_finished else None)
         inputs = {}
         if template is not None and has_places and len(template) <= _LONGEST_TEMPLATE:

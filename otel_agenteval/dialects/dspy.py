@@ -101,7 +101,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer among the output fields: a known name, or the only field (or an object of all) but the reasoning."""
+    """Return the answer in the output fields without the reasoning: the field with a known name, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -77,7 +77,7 @@ def _history(raw: Any) -> list[Any] | None:
     if not isinstance(found, list):
         return None
     size = len(found)
-    for part in range(2, size // 2 + 1):  # each chunk of a stream repeats all of it
+    for part in range(2, size // 2 + 1):  # each chunk of a stream repeats the whole history
         if size % part == 0 and found[part] == found[0] and found[:part] * (size // part) == found:
             return found[:part]
     return found

@@ -1,7 +1,7 @@
 """Parser for Haystack: its own spans (``haystack.*`` tags) and OpenInference's.
 
 Names and component types identify Haystack's own spans. They contain content only if content tracing is on. OpenInference
-writes messages as the ``repr`` of Python objects, the only place for call ids and tool results.
+writes messages as the ``repr`` of Python objects. Call ids and tool results are only in these texts.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _read_replies(raw: Any, step: Step) -> None:
         step.reasoning_tokens = as_int(object_in(usage.get("completion_tokens_details")).get("reasoning_tokens"))
 
 
-# --- what the user wrote and got, read when needed --------------------------------------------------------------------
+# --- the user's words and the answer, read on first use ---------------------------------------------------------------
 
 
 def _asked(raw: Any) -> Any:

@@ -2,7 +2,7 @@
 
 ``raw_gen_ai_request`` contains the provider's parameters and response as Python literals (``llm.openai.messages``,
 ``llm.openai.choices``). If an application's span is active, LiteLLM doesn't open its own. Each call overwrites the attributes
-of the active span, and only the raw requests below it are one per call.
+of the active span, and only the raw requests below it have one span per call.
 
 Its second callback (``LITELLM_OTEL_V2``) writes the convention's attributes, and the request's model on every span of the proxy.
 """
@@ -35,12 +35,12 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a call, or of an application's span that calls were written on."""
+    """Return the role of a call, or of an application's span to which calls were written."""
     own = SCOPES.match(scope) is not None
     if not own and "hidden_params" in attributes:
         if _FOREIGN.match(scope) or "gen_ai.request.model" not in attributes:
             return None
-        # The newest convention has no raw requests. Then the span is its last call, and its prompt contains the others.
+        # The newest convention has no raw requests. The span then describes its last call, whose prompt contains earlier calls.
         return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
     if "gen_ai.request.model" in attributes:
         kind = attributes.get("llm.request.type")
@@ -80,7 +80,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
     elif step.role == WORKFLOW:
         prompt = get("gen_ai.input.messages")
         step.calls_model = prompt is None
-        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # otherwise the last call's count
+        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # otherwise, only the last call's tokens
             step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
             step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
         if prompt is None:

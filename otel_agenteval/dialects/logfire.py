@@ -24,7 +24,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``unknown`` for a request without an answer, which may be half of a streamed call. Others have an operation name."""
+    """Return ``unknown`` for a request without an answer, which may be half of a streamed call. Other spans have an operation."""
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
         return None
     level = attributes.get("logfire.level_num")

@@ -85,12 +85,12 @@ def _read_call(record: SpanRecord, kind: str, raw_input: Any, raw_output: Any, s
     if model is not None and step.model is None:
         step.model = model
     provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
-    if provider is not None:  # the part behind the dot is its API
+    if provider is not None:  # the part after the dot is the provider's API
         step.provider = provider.partition(".")[0]
     step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
     if step.finish_reason == "error":
-        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text beside it isn't an answer
+        step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text in the output isn't an answer
     began = get("mastra.completion_start_time")
     if began is not None:
         step.time_to_first_token_s = seconds_until(began, record.start_ns)

@@ -1,4 +1,4 @@
-"""Parser for OpenInference: role in ``openinference.span.kind``, and ``llm.input_messages.0.message.content`` flattened."""
+"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages: ``llm.input_messages.0.message.content``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _is_named_graph(metadata: Any, span_name: str) -> bool:
-    """Return True for the run of a graph with a name of its own. Runs of its nodes have a ``langgraph_node``."""
+    """Return True for the run of a graph that has a name. Runs of its nodes have a ``langgraph_node``."""
     return (
         metadata.__class__ is str
         and '"ls_integration": "langgraph"' in metadata
@@ -99,7 +99,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent in LangChain's metadata, which are on every span of its run."""
+    """Return the agent in LangChain's metadata, which every span of the agent's run has."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
@@ -157,11 +157,11 @@ _COUNTS = (
 
 
 _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
-"""Scopes whose flattened messages lack facts that the whole request has."""
+"""Scopes whose flattened messages lack content that the whole request has."""
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Fill messages and instructions from the request. Others lack instructions, failures, and all tool results but the last."""
+    """Fill what the flattened messages lack from the request: instructions, failures, and all tool results but the last."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -301,7 +301,7 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
     else:
         out["content"] = flat.get("content")
     calls = flat.get("tool_calls")
-    if isinstance(calls, (list, dict)):  # agentgateway writes a call without its place and "tool_call"
+    if isinstance(calls, (list, dict)):  # agentgateway writes a call without an index and without "tool_call"
         out["tool_calls"] = [
             item.get("tool_call", item) for item in (calls if isinstance(calls, list) else [calls]) if isinstance(item, dict)
         ]

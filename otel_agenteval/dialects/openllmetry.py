@@ -107,7 +107,7 @@ _CONVERSATIONS = (
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
 _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.customer_identifier")
-"""Keys of conversation and user ids. Respan writes OpenLLMetry's attributes, with its own for ids."""
+"""Keys of conversation and user ids. Respan writes OpenLLMetry's attributes, but has its own keys for ids."""
 
 
 def _conversation(raw: Any) -> str | None:

@@ -53,7 +53,7 @@ WHOLE = frozenset((
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
     "gen_ai.client.operation.time_to_first_chunk", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
-"""Attributes of the convention's newest form and of pydantic-ai. They are complete, so nothing is inferred beside them."""
+"""Attributes of the convention's newest form and of pydantic-ai. If a span has only such attributes, nothing is inferred."""
 WHOLE_PREFIXES = (
     "gen_ai.request.", "gen_ai.usage.", "gen_ai.aggregated_usage.", "gen_ai.response.time", "gen_ai.server.", "logfire.", "pydantic_ai.",
     "baggage_conflict.",
@@ -128,8 +128,8 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_events(record.logs, step)
 
 
-# These run on the agent's thread, and most spans lack most attributes: a default that is read is cheaper than a branch, and a
-# missing value costs no other call.
+# The next functions run on the agent's thread, and most spans lack most attributes. Reading a default is cheaper than a branch,
+# and a missing value causes no further call.
 
 
 def _read_inference(get: Any, step: Step) -> None:
@@ -281,7 +281,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         if step.finish_reason is None and isinstance(outputs[-1], Mapping):
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
     elif inputs and step.output_messages is None and "error.type" in step.record.attributes:
-        step.output_messages = []  # a failed call has no answer: the assistant's messages are earlier ones
+        step.output_messages = []  # a failed call has no answer: the assistant's messages are from earlier calls
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
@@ -318,7 +318,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the messages of one side. The attributes of a span event may be in place of a message's content."""
+    """Return the messages of one side. A message's content can be replaced by the attributes of a span event."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -355,7 +355,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in the JSON text of an Azure event. Without content, it has only its role or the ids of its calls."""
+    """Return the message in the JSON text of an Azure event. Without content capture, it has only a role or the ids of calls."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -421,7 +421,7 @@ def documents(raw: Any) -> list[Document]:
 
 
 def document(item: Mapping[str, Any]) -> Document:
-    """Return one document from any known spelling. Id and score may also be in its metadata."""
+    """Return one document from an object with any known field names. Id and score may also be in the metadata."""
     node = item.get("node", item.get("document"))
     if isinstance(node, Mapping):  # LlamaIndex writes the score beside the node
         item = {"id": node.get("id_"), **node, "score": item.get("score", node.get("score"))}

@@ -132,7 +132,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Data entries have other fields beside the text, and no block type."""
+    """Return True for a framework's text block. Entries of data have more fields than the text, and no block type."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -157,7 +157,7 @@ def _result_of_message(value: Mapping[str, Any]) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any]) -> Any:
-    """Return the result in an object of Google's, LlamaIndex's or another framework, or in a whole event."""
+    """Return the result in an object that Google's SDK, LlamaIndex or another framework writes, or in a whole event."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")

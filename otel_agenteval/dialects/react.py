@@ -1,7 +1,7 @@
 """Tool calls and results that a framework writes into the texts of messages.
 
-smolagents writes ``Calling tools:`` and the calls after the model's text, others ``Tool calls:``. smolagents writes results
-after ``Observation:``, as ReAct agents do, and appends failures to the previous message.
+smolagents writes ``Calling tools:`` and the calls after the model's text. Other frameworks write ``Tool calls:``. smolagents
+writes results after ``Observation:``, as ReAct agents do, and appends failures to the previous message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Return a user message as tool results, failures or the user's words. If it has both, the user's part goes to ``before``."""
+    """Return a user message as tool results, failures or the user's words. Of several, all but the last are added to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)

@@ -1,8 +1,8 @@
-"""Choice of the dialects that apply to a span, and the step that they fill together.
+"""Choose the dialects that apply to a span, and read the step that they fill together.
 
-The attributes' names and the scope (together a :class:`Shape`) choose the dialects. Several can apply to one span, for example if
-an SDK's instrumentation runs below a framework's: each fills the fields that those before it left empty. If the format is
-unknown, :mod:`.generic` infers the role and the facts.
+The attributes' names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
+example if an SDK's instrumentation runs below a framework's. Then each dialect fills the fields that the earlier ones left empty.
+If the format is unknown, :mod:`.generic` infers the role and the facts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ DIALECTS: tuple[Dialect, ...] = (
 """All dialects in reading order. The first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""Marks of all dialects. A span of an application without them isn't GenAI. ``isdisjoint`` checks that in one C call."""
+"""Marks of all dialects. An application's span without any mark isn't GenAI. ``isdisjoint`` checks that in one C call."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -116,7 +116,7 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 
 def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
     """Return the dialects that apply to a span with these attributes, in reading order."""
-    # In most spans, the convention's marks are the only ones, and it doesn't matter which.
+    # Most spans have only marks of the convention, and it doesn't matter which of them.
     only_otel = _OTHER_KEYS.isdisjoint(names)
     key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
     dialects = _dialects_by_marks.get(key)
@@ -135,24 +135,24 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """The scope of a span and the names of its attributes, with all that follows from them. Spans with the same names share it."""
+    """The scope of a span and the names of its attributes, with all facts that follow from them. Similar spans share a shape."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
         self.dialects = _dialects_of(names, scope)
         self.is_known = is_genai_scope(scope) or (bool(self.dialects) and not _OWN_MARKS.isdisjoint(names))
-        """False if only the convention's attributes can match, in an unknown scope."""
+        """False if the scope is unknown and no attribute identifies an instrumentation."""
         self.has_identities = not _IDENTITY_KEYS.isdisjoint(names)
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if no attribute leaves anything to infer, because it is the convention's or not about GenAI."""
+        """True if nothing is left to infer: each attribute is the convention's or isn't about GenAI."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """Attributes that may hold content, with its direction."""
+        """Attributes that may hold content, with the content's direction."""
         directions = ((name, interest.direction_of_content(name)) for name in self._names)
         return tuple((name, direction) for name, direction in directions if direction is not None)
 
@@ -181,7 +181,7 @@ class Shape:
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Length of all names in the known shapes together, with :data:`_SIZE_OF_NAME` more for each."""
+"""Limit for the cached shapes: the length of all names, plus :data:`_SIZE_OF_NAME` for each name."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -270,7 +270,7 @@ def understood(record: SpanRecord) -> Understood:
         elif (
             span.role == UNKNOWN
             and not interest.is_plain(attributes)
-            # no dialect has a role for it, not even "unknown" as Logfire's span of a streamed request
+            # no dialect returns a role, not even "unknown" as for Logfire's span of a streamed request
             and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
         ):
             infer(record)  # the scope is known, but not this span's format
@@ -410,7 +410,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's failure, from its exception event if there is one. None if it is another span's or isn't a failure."""
+    """Return a failed span's error, from its exception event if there is one. None for another span's error or a normal exception."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -440,22 +440,22 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""Parts that a trace can miss."""
+"""What a trace can lack: a turn, a turn's texts, or the turn of a tool."""
 
 
 class UnreadTrace(NamedTuple):
     """A trace that seems to contain an agent's work, but gave no turn."""
 
     scope: str
-    """The instrumentation scope of the span that shows it."""
+    """The instrumentation scope of the span that shows the agent's work."""
     answers: frozenset[str]
-    """Texts that may be its answer. If a turn has one of them, the trace is a copy of that turn."""
+    """Texts that may be the agent's answer. If a turn has one of them, the trace is a copy of that turn."""
     missing: str = TURN
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Return a trace that gave no turn if a span resembles a model call, if tools ran between a question and an answer, or if it is
-    a tool's work.
+    """Describe a trace without a turn, or return None unless a span resembles a model call, a tool ran between a question and an
+    answer, or the trace is a tool's work.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -531,8 +531,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill cache tokens. Add them to the input, and reasoning to the output, if these exclude them: the stated total includes them
-    (``input 10, cached 90, output 5, total 105``), or more tokens are cached than the input has.
+    """Fill the cache tokens. Add them to the input tokens, and reasoning to the output tokens, if the total shows that they are
+    missing there (``input 10, cached 90, output 5, total 105``), or if more tokens are cached than the input has.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

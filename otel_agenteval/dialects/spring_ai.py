@@ -106,8 +106,8 @@ def _texts(raw: str) -> list[str]:
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return a prompt's messages. The last nonempty text is the user's, the others are context by unknown authors. Tool calls and
-    results follow without text.
+    """Return a prompt's messages. The last nonempty text is the user's. Earlier texts are context by unknown authors. Tool calls
+    and results follow without text.
     """
     texts = _texts(raw)
     while texts and texts[-1] in ("", "null"):

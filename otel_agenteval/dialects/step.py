@@ -1,4 +1,4 @@
-"""The GenAI facts of one span: its role, and a step with all others."""
+"""The GenAI facts of one span: its role, and a step with all other facts."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Step:
     answer_only: bool = False
     """True for a span that contains only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Its messages are complete. An outer span's may not be."""
+    """True for a model call as sent over the network. Its messages are complete. An outer span's messages may not be."""
     loop: bool = False
-    """True for a model span around a loop, which isn't a call if its calls have spans. An agent's span then has all tokens."""
+    """True for a model span around a loop, which isn't a call if the loop's calls have spans. For an agent: it has all tokens."""
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Another layer's messages are better."""
     secondhand: bool = False
@@ -82,10 +82,10 @@ class Step:
     guesses_tokens: bool = False
     """True if tokens were estimated from texts. A span below with the provider's own count is better."""
     calls_model: bool = False
-    """True for a run that called a model whose calls have no spans in this trace."""
+    """True for a run whose model calls have no spans in this trace."""
 
     input_messages: Any = None
-    """Raw messages before a model, or the user's on an agent: text, JSON text or values."""
+    """Raw input messages of a model call, or an agent's user messages: text, JSON text or values."""
     output_messages: Any = None
     logprobs: Any = None
     """Raw value that contains the log probabilities of the answer's tokens."""
@@ -140,7 +140,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Cut long names, and remove totals and amounts above their limits. ``refused`` counts were rejected during the read."""
+    """Cut long names, and remove totals and amounts above their limits. ``refused`` is the number of counts rejected before."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused

@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata: until version 6, and since."""
+"""Prefixes of an application's own metadata: until version 6, and since version 7."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES
@@ -111,7 +111,7 @@ def _read_call(get: Any, step: Step) -> None:
         step.model = as_text(get("ai.response.model")) or as_text(get("ai.model.id"))
     if step.provider is None:
         provider = as_text(get("ai.model.provider"))
-        if provider is not None:  # the part behind the dot is its API
+        if provider is not None:  # the part after the dot is the provider's API
             step.provider = provider.partition(".")[0]
     if step.input_messages is None:
         step.input_messages = get("ai.prompt.messages")
@@ -145,7 +145,7 @@ def _read_usage(get: Any, step: Step) -> None:
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Fill cached tokens from the provider's own fields, the only place until version 5, and add tokens missing in the totals.
+    """Fill cached tokens from the provider's own fields, their only source until version 5, and add tokens that the totals lack.
     Some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
@@ -176,7 +176,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Fill documents in rank order. The ranking names them by their place in the list."""
+    """Fill documents in rank order. The ranking refers to the documents by their index in the list."""
     if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return

@@ -1,4 +1,4 @@
-"""Which attributes of a span to read, by their names. Most spans have none and cost one set operation."""
+"""Choose the attributes of a span to read, by their names. For most spans, one set operation shows that there are none."""
 
 from __future__ import annotations
 

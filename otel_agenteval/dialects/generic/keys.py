@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 MOST_NAMES = 16_384
-"""Names whose words and meanings are cached."""
+"""Maximum number of names whose words and meanings are cached."""
 
 
 @lru_cache(MOST_NAMES)
@@ -67,7 +67,7 @@ PROPERTIES = word_set("""
     index kind description definitions tools duration temperature version seed penalty stream tier level fingerprint state url path
     metadata usd total latency s attempt effort endpoint namespace origin originator seq slug source success timestamp truncated
 """)
-"""Words of measures and properties: ``output.length`` is no output."""
+"""Words of measures and properties: ``output.length`` isn't an output."""
 _TEXT_NAMES = word_set("""
     input inputs prompt question query task user_input user_message user_query user_prompt input_text input_value user_msg goal request
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
@@ -112,7 +112,7 @@ _OUT_WORDS = word_set("""
 
 
 def _direction_of(words: tuple[str, ...]) -> str | None:
-    if "metadata" in words[:-1]:  # metadata of an output is no output
+    if "metadata" in words[:-1]:  # metadata of an output isn't an output
         words = words[words.index("metadata") + 1 :]
     for word in reversed(words):
         if word in _IN_WORDS:
@@ -246,7 +246,7 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that show that the field isn't that of the span's own operation."""
+"""Words before an ending that show that the value doesn't belong to the span's own operation."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
 """Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""

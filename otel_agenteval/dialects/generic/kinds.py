@@ -41,7 +41,7 @@ _BATCH = frozenset(("tool", "calls"))
 OF_MODELS = word_set("""
     chat completion completions generate generation llm inference response responses messages stream invoke converse
 """)
-"""Words of operations that call a model, if the span names one."""
+"""Words of operations that call a model, if the span also names a model."""
 _NO_KINDS = word_set("internal server client producer consumer unspecified default span event unknown")
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
 """Kinds of an application's function whose decorator doesn't state its role."""
@@ -99,7 +99,7 @@ def agent_in(name: str) -> str | None:
 
 @lru_cache(1024)
 def is_agent(name: str) -> bool:
-    """Return True for a span's name that is an agent's, such as ``billing_agent``."""
+    """Return True if a span's name is an agent's name, such as ``billing_agent``."""
     words = words_of(name)
     return len(words) > 1 and words[-1] == "agent" and "_".join(words) not in _WHOLE
 
@@ -150,6 +150,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return the role that the stem of events hints at, by its last word first, and the rest of the stem."""
+    """Return the role that the stem of events suggests, from its last word first, and the rest of the stem."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

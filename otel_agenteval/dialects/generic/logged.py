@@ -1,4 +1,4 @@
-"""Recognition of log records of a whole model or tool call or the user's prompt, which command-line agents write."""
+"""Recognize log records of whole model or tool calls and of the user's prompt, which command-line agents write."""
 
 from __future__ import annotations
 

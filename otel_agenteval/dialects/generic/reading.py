@@ -1,4 +1,4 @@
-"""The role of a span of unknown format, and the step that its facts fill: a model call's messages, a tool's arguments and result."""
+"""Infer the role of a span of unknown format, and fill its step: a model call's messages, a tool's arguments and result."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def _have_only_roles(messages: Any) -> bool:
 
 
 def _richest_later(contents: list[Content], events: list[Content]) -> Any:
-    """Return the same as :func:`_richest`, but a single message list is converted only if it is used."""
+    """Return the result of :func:`_richest`. A single message list is converted only on first use."""
     return Later(plain, contents[0].value) if len(contents) == 1 and not events else _richest(contents, events)
 
 
@@ -366,7 +366,7 @@ def _likeliest_text(facts: Facts, direction: str) -> str | None:
 
 
 def _rank(path: str, names: Iterable[str]) -> float:
-    """Return a higher number for a path with an earlier one of the names at its end, or for the shorter of two such paths."""
+    """Return a rank for a path: higher if it ends with an earlier name of ``names`` and, for the same name, if it is shorter."""
     words = words_of(path)
     return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
 
@@ -527,7 +527,7 @@ def _conversation_at(key: str, value: Any) -> tuple[int, str]:
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""
         return meaning.strength, value if len(value) <= _LONGEST_ID and value[:1] not in "[{<" else ""
-    if value.__class__ is str and "_id" not in value and "Id" not in value:  # as in all names
+    if value.__class__ is str and "_id" not in value and "Id" not in value:  # all names contain one of them
         return 2, ""
     value = opened(value)
     names = (name for name in CONVERSATION_NAMES if isinstance(value, dict) and value.get(name).__class__ is str)

@@ -21,7 +21,7 @@ _ENOUGH = (
 )  # fmt: skip
 """Pairs of evidence that an application's own data rarely has."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
-"""Roles of calls that answer nobody, so a trace with nothing else needs no turn."""
+"""Roles of calls that don't answer a user. A trace of only such calls needs no turn."""
 _DEEPEST = 10
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 _TOKENS = frozenset(("input_tokens", "output_tokens"))
@@ -87,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove a name that a tool's span shares with spans of another role. It is the application's or its user's."""
+    """Remove names that a tool's span shares with spans of other roles. Such a name is the application's or its user's."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -262,7 +262,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Change the topmost spans with messages to agents, if no span is a model's or an agent's."""
+    """Change the topmost chains and inner steps to agents, if no span is a model's or an agent's."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
