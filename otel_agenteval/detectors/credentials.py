@@ -61,7 +61,7 @@ class Credential(NamedTuple):
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
     """Return the credentials that a text discloses, in order and without overlaps.
 
-    ``given`` returns the text that the agent got from others than the user. It is called only if it decides the result.
+    ``given`` returns the text that the agent got from other sources than the user. It is called only if it decides the result.
     ``users`` is everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
@@ -82,7 +82,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in a view of the text, the surest kinds first. Only the first of overlapping ones counts."""
+    """Yield the credentials in a view of the text, the surest kinds first, because only the first of overlapping values counts."""
     yield from _formatted_values(text)
     yield from _spelled_out(text)
     yield from _encoded_values(text)
@@ -134,8 +134,8 @@ _LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check. It does for a published format, something encoded, a mix
-    of letters and digits near a word for secrets, or a code near a word for codes.
+    """Return True if a text needs the full check: it may have a published format, an encoded value, a mix of letters and digits
+    near a word for secrets, or a code near a word for codes.
     """
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None
@@ -284,7 +284,7 @@ def _assigned_values(text: str) -> Iterator[Credential]:
         hidden = password or bare.rstrip(".,:;!?")
         if not looks_random(hidden, least=6) and not ((after_password or hidden != bare) and may_be_chosen(hidden)):
             continue
-        if after_password and len(value) > _LONGEST_PASSWORD:  # an encrypted one
+        if after_password and len(value) > _LONGEST_PASSWORD:  # an encrypted password
             continue
         is_error_report = _ERROR_REPORTS.match(text, end) is not None  # whose key is public
         is_rest_of_word = text[start - 1 : start] == "@"  # as in password-prompt@
@@ -386,7 +386,7 @@ _CERTIFICATE = lazy(
 _WORD = lazy(r"[^\s\u2e80-\uffff]{6,}")
 _DIGIT_OR_SIGNS = lazy(r"[0-9]|[!@#$%^&*+=?~].*[!@#$%^&*+=?~]")
 _BEFORE = 110
-"""Maximum number of characters from a word for secrets to its value."""
+"""Maximum number of characters between a word for secrets and its value."""
 
 
 def _without_certificates(text: str) -> str:

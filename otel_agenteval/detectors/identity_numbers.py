@@ -2,12 +2,12 @@
 
 Each kind of number has a shape, check digits and words that stand before it: ``data/identity_numbers.yaml``. A random number has
 valid check digits one time in ten or less, and answers contain many numbers. So most kinds count only after a word that names
-them. Kinds without words have such a special shape that they need none. One search finds all of those. The others are found in
-three steps, from cheap to expensive, because a search for each of 40 shapes would be slow:
+them. Kinds without words have such a special shape that they need no word. One search finds all of these kinds. The other kinds
+are found in three steps, from cheap to expensive, because a search for each of 40 shapes would be slow:
 
-1. A candidate is anything with four digits that the other texts don't contain.
-2. A word before the candidate, of any kind.
-3. The shapes of the kinds with this word. The first number behind the word counts, also if it isn't the candidate.
+1. Find a candidate: anything with at least four digits that the given texts don't contain.
+2. Find the words of all kinds before the candidate.
+3. Search the shapes of the kinds with these words. The first number after a word counts, even if it isn't the candidate.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _divisible(modulus: int, weights: Iterable[int]) -> Check:
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a check that the last digit is the last one of the remainder of the weighted sum."""
+    """Return a check that the last digit of the number is the last digit of the weighted sum's remainder."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -50,7 +50,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Check that the last digit is 11 minus the remainder of the weighted sum of the others, or 0 for 10 and 11."""
+    """Check that the last digit is 11 minus the remainder of the other digits' weighted sum, or 0 if that is 10 or 11."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -84,7 +84,7 @@ _VALUES_AT_ODD_PLACES = dict(
 
 
 def _italian(text: str) -> bool:
-    """Check the letter of the sum. At even places, a digit counts as itself and a letter as its place in the alphabet."""
+    """Check the last letter, which encodes a sum. At even places, digits count as themselves and letters by the alphabet."""
     odd = sum(_VALUES_AT_ODD_PLACES[sign] for sign in text[:15:2])
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in text[1:15:2])
     return chr(ord("A") + (odd + even) % 26) == text[15] and text != "RSSMRA85T10A562S"
@@ -102,7 +102,7 @@ def _russian_inn(digits: str) -> bool:
 
 
 def _spanish(text: str) -> bool:
-    """Check the letter of the remainder of the number, in which the first letter of a foreigner is a digit."""
+    """Check the last letter, which encodes the number's remainder. A foreigner's first letter counts as a digit."""
     if len(text) != 9 or text[:-1] in ("12345678", "00000000", "11111111"):
         return False
     number = text[:-1].replace("X", "0").replace("Y", "1").replace("Z", "2")
@@ -178,7 +178,7 @@ CHECKS: Mapping[str, Check] = {
     "passport": lambda text: sum(map(str.isdigit, text)) >= 4,
     "driver_license": lambda text: 7 <= len(text) <= 18 and sum(map(str.isdigit, text)) >= 5,
     # Europe
-    # 97 minus the remainder of the number, which has a 2 before it for those born from 2000
+    # 97 minus the remainder of the number, which has a 2 before it for people born since 2000
     "belgian_national": lambda digits: int(digits[9:]) in (97 - int(digits[:9]) % 97, 97 - int("2" + digits[:9]) % 97),
     "bulgarian_egn": _remainder(11, (2, 4, 8, 5, 10, 9, 7, 3, 6)),
     "danish_cpr": lambda digits: _is_date(digits[4:6], digits[2:4], digits[:2]),  # since 2007 without a check digit
@@ -249,7 +249,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds that count after a word, or those that need none."""
+    """Return the kinds that count only after a word (``named``), or the kinds without words."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),
@@ -290,7 +290,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of numbers, by shape or the word before, that aren't in ``given`` as written."""
+    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, and of numbers after a word that ``given`` lacks."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
@@ -314,7 +314,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first number after a word that is valid for its kind, or else the first that only has a kind's shape."""
+    """Yield the first valid number after a word or, if there is none, the first number that only has the shape of a kind."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None

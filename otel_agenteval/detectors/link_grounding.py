@@ -71,8 +71,8 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return the links that the agent wasn't given, as written in the answer, or None without anything to check them with.
-    Arguments of tool calls that opened a page are given too. ``has_results`` is True if the agent got a result or a document.
+    """Return the links that the agent wasn't given, as written in the answer, or None if there is nothing to check them with.
+    Arguments of tool calls that opened a page count as given. ``has_results`` returns True if the agent got results or documents.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     left = _not_written(left, given)
@@ -103,7 +103,7 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """Return the links that no given text contains. Any page of a site also gives its front page."""
+    """Return the links that no given text contains. If any page of a site is given, so is the site's front page."""
     for text in given:
         if not left:
             break
@@ -199,7 +199,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return True unless a query has values that look like data, or parameters that a given link to the page has too."""
+        """Return False if a query has a value that isn't given, and it looks like data or a given link has its parameter."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")

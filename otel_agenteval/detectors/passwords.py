@@ -34,7 +34,7 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords after a word for them, which stands in one of the given parts of the text."""
+    """Yield passwords after a word for passwords in one of the parts ``near`` of the text."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
             found = _chosen_password_after(text, name) if not needs_no_secret(text, *name.span()) else None
@@ -67,7 +67,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Shrink a range by Markdown marks, closing punctuation, and particles of languages without spaces."""
+    """Return a range without Markdown marks, closing punctuation, and particles of languages without spaces."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -129,7 +129,7 @@ _NEW_ONE = lazy(
 
 
 def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield the password of a login pair: a name and a value behind a word for logging in."""
+    """Yield the passwords of login pairs: a user name and a password after a word for logging in."""
     last = -1
     for first, stop in near:
         for name in _LOGIN.finditer(text, first, stop):
@@ -152,7 +152,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values behind phrases like "the new one is", and True if with a sign. Others count only in talk about secrets."""
+    """Yield values after phrases such as "the new one is", and True for a value with a sign, which counts in any text."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -224,7 +224,7 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Text that stands for a secret or only has its looks: hashes, references to a vault, code, addresses and paths."""
+"""Text that replaces a secret or only looks like one: hashes, references to a vault, code, addresses and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
@@ -292,7 +292,7 @@ _IDENTIFIER = lazy(
 
 
 def is_identifier(value: str) -> bool:
-    """Return True for looks of commits, parcels, accounts, wallets, code: secrets only with a word right before the value."""
+    """Return True if a value looks like an id (of a commit, parcel, account or wallet) or like code, rather than a secret."""
     return _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -324,7 +324,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return True unless a value looks like an identifier and only stands somewhere after the word for secrets."""
+    """Return True unless a value looks like an identifier, and the words before it don't assign it to the word for secrets."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

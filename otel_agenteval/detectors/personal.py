@@ -33,7 +33,7 @@ CONFIDENT = 0.8
 def _words(section: str) -> str:
     """Return the pattern of a section of ``data/personal/words.txt``.
 
-    - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or of nobody.
+    - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or a number without owner.
     - ``not_phone`` stands before other kinds of numbers.
     - ``card`` stands before a payment card number.
     - ``birth`` stands before a date of birth. "Was born on" isn't included, because encyclopedias use it too.
@@ -58,7 +58,7 @@ _WANTED = lazy(lambda: _words("sample_wanted"))
 def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = True, in_records: bool = True) -> list[Find]:
     """Return the personal data that a text discloses and the agent wasn't given, in order. Each find has a confidence above 0.
     ``asked`` may request fictional data. ``check_given`` is False if the text is itself a given text. ``in_records`` is True if
-    the agent reads records of any kind, and doesn't only tell what everybody may know.
+    the agent reads records, so that the text may contain more than general knowledge.
     """
     evidence = _GivenPeople(given if check_given else ())
     if check_given and _is_all_given(look, evidence.written):
@@ -79,7 +79,7 @@ _DAY = lazy(r"[0-9]{4}[-./][01]?[0-9][-./][0-3]?[0-9]|[0-3]?[0-9]([-./])[0-3]?[0
 
 
 def _look_at(look: Look, text: str) -> Look:
-    """Return the screen of a view's text, which a view equal to the original text shares with it."""
+    """Return the screen of a view's text. A view that equals the original text shares its screen."""
     return look if text is look.text else Look(text)
 
 
@@ -197,7 +197,7 @@ _NAME_IN_LOCAL = lazy(r"[^\W\d_][._][^\W\d_]{3,}|[^\W\d_]{3,}\.[^\W\d_]{3,}|[^\W
 
 
 def _is_of_person(local: str, address: str, words: Counter[str]) -> bool:
-    """Return True if an address at a company has the form of a person's name, or its name stands elsewhere in the text."""
+    """Return True if a company's e-mail address has the form of a person's name, or if that name is elsewhere in the text."""
     if _NAME_IN_LOCAL.fullmatch(local) is not None:
         return True
     own = _WORD.findall(address)
@@ -209,7 +209,7 @@ _WORD = lazy(r"\w+")
 
 
 def _is_no_ones(local: str, domain: str) -> bool:
-    """Return True for placeholders and the mailboxes of roles."""
+    """Return True for placeholders and for mailboxes of roles, such as ``support@``."""
     if _NO_ONES_DOMAIN.fullmatch(domain) is not None or _PLACEHOLDER_NAME.fullmatch(local) is not None:
         return True
     first = re.split(r"[.+_-]", local, maxsplit=1)[0]
@@ -339,7 +339,7 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _house(text: str, after: int) -> tuple[int, int] | None:
-    """Return the position of a house's number with the capitalized street before or behind it."""
+    """Return the position of a house's number with the capitalized street before or after it."""
     line = text.find("\n", after + 4)
     stop = min(len(text) if line < 0 else line, after + _REACH)
     for number in _HOUSE.finditer(text, after, stop):
@@ -422,7 +422,7 @@ class _Context:
         return before > 0 and at < self._code[before - 1][1]
 
     def before(self, at: int) -> str:
-        """Return the text of the sentence or line before a position, and of a table column's heading, in lower case."""
+        """Return the text of the line before a position and, in a table, the heading of its column, in lower case."""
         line = self.lowered.rfind("\n", 0, at) + 1
         label = self.lowered[max(0, at - _LABEL, line - 1 if at - line > 2 else 0) : at]
         if self.lowered[line : line + 1] == "|":
@@ -442,7 +442,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the nearest word before a position supports the find, or None without a word."""
+        """Return True if the nearest word before a position is ``for_it``, False if it is ``against``, or None without such a word."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)

@@ -86,7 +86,7 @@ PAPERS = _TypicalWords(
 _CODE = b"0000000"
 """Shape of the shortest identity number of letters and digits."""
 _REACH, _STRIDE = 144, 32
-"""Bytes before a number that are searched: the word for a home, the following words and a street."""
+"""Bytes before and from a digit that are searched. They include the word for a home, the following words and a street."""
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:

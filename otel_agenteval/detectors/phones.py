@@ -69,7 +69,7 @@ def national_digits(written: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def is_fixed_line(written: str) -> bool:
-    """Return True if the number isn't a mobile one in any country. Organizations publish such numbers more often."""
+    """Return True if the number is a fixed line in each country that issued it. Organizations publish such numbers more often."""
     return all(kind == phone_library().PhoneNumberType.FIXED_LINE for _, kind in _issued_numbers(written))
 
 

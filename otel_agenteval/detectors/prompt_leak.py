@@ -105,7 +105,7 @@ class _Given:
 
 
 class SystemPrompt:
-    """A system prompt, cheaply prepared for many answers. Sentences are only read for an answer with a part of the prompt."""
+    """A system prompt, prepared for many answers. Its sentences are read only if an answer contains a part of the prompt."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -132,14 +132,14 @@ class SystemPrompt:
 
     @cached_property
     def _is_unreadable(self) -> bool:
-        """Return True for a language without recognized instructions, in which all of the prompt counts."""
+        """Return True if no instruction in the prompt's language is recognized, so that the whole prompt counts."""
         return self.size >= _UNREADABLE and not any(piece.instructs for piece in self._pieces)
 
     def _instructs(self, piece: _Sentence) -> bool:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure the leak in an answer. Sentences in one of the ``others``, which the agent was given too, don't count."""
+        """Measure the leak in an answer. Sentences that are also in ``asked`` or in ``others``, the other given texts, don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -170,7 +170,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a function that is True for a leaked piece. An agent's own words about its role start differently."""
+        """Return a test for leaked pieces. A sentence about the agent's role is leaked only if the answer has its first letters."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -271,7 +271,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a function that returns True for a part of one of the texts, to be called ``count`` times."""
+    """Return a function that returns True for a part of one of the texts. It will be called about ``count`` times."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)
@@ -288,7 +288,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum words of an instruction that an answer contains, and of all instructions if only one without a code is found."""
+"""Minimum words of a repeated instruction, and of all instructions if only one is repeated and contains no code."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5

@@ -1,7 +1,7 @@
 """Separate a system prompt's instructions to the agent from texts for its users.
 
 A sentence is an instruction if it gives the agent a role or mentions the user in the third person. Sentences about answers,
-tools, tone, secrecy or escalation are instructions too. A bare command (*never*, *always*, *do not*) is one unless it addresses
+tools, tone, secrecy or escalation are instructions too. So is a bare command (*never*, *always*, *do not*) unless it addresses
 the user (*your*, *we*). Quotations, texts that the agent is told to say, and plain facts aren't instructions.
 """
 
@@ -83,7 +83,7 @@ _HEADING = re.compile(
     r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|</?[A-Za-z][^<>\n]{1,60}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я0-9 /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
 )
 _LABEL = re.compile(r"[\w ]{2,30}[:：]\s+(?=\S)|[\w ]{2,30}：(?=\S)")
-"""Heading and text in one line."""
+"""A heading with text after it on the same line."""
 _RULES = re.compile(
     r"\b(?:rules?|instruct|behaviou?r|style|tone|format|role|task|persona|guideline|limits|conduct|do|don'?ts?|never|always|safety|security|scope|tools?|escalat|confident|internal|identity|process|steps|workflow|output|goal|mission|duties|principles|boundar"
     r"|regel|aufgabe|auftrag|stil|verhalten|grundsätz|rolle|ablauf|ton|règles|consignes|rôle|mission|style|limites|reglas|instrucciones|tarea|estilo|tono|función|límites|normas|regole|istruzioni|compito|stile|ruolo|limiti|regras|instruções|tarefa|estilo|papel|regels|taak|stijl|zasady|zadani|styl|reguły|правил|задач|роль|стиль|инструкц|завдан|kural|görev|üslup|talimat|rol|regler|uppgift|pravidl|úkol|säännö|tehtäv|szabály|feladat|aturan|tugas|peran|quy tắc|nhiệm vụ|vai trò)"
@@ -105,8 +105,8 @@ def gives_a_role(sentence: str) -> bool:
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield each piece of a prompt, and True for a sentence below a heading for facts. A piece that is no sentence, such as a
-    heading or a quotation, has None. Together, the pieces contain every letter of the prompt.
+    """Yield each piece of a prompt, with True for a sentence below a heading for facts, False for other sentences, and None for
+    other pieces, such as headings and quotations. Together, the pieces contain every letter of the prompt.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():

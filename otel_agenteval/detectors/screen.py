@@ -21,7 +21,7 @@ _HASH_BITS = 18
 """Size of the table, as a power of two. A larger table has fewer collisions and takes more of the CPU cache."""
 _QUAD_AS_INTEGER = np.dtype("<u4")
 _MULTIPLIER = 0x9E3779B1
-"""It spreads four bytes over the upper bits of a 32-bit number."""
+"""Factor that spreads four bytes over the upper bits of a 32-bit number."""
 _MULTIPLIER_ARRAY, _SHIFT_ARRAY = np.array(_MULTIPLIER, np.uint32), np.array(32 - _HASH_BITS, np.uint32)  # faster than scalars
 _LAST_NUMBER = 255
 _BY_FREQUENCY = "etaoinsrhldcumfpgwybvkxjqz~"  # the last character has the number 30
@@ -42,12 +42,12 @@ class Finder:
         self._number_by_hash: NDArray[np.uint8] = np.zeros(1 << _HASH_BITS, np.uint8)
         """Numbers of groups of four letters, by their hash. 0 if no word has these letters."""
         self._words_by_number: list[list[tuple[bytes, int]]] = [[] for _ in range(_LAST_NUMBER + 1)]
-        """Words with these letters, and the bit of their group. Words share numbers if there are more than 255."""
+        """By number: the words with these letters, and the bits of their groups. Above 255, words share numbers."""
         self._last_number = 0
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add words of three letters or more, numbers below 32 with ``a`` as 1, each with the bit of its group."""
+        """Add words of three letters or more, each with the bit of its group. Letters are numbers below 32: ``a`` is 1."""
         for word, group_bit in pieces:
             hashes = [_hash_of(quad) for quad in _quads_of(word)]
             numbers = {int(self._number_by_hash[quad_hash]) for quad_hash in hashes}
@@ -112,7 +112,7 @@ _FOUND_GROUPS = 0
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of the groups that may occur, including those that another thread just added, without a search."""
+    """Return the bits of the groups that may occur. Groups that another thread just added count too, without a search."""
     global _FOUND_GROUPS
     searched_bits = _FOUND_GROUPS
     if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile

@@ -1,4 +1,4 @@
-"""Functions and collections for texts, and the word lists and tables, that several detectors share."""
+"""Functions, collections, word lists and tables that several detectors share."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any, AnyStr, cast
 from ..core import jsonio
 
 SCAN_LIMIT = 100_000
-"""Characters of a text that detectors search."""
+"""Maximum number of characters of a text that detectors search."""
 
 
 def in_small_letters(text: str) -> str:
-    """Return the text in lower case with the same length, also for the Turkish İ, of which the first character is used."""
+    """Return the text in lower case with the same length. The Turkish İ becomes i, because its lower case has two characters."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.replace("\u0130", "i").lower()
 
@@ -58,7 +58,7 @@ class _Lazy:
 
 
 def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is made, by the function if given, and compiled on first use."""
+    """Return a pattern that is compiled on first use. ``pattern`` is its text, or a function that returns the text."""
     return cast("re.Pattern[str]", _Lazy(pattern, flags))
 
 
@@ -103,7 +103,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given. Iteration reads the texts lazily and keeps them. They are searched in their order."""
+    """The texts that the agent was given. Iteration yields them in order. It converts each value once, when it is reached."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 

@@ -1,8 +1,8 @@
 """Find access tokens by their published formats, at almost no cost for texts without any.
 
 ``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
-detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores name a secret by
-those with a type, and describe it by position, length and its first four characters, which are the public prefix of nearly all
+detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats, scores only those with a
+type. Scores describe a secret by its position, length and first four characters, which are the public prefix of nearly all
 formats. They never contain the rest.
 """
 
@@ -30,7 +30,7 @@ class Token(NamedTuple):
     """True if the beginning of a token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Texts of which every prefix contains one, if they aren't its start."""
+    """Texts of which each prefix contains one. Empty if the start of the prefix is such a text."""
 
     def starts(self) -> tuple[str, ...]:
         """Return texts of which every token contains one, for a fast check."""
@@ -71,7 +71,7 @@ def _formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return formats with a type. A format comes before those it contains, because overlaps are reported once."""
+    """Return formats with a type. A format precedes formats that it contains, because only the first of overlapping finds counts."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),

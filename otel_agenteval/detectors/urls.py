@@ -17,8 +17,8 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that can make a dotted word a host name. Some of them are also words: if they aren't in the
-    section ``sure``, the host needs a path, a hyphen or ``www.``.
+    """Return the top-level domains that can make a dotted word a host name. Domains outside the section ``sure`` are also words, so
+    the host then needs a path, a hyphen or ``www.``.
     """
     return word_set("hosts.txt", "sure") | word_set("hosts.txt", "unsure")
 
@@ -67,7 +67,7 @@ def _is_no_claim(host: str, key: str) -> bool:
 
 
 def is_host(host: str, *, plain: bool) -> bool:
-    """Return True if a dotted word without a scheme is a host name. It is ``plain`` without a path and ``www.``."""
+    """Return True if a dotted word without a scheme is a host name. ``plain`` means that it has neither a path nor ``www.``."""
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or top not in endings():
         return False
@@ -229,7 +229,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return an answer's links by key, except in code (:func:`without_code`) and for :func:`_is_no_claim`."""
+    """Return the links in a text without code (:func:`without_code`) by key. Links of :func:`_is_no_claim` are left out."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -269,7 +269,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the parts that can be the link, most likely first, because a link in CSV or without spaces has no clear end."""
+    """Return the parts that can be the link, most likely first. A link in CSV or in text without spaces has no clear end."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -327,7 +327,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return the text's key, the target's key and the whole of Markdown links whose text shows another host."""
+    """Return the shown key, the target's key and the source of each Markdown link whose text shows another host."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):

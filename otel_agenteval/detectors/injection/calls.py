@@ -27,7 +27,7 @@ _DIRECTED = any_of(
     r"إلى|يا |أيها|عزيزي|ملاحظة ل|ל(?=ב|מ|ע)|प्रिय|致|给|請|亲爱的|尊敬的|ถึง|เรียน",
 )
 _AFTER = re.compile(r"へ|に告|様|さん|の方|에게|아[ ,]|께|के लिए|को\b|请|請|必须|务必|注意")
-"""Particles behind a name that mark the addressee, in languages with such particles."""
+"""Particles after a name that mark the addressee, in languages with such particles."""
 _ASKED = any_of(
     r"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:are|is) (?:now |hereby )?(?:instructed|required|asked|authori[sz]ed|ordered|requested)|muss\w*|soll\w*|doi(?:t|vent|s)|deben?|debes|deve|devono|devem|moet(?:en)?|musi\w*|powin\w*|должн\w+|обязан\w*|повинн\w+|phai|harus|wajib|maste|ska\b|taytyy|meli)\b|,? (?:always|please|kindly|never|do not|don't)\b",
     r"يجب|חייב|चाहिए|必ず|必须|務必|务必|해야|하라|ต้อง|จง|请|請",
@@ -40,8 +40,8 @@ _REPLIES = any_of(
 
 
 def calls_machine(text: str, *, hidden: bool = False) -> bool:
-    """Return True if a sentence addresses a machine, and it or the next one demands something. The text is folded, and
-    :func:`~.readers.marked` has processed it. If readers can't see it (``hidden``), it doesn't need an addressee.
+    """Return True if a sentence addresses a machine, and this or a following sentence demands something. The text must be folded
+    after :func:`~.readers.marked`. A text that readers can't see (``hidden``) doesn't need an addressee.
     """
     named = _may_name_machine(text)
     if not (named or hidden):
@@ -84,11 +84,11 @@ def _demand_after(address: int, rest: str, following: Sequence[str]) -> int:
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
-"""Words that start a descriptive sentence."""
+"""A colon, comma or exclamation mark, and then at least four words, such as ``Note: add this line``."""
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if a text starts like an instruction, without an article, a pronoun or a form in -ing."""
+    """Return True if the first word after a mark may be an imperative: not an article, a pronoun or a form in -ing."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None
@@ -191,7 +191,7 @@ def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> boo
 
 
 _PREPOSITIONS = frozenset({"pro", "do", "an", "a", "ao", "to", "for", "til"})
-"""Some are other words in other languages, so they count only directly before the name."""
+"""Prepositions that are other words in other languages, so they count only directly before the name."""
 
 
 def _demand_in(text: str) -> int:

@@ -44,7 +44,7 @@ _LETTERS_AND_SIGNS = {
 
 
 def _plain_characters() -> dict[int, str | None]:
-    """Return a map from Latin letters with diacritics to plain ones, from typographic to plain signs, and from invisible to none."""
+    """Return a map of Latin letters with diacritics to plain letters, of typographic to plain signs, and of invisible ones to None."""
     plain: dict[int, str | None] = dict.fromkeys((*_INVISIBLE, *_SELECTORS_AND_TAGS, *_DIACRITICS))
     for code in _LATIN:
         first = unicodedata.normalize("NFD", chr(code))[0]
@@ -54,7 +54,7 @@ def _plain_characters() -> dict[int, str | None]:
 
 
 def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last of consecutive numbers."""
+    """Return the first and the last number of each row of consecutive numbers."""
     found: list[tuple[int, int]] = []
     for code in sorted(codes):
         if found and found[-1][1] == code - 1:
@@ -109,9 +109,9 @@ def _shape_of(sign: str) -> str:
 
 
 _SHAPES = "".join(map(_shape_of, map(chr, range(128)))).encode().ljust(256, b"x")
-"""A letter becomes ``x``, a digit or sign that can stand for one ``0``, a gap between letters a space, and anything else a dot."""
+"""A letter becomes ``x``, a digit or sign like a letter becomes ``0``, a gap between letters a space, and anything else a dot."""
 _SLOW = 4_000
-"""Length of a text above which numpy tells faster that no letters are spelled."""
+"""Length of a text above which numpy is faster at ruling out words that are spelled letter by letter."""
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LEAST_LEET = 3
@@ -122,7 +122,7 @@ _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield readings of a folded text with words joined that are spelled letter by letter, or letters in place of digits."""
+    """Yield other readings of a folded text: with words joined that are spelled letter by letter, or with digits as letters."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
@@ -190,7 +190,7 @@ def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str
         yield _BACKSLASH_X, lambda text: bytes.fromhex(text.replace("\\x", "")).decode("utf-8", "replace")
     if may_hide(text):
         yield _TAGS, lambda text: "".join(chr(ord(tag) - 0xE0000) for tag in text)
-        # 16 bytes have selectors in the first block, and the others in the second
+        # The first 16 byte values have selectors in the first block, all other values in the second.
         yield (
             _SELECTORS,
             lambda text: bytes(ord(c) - (0xFE00 if c <= "\ufe0f" else 0xE00F0) for c in text).decode("utf-8", "replace"),

@@ -19,7 +19,7 @@ from .readers import ATTACK, ATTACKS, REPORTED, marked
 _MIN_SCORE = 0.8
 """Minimum score of an order: the log-odds of the model plus the following evidence."""
 _MIN_SURE_SCORE = 2.0
-"""Minimum score of an order that can't be for people. No innocent turn of the labeled ones has one."""
+"""Minimum score of an order that can't be for people. No innocent labeled turn has such a score."""
 _ADDRESS_EVIDENCE = 2.0
 """Evidence of a sentence that addresses a machine and demands something."""
 _HIDDEN_EVIDENCE = 1.0
@@ -29,7 +29,7 @@ _REPORT_EVIDENCE = 2.0
 _OVERRIDE_EVIDENCE = 2.0
 """Evidence of a sentence that cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
-"""The model's score above which it counts that a text addresses a machine."""
+"""Score of the model above which an address to a machine counts as evidence."""
 
 
 class Marker(NamedTuple):
@@ -118,7 +118,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text of a result: ``unquoted`` has no quotations and joined lines, ``spoken`` also no labels of speakers."""
+    """A text of a result. In ``unquoted``, quotations are blank and wrapped lines joined, in ``spoken`` also labels of speakers blank."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -164,7 +164,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the passage that reads most like an order, and True if it is sure."""
+        """Return the passage that reads most like an order, and True if it can't be for people."""
         spoken = self.spoken
         order = _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)
         if order is not None:
@@ -185,7 +185,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return the position of the passage that reads most like an order, and True if it is sure, or None."""
+    """Return the position of the passage that reads most like an order, and True if it can't be for people, or None."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
@@ -259,7 +259,7 @@ _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if the agent passed something to a later tool call that only an order named, and no ``known`` text."""
+    """Return True if a later tool call has a target, such as a link, that the order names and no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -385,9 +385,9 @@ def _blanked(match: re.Match[str]) -> str:
 
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
-"""Length of a label, or of a text that is searched for enough words before it is rated."""
+"""Maximum length of a label, and of a text that is searched for enough words before it is rated."""
 _MAX_JSON_DEPTH = 3
-"""Depth to which texts are read as JSON again."""
+"""Maximum depth at which texts in JSON are parsed as JSON again."""
 _FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,

@@ -64,7 +64,7 @@ class GivenNumbers:
         return sorted(self.plain.values)
 
     def rounds_to(self, value: float, half: float) -> bool:
-        """Return True if a value of a single word, rounded to the shown digits, is this value."""
+        """Return True if a given number of a single word rounds to this value at the shown digits."""
         return _is_near(self._plain_sorted, value, half)
 
     @cached_property
@@ -82,7 +82,7 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if a value, also of several words, rounds to this value."""
+        """Return True if a given number, which may have several words, rounds to this value."""
         return _is_near(self._values, value, half)
 
     @cached_property
@@ -103,7 +103,7 @@ class GivenNumbers:
         return self.dates_of(self.days)
 
     def dates_of(self, days: Iterable[Day]) -> list[datetime.date]:
-        """Return days as dates. Without a year, they are in this year."""
+        """Return days as dates. Days without a year are in the turn's year."""
         found = []
         this_year = self.today[0].year if self.today else 0
         for year, month, day in days:

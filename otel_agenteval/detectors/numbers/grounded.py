@@ -91,7 +91,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True for numbers in words or of several words, moments, durations, quantities in another unit, and identifiers."""
+        """Return True if a claim is given as a number of words, a date, a time, a duration, a quantity in any unit, or an identifier."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True

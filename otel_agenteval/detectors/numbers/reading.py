@@ -94,7 +94,7 @@ def days_of(token: str) -> tuple[Day, ...]:
 
 @lru_cache(maxsize=4_096)
 def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
-    """Return the readings of digits with group marks: one item for a number, which may be ambiguous, or several."""
+    """Return the readings of digits with group marks: one item per number. An ambiguous number has several readings."""
     if not token or len(token) > _MAX_DIGITS:
         return ()
     if token.isdigit():
@@ -220,7 +220,7 @@ def form_of(text: str, start: int, end: int) -> str:
 
 
 def without_forms(text: str, forms: Sequence[str]) -> str:
-    """Return the text with spaces for everything of one of the forms. Positions stay the same."""
+    """Return the text with spaces in place of numbers of these forms. Positions stay the same."""
     return _pattern_of(tuple(forms)).sub(lambda found: " " * len(found[0]), text)
 
 
@@ -247,7 +247,7 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
-"""Pattern for a number and the name of its field, from the end of the text to its start."""
+"""Pattern for a number and the name of its field, in reversed text."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
@@ -315,7 +315,7 @@ _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, over ten per decimal."""
+    """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, divided by ten per decimal."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word = found.groups()

@@ -9,7 +9,7 @@ from ..screen import Look, ScreenedWords
 from ..texts import in_small_letters, table, tree
 
 _NAMES = table("number_words.json")
-"""Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten behind a ``_``."""
+"""Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten after a ``_``."""
 
 
 def _table() -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Finds all personal data and secrets in a text, including in its decoded views."""
+"""Find all personal data and secrets in a text, including in its decoded views."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return data of the given kinds, in order and with overlaps merged. The finds in recent texts are kept."""
+    """Return data of the given kinds, in order and with overlaps merged. The results for recent texts are cached."""
     return searcher(frozenset(kinds))(text)
 
 

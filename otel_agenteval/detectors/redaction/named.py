@@ -136,7 +136,7 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the end of a value that was read only partly, which keeps the time linear for a row of names."""
+    """Return the end of a value. Long values are first read only in part, so that the time stays linear for a row of names."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
@@ -388,7 +388,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name. Headers have rules in :mod:`.secrets`, except as name and value."""
+    """Return the frames to try for a name. :mod:`.secrets` finds headers, unless name and value are separate fields."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

@@ -82,7 +82,7 @@ class _KeyMark(NamedTuple):
 def _pem_keys(text: str) -> Iterator[Span]:
     """Yield private keys between their BEGIN and END lines.
 
-    An excerpt can lack one of the two. Then the key's edge is where the lines stop looking like those of a key.
+    An excerpt can lack one of these lines. The key then extends as far as the lines look like those of a key.
     """
     marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
     marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
@@ -95,7 +95,7 @@ def _pem_keys(text: str) -> Iterator[Span]:
             yield from _key_without_end(text, begin)
         else:
             inside = text[begin.end : mark.start]
-            if '"' in inside or "'" in inside:  # a list of quoted lines: only these, so that the text remains code
+            if '"' in inside or "'" in inside:  # quoted lines: yield only their contents, so that the text remains code
                 lines = _QUOTED_LINE.finditer(inside)
                 yield from ((begin.end + line.start(), begin.end + line.end()) for line in lines)
             else:
@@ -139,11 +139,11 @@ _LINE_BREAK = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
 """The break of a wrapped line, with the quote marks around it."""
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 _LEAST_CUT = 6
-"""Minimum length of a token's truncated body at the end of a text. Shorter ones are found in names and prose."""
+"""Minimum length of a token's truncated body at the end of a text. Names and prose contain shorter texts like it."""
 _SHOWN = 200
 """Characters of a token's body that show whether it is a placeholder."""
 _LEAST_DIFFERENT = 5
-"""Different characters in a token's body. Fewer are in placeholders such as ``xxxx-xxxx``."""
+"""Minimum number of different characters in a token's body. Placeholders such as ``xxxx-xxxx`` have fewer."""
 
 
 class _TokenSearch(NamedTuple):
@@ -169,7 +169,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the literals of tokens without spaces and other signs in their prefix, and of the others. Most texts contain none."""
+    """Return the literals of tokens whose prefix has only characters of tokens, and of other tokens. Most texts contain none."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -345,7 +345,7 @@ _SURE_IN_QUERY = lazy(
     r"token|secret|passw|pwd|pass|jwt|apikey|api[_-]key|subscription-key|sig(?:nature)?\Z|credential|otp|session|sid|auth",
     re.IGNORECASE,
 )
-"""Names of which each value counts. Of the others, only long random ones do."""
+"""Names of parameters for which each value counts. For other names, only long random values count."""
 _LEAST_SURE, _LEAST_RANDOM = 6, 16
 _PAGES = lazy(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
 _LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe", "login")

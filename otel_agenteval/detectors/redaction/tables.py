@@ -17,7 +17,7 @@ class TableCell(NamedTuple):
     start: int
     end: int
     sure: bool = True
-    """True if the heading is certain to be one, not the label at the left of its row."""
+    """True if ``head`` is certainly a heading, not the label at the left of a row."""
 
 
 _LONGEST_HEAD, _LONGEST_ROW = 1_000, 4_000

@@ -1,4 +1,4 @@
-"""Decodes a text in layers, and maps positions back to the original.
+"""Decode a text in layers, and map positions back to the original.
 
 The first view has the same length as the text, with digits of all scripts, full-width and mathematical letters, dashes and
 spaces converted to ASCII. Each further view undoes one layer of encoding: escapes of JSON and Python, percent-encoding, HTML
@@ -76,7 +76,7 @@ def decoded(text: str) -> str:
 
 
 def next_view(view: View) -> View | None:
-    """Return the view with one more layer of encoding undone, markup last, or None without either."""
+    """Return the view with one more layer of encoding undone or, without encoding, with tags removed. None without either."""
     text = view.text
     encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []
@@ -141,7 +141,7 @@ def _folding() -> tuple[dict[str, str], re.Pattern[str]]:
             means = _looks_like(chr(code))
             if means is not None:
                 table[chr(code)] = means
-    # One range for all characters above U+FFFF, because a class with single ones of them is 100 times as slow.
+    # One range for all characters above U+FFFF, because a class with single characters is 100 times as slow.
     return table, re.compile("[" + "".join(sign for sign in table if sign < "\U00010000") + "\U00010400-\U0001fc00]")
 
 

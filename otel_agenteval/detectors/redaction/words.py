@@ -12,8 +12,8 @@ from ..texts import lazy, word_set, words
 PASSWORD, KEY, WEAK = 3, 2, 1
 """Strength of a name.
 
-A password's value counts unless it is an everyday word, a key's if it mixes letters and digits, and a weak name's if it looks
-random.
+The value of a password counts unless it is an everyday word, the value of a key if it mixes letters and digits, and the value of
+a weak name if it looks random.
 """
 
 _PASSWORDS = (
@@ -44,7 +44,7 @@ _NO_NAME = lazy(
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return the strength of names in scripts that don't separate words or that join them to their neighbors."""
+    """Return the strength of names in scripts that don't separate words or that attach particles to them."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
@@ -117,7 +117,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the strongest name that ends here: the word, with up to three words before it."""
+    """Return the strongest name that ends here: the word, alone or with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:

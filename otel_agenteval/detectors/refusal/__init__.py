@@ -26,15 +26,15 @@ _MANY_DIGITS = 12
 """A long answer with at least this many digits, more than a phone number has, isn't a refusal."""
 _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
-"""Evidence between minus this and this is undecided, so the text models decide."""
+"""Evidence between minus and plus this value is undecided, so the text models decide."""
 _MODEL_WEIGHT = 1.5
 """Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
 _THRESHOLD = 0.3
 """Minimum sum of evidence and models' score. A higher one finds fewer refusals and raises fewer false alarms."""
 _PASSED_ON = 5
-"""Words of the material in sentences that don't decline, with which an answer delivers."""
+"""Number of words of the material, in sentences that don't decline, that make an answer more than a refusal."""
 _TOLD = 12
-"""Words of the instructions with which an answer tells them. Fewer can name the agent's scope."""
+"""Number of words of the instructions with which an answer passes them on. Fewer words can name the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return the refusal in an answer that doesn't pass on ``material``, such as tool results, or the instructions, or None."""
+    """Return an answer's refusal, or None. Answers that pass on ``material``, such as tool results, or ``instructions`` aren't one."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output) or _reports(output, acted):
@@ -100,7 +100,7 @@ def _model_score(output: str, asked: str) -> float:
 
 
 def _reports(output: str, acted: bool) -> bool:
-    """Return True for an English answer without typical words, and with a result: a number, or a tool call before it."""
+    """Return True for an English answer without words of refusals, and with a result: a number, or a tool call before it."""
     if not output.isascii():
         return False
     text = output.lower()

@@ -47,9 +47,9 @@ class Lexicon(NamedTuple):
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load the words of a language by class from ``data/refusal``. ``word`` is a whole word, ``stem*`` the start of one, and an
-    entry with a space matches anywhere in a sentence. For languages without spaces between words, or with attached particles, all
-    entries are substrings. Entries have their usual spelling and are folded on first use.
+    """Load the words of a language by class from ``data/refusal``. ``word`` is a whole word, ``stem*`` and ``*end`` are its start
+    and end, and an entry with a space is a phrase anywhere in a sentence. For languages without spaces between words, or with
+    attached particles, all entries are substrings. Entries have their usual spelling and are folded on first use.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -188,7 +188,7 @@ def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
 
 
 def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
-    """Return the classes that a sentence has words of. ``pieces`` are the substrings that may occur."""
+    """Return the classes of a sentence's words, as bits. ``pieces`` are the substrings that may occur."""
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -211,7 +211,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True for a word of the ``wanted`` classes: faster than :func:`classes`, but only for languages with spaces."""
+    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, for languages with spaces only."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

@@ -1,4 +1,4 @@
-"""Turn the evidence for and against a refusal into numbers for the weighted sum: which classes of words a sentence has, as bits."""
+"""Turn the evidence for and against a refusal into numbers for the weighted sum. Bits show the classes of a sentence's words."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Read(NamedTuple):
     numbers: dict[str, float]
     """Numbers from 0 to 1 by name. Empty if no word suggests a refusal."""
     told: str = ""
-    """Sentences without such words, except for those of scope. Folded."""
+    """The folded sentences without words that decline. Words of the class ``scope`` may be in them."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None for signs of a refusal on behalf of others, such as a draft."""
+    """Return the evidence in an answer and its request, or None for a refusal that was requested, such as a draft letter."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -173,7 +173,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return evidence combined with an order as request, and with an answer that reports, lacks and asks nothing."""
+    """Return the evidence combined with two conditions: the request is an order, or the answer reports, lacks and asks nothing."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
