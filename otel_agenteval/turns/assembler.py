@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of spans kept of a trace without GenAI spans."""
+"""Maximum number of spans that are kept for a trace without GenAI spans."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
 class Assembler:
-    """All open turns. Callers must hold :attr:`lock`, except when they call :meth:`start_below` or :meth:`ending`. ``role``
-    returns the current role of a span that is open or has ended.
+    """All open turns. Callers must hold :attr:`lock`, but not for :meth:`start_below` and :meth:`ending`, which acquire it.
+    ``role`` returns the current role of a span that is open or has ended.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -60,7 +60,7 @@ class Assembler:
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI spans. A span that starts below one of their spans later isn't an orphan."""
         self.plain_scopes: dict[str, bool] = {}
-        """Filled by the caller. True for scopes of no known GenAI instrumentation: only attributes show their spans' roles."""
+        """Set by the caller: True for each scope that no known GenAI instrumentation uses, so only attributes show spans' roles."""
         self.received = 0
         """Number of received spans, whatever their outcome."""
         self.orphan_parents = 0
@@ -153,8 +153,8 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` is 0 or the id of a parent
-        that seems to be remote. The context of a span that is known here may also seem remote, if the application carried it.
+        """Record the start of a span. ``parent_id`` is 0 without a parent in this process. ``carried_id`` is 0, or the id of a parent
+        that seems to be remote. A parent in this process seems to be remote too if the application itself carried its context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -186,7 +186,7 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the only open turn or outermost candidate. The trace's model and tool spans without a known parent belong to it."""
+        """Return the trace's only open turn or only outermost candidate, to which model and tool spans without a parent belong."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -270,7 +270,7 @@ class Assembler:
             return self._ended(trace, candidate, span_id, span, attributes)
         closed = self.late.roles_in(trace_id)
         if span_id in closed:
-            if closed[span_id] is not None:  # None: it was counted when it started
+            if closed[span_id] is not None:  # None: the span was counted as late when it started
                 self.late.note(trace_id)
             self.late.hold(trace_id, span, size_of(attributes))
             return ()
@@ -309,7 +309,7 @@ class Assembler:
         return self._evict() if self._held.used > self._held.limit else ()
 
     def _collect(self, trace: OpenTrace, candidate: Candidate, span_id: int, span: Any, attributes: dict[str, Any]) -> None:
-        """Add an ended span to its candidate, or drop it if there are too many spans without a GenAI span."""
+        """Add an ended span to its candidate, or drop the span if the candidate has many spans and no GenAI span."""
         if candidate.genai or not (ROLE_KEYS.isdisjoint(attributes) and is_plain(attributes)):
             candidate.genai = True
             size = size_of(attributes)
@@ -329,7 +329,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported. ``local_root`` is True if its parent is remote or missing."""
+        """Add a span whose start wasn't reported. ``local_root`` is True if the span has no parent or a remote parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -436,7 +436,7 @@ class Assembler:
         return closed
 
     def _close_due(self, trace: OpenTrace, now: float) -> list[Closed]:
-        """Close loose spans whose deadline has passed, unless more of them arrived since it was set."""
+        """Close loose spans whose deadline has passed, unless more spans arrived since the deadline was set."""
         if trace.root_seen:
             return self._close_loose(trace, "delay")
         end = trace.first_seen + self.limits.max_duration

@@ -43,7 +43,7 @@ _HELD_BYTES = 32 * 1024 * 1024
 REVISABLE_BYTES = 8 * 2**20
 """Maximum size of the turns that are remembered for late data, if spans arrive over OTLP."""
 _REVISABLE_SECONDS = 120.0
-"""Time for which closed turns are remembered for late data."""
+"""Seconds for which closed turns are remembered for late data."""
 
 
 class SpanCounts:
@@ -260,7 +260,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return the remembered turn that contains a span, as last evaluated, without scores."""
+        """Return the remembered turn that contains a span, in its last evaluated revision, without scores."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -349,7 +349,7 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans, and return records of calls and prompts without a span."""
+    """Attach log records to their spans. Return the other log records that describe calls or prompts."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

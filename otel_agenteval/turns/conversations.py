@@ -198,7 +198,7 @@ class Conversations:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End and return the conversations that have been idle, and those with late signals."""
+        """End idle conversations. Return them, and ended conversations with late signals."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:

@@ -205,7 +205,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop everything in a forked child. Late spans of the parent's traces revise nothing here."""
+        """Drop everything in a forked child. Late spans of the parent process's traces revise nothing here."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()

@@ -84,7 +84,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the turns of a session, and add the prompts to them: the first spans that differ on the paths to the prompts' writers."""
+    """Return the turns of a session, with their prompts: the topmost spans that contain the writers of some, but not all, prompts."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -111,7 +111,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield records by time with their spans. An unknown span is the innermost running one, if all other running spans are above."""
+    """Yield records by time, with their spans. If a span is unknown, the only innermost running span replaces it."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -133,7 +133,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return the logged calls, which also complete the spans of these calls. Calls with an unknown span belong to the running root."""
+    """Return the logged calls, also those that complete a call's span. A call with an unknown span belongs to the only running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -209,7 +209,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Return the records of one name, if records of other names describe the same calls."""
+    """Return only the records of one name if records of several names describe the same calls."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

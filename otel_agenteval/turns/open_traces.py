@@ -28,7 +28,7 @@ class OpenTraces:
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
         """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are evicted first."""
         self.shares: dict[int, TenantShare] = {}
-        """Received traces by the number of their tenant. Empty without tenants."""
+        """Received traces by tenant number. Empty if there are no tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
         """A heap of all deadlines except ``max_duration``. Most turns have none."""
         self._sequence = itertools.count()
@@ -91,7 +91,7 @@ class OpenTraces:
         return trace.deadline == when if candidate is None else not candidate.closed and candidate.deadline == when
 
     def overdue(self, started_by: float, most: int) -> Iterator[tuple[OpenTrace, Candidate]]:
-        """Remove and yield outermost candidates that started by a time."""
+        """Remove and yield outermost candidates that started at or before a time."""
         for _ in range(most):
             oldest = next(iter(self.outermost), None)
             if oldest is None or oldest.started > started_by:

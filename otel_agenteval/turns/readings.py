@@ -97,7 +97,7 @@ class Readings:
                 self._note_readable((trace.scope,))
 
     def finish(self, *, log: bool = True) -> None:
-        """Report the scopes that wait, because no turn will follow."""
+        """Report the scopes that aren't reported yet, because no turn will follow."""
         for key in [*self._waiting]:
             self._report(key, log)
 

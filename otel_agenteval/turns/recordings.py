@@ -39,7 +39,7 @@ Fault = Callable[[str, int | None, str], None]
 Unread = Callable[[UnreadTrace], None]
 _MOST_REPORTED = 10
 ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
-"""Columns of answers, most likely ones first."""
+"""Names of columns with answers, the likeliest names first."""
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 _NODE = b"  traceId: '"

@@ -43,7 +43,7 @@ def process_of(record: SpanRecord) -> Hashable:
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True for a run without its own model call or tool."""
+    """Return True for an agent's run without a model call or tool in its trace."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -65,7 +65,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     ]
     if not beside:
         return [call for call, _ in found]
-    turn = steps_of(run)  # the call of another run must not get this one's user
+    turn = steps_of(run)  # another run's call must not get this run's user
     unknown = [] if turn.user_id() or turn.conversation_id() else [call for call, _ in found[:1]]
     return [call for call, agrees in found if agrees] or unknown
 

@@ -136,7 +136,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return the earlier evaluations under the turn's own root, then the evaluations of turns that are now parts of it."""
+        """Return the turn's own earlier evaluation, and then the evaluations of turns that are now parts of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -382,13 +382,13 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if a group is a turn whatever else its trace has: it has its local root, or an agent as its root."""
+    """Return True if a group is a turn, whatever else its trace contains: its root is a local root or an agent."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
 def _traces_of(group: SpanGroup) -> list[int]:
-    """Return the ids of the turn's traces, that of its root first."""
+    """Return the ids of the turn's traces, the root's trace first."""
     first = group.root.trace_id
     if group.until_ns is None:  # a turn in one trace
         return [first]

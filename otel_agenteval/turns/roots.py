@@ -1,7 +1,7 @@
 """Choose which spans of a trace make one turn.
 
 The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
-or workflow span below it, or an OpenInference chain with a model or an agent below it. Without such a span,
+or workflow span below it. An OpenInference chain that contains a model or an agent counts too. Without such a span,
 the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
 and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
 run to the next, or if a graph without a parent contains them.
@@ -270,7 +270,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return the calls of each item that a span handles, or an empty list if they are one turn."""
+    """Return the separate items below a span, each as a list, or an empty list if they are one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)

@@ -181,6 +181,6 @@ class Closed:
     cut_off: bool = False
     """True if the root's parent is a span of this process that isn't among the spans."""
     beside: int | None = None
-    """For a model call: trace id of the only open run, if it has no steps. The call may be its call with a lost context."""
+    """For a model call: trace id of the only open run, if that has no steps. The call may belong to this run (lost context)."""
     pending: PendingSpans | None = None
     """Set when the spans are separated into turns."""

@@ -33,7 +33,7 @@ _LATE_END_NS = 10**9
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
-    """Return the group's reader, which the group keeps."""
+    """Return the group's reader. It is created once, and the group keeps it."""
     if group.reader is None:
         calls = TurnCalls(group.root, group.members)
         if group.ancestor is not None:
@@ -59,7 +59,7 @@ class _PlaceOfPart:
 
 
 class _Piece:
-    """One trace's part of a turn that other traces may continue."""
+    """One or several joined parts of a turn, each from one trace, that other traces may continue."""
 
     __slots__ = (
         "continues",
@@ -83,7 +83,7 @@ class _Piece:
         self.first_arrival = self.last_arrival = first_arrival
         """When its first and its last part arrived."""
         self.number = 0
-        """Place among the waiting parts, by the time at which it began to wait."""
+        """Sequence number of the waiting pieces, in the order in which they began to wait."""
         self.facts: tuple[Hashable, ...] = ()
         """Keys by which it is found while it waits."""
         self.end_ns = group.root.end_ns
@@ -255,7 +255,7 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._by_requested_id: dict[tuple[int, str], _Piece] = {}
-        """By tenant and call id, because ids are unique only within a tenant. The next two dictionaries have such keys too."""
+        """Pieces by tenant and call id, because ids are unique only within a tenant. The next two dictionaries have such keys too."""
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
@@ -312,7 +312,7 @@ class Stitcher:
     def _untrack(self, piece: _Piece) -> _Piece:
         for place in piece.places:
             del self._places[id(place.group)]
-            del place.piece  # only the garbage collector could free a cycle
+            del place.piece  # otherwise a cycle, which only the garbage collector frees
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
@@ -357,7 +357,7 @@ class Stitcher:
         self._threads.forget()
 
     def _continued_piece(self, piece: _Piece) -> _Piece | None:
-        """Return the waiting part that a new one continues, or None."""
+        """Return the waiting part that a new part continues, or None."""
         for call_id in piece.result_ids:
             held = self._by_requested_id.get((piece.tenant, call_id))
             if held is not None and held.start_ns <= piece.start_ns:
@@ -391,7 +391,7 @@ class Stitcher:
         return continued[0] if len(continued) == 1 else None
 
     def _continuing_piece(self, piece: _Piece) -> _Piece | None:
-        """Return the waiting part that continues a new one, or None."""
+        """Return the waiting part that continues a new part, or None."""
         for call_id in piece.requested_ids:
             held = self._by_result_id.get((piece.tenant, call_id))
             if held is not None and held.start_ns >= piece.start_ns:
@@ -460,7 +460,7 @@ def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
         yield from ((tenant, "asks", call.call_id) for call in repeated_answer.tool_calls if call.call_id)
         yield tenant, "user", _user_messages(turn)
     hashes = _hashes_of_beginnings(messages)
-    for length in range(len(messages) - 1, 0, -1):  # a prompt adds tool calls and results to the one before
+    for length in range(len(messages) - 1, 0, -1):  # a prompt adds tool calls and results to the previous prompt
         if not (messages[length].tool_calls or messages[length].tool_results):
             break
         yield tenant, "prompt", hashes[length]

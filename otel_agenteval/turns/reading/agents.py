@@ -28,7 +28,7 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
     runs = []
     names = _Names(turn, tools)
     in_tools = _agents_in_tools(turn, tools)
-    errors = {tool.step.record.span_id: tool.error for tool in tools.spans} if in_tools else {}  # also those of inner layers
+    errors = {tool.step.record.span_id: tool.error for tool in tools.spans} if in_tools else {}  # includes errors of inner layers
     of_spans = {None, *(step.agent for step in turn.of_role.get(AGENT, ()))}
     in_loops: dict[int, str | None] = {}
     for step in turn.steps:
@@ -56,7 +56,7 @@ def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
-    """Return the agent's name, if known, of each tool span with a model call below, by span id."""
+    """Return the tool spans with a model call below them, by span id, with the agent's name if known."""
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
@@ -79,7 +79,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
 
 
 def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
-    """Yield an agent for each tool without a span whose argument is the user message of other model calls."""
+    """Yield an agent for each tool call without a span if one of its arguments is the user message of a model call."""
     if len(turn.llm) < 3 or tools.spans:
         return
     asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
@@ -97,7 +97,7 @@ class _Names:
         self._tools = tools
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if an agent span is a second description of the run of the agent span above it."""
+        """Return True if an agent span describes the same run as the agent span above it."""
         if step.agent and not step.agent_is_class:
             return parent.agent == step.agent
         if self._turn.parent(step) is not parent:

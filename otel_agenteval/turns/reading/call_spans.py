@@ -31,7 +31,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span for each model call, by start time, and the loops' spans that have token counts which their calls lack."""
+    """Return one span for each model call, by start time, and the spans of loops whose calls have no token counts."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -316,5 +316,5 @@ def _same_call(one: Step, other: Step) -> bool:
         return one.response_id == other.response_id
     if one.output_tokens is not None and other.output_tokens is not None and one.output_tokens != other.output_tokens:
         return False
-    first, second = one.model or "", other.model or ""  # the requested name is often a prefix of the response's
+    first, second = one.model or "", other.model or ""  # the request's name is often a prefix of the response's
     return bool(first and second) and (first.startswith(second) or second.startswith(first))

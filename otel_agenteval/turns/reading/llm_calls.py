@@ -31,7 +31,7 @@ class TurnCalls(TurnSteps):
     own_llm: list[Step]
     """The model calls of this service. Calls of another service count in that service's turn."""
     totals: list[Step]
-    """Spans of loops that have token counts which their calls lack."""
+    """Spans of loops whose calls have no token counts, so the loops' counts are used."""
     main_llm: list[Step]
     """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
 
@@ -70,7 +70,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of a run whose only span describes the last call, from the tool requests in its prompt."""
+        """Return the earlier calls of a run whose only span describes the last call. Events, prompts or tools show these calls."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -187,7 +187,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the model calls outside guardrails. Without such calls, return those not named as guardrails or, at last, all."""
+        """Return the model calls outside guardrails, or, if there are none, calls not named as guardrails, or else all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -220,7 +220,7 @@ class TurnCalls(TurnSteps):
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return the tokens of the calls before the one that a run's only span describes, from the events of the calls."""
+    """Return the tokens of a run's earlier calls from the calls' events, if the run's only span describes the last call."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 

@@ -135,7 +135,7 @@ class MessageReader:
         if tokens is not None and tokens <= (step.reasoning_tokens or 0):
             return True
         if any(message.content or message.reasoning or message.attachments for message in (*self.calls.inputs(step), *outputs)):
-            return bool(outputs) or tokens is not None or reason is not None  # otherwise, it was canceled
+            return bool(outputs) or tokens is not None or reason is not None  # otherwise, the call was canceled
         if tokens is not None or not outputs:  # there was text, but the call's content wasn't captured
             return False
         return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
@@ -347,7 +347,7 @@ _SPEAKERS = ("system", "developer", "user")
 
 
 def instructions_lost_at(turn: TurnCalls) -> int | None:
-    """Return the index of that call in ``llm_calls()``, or None. Prompts are compared separately for each agent and model."""
+    """Return the index in ``llm_calls()`` of the first call whose prompt lost the instructions or the user's message, or None."""
     if len(turn.main_llm) < 2:
         return None
     conversations: dict[tuple[int, str | None], _PromptHistory] = {}

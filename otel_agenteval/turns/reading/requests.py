@@ -66,7 +66,7 @@ _parse_constant = lru_cache(maxsize=32)(_parse)
 
 
 def _definitions_in(raw: Any) -> list[dict[str, Any]]:
-    """Return the definitions with a name, without the object around the name and the parameters."""
+    """Return the definitions that have a name, without a wrapper such as ``{"type": "function", "function": {…}}``."""
     found = []
     if isinstance(raw, dict):  # a request that contains the definitions
         config = raw.get("config")
@@ -164,8 +164,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results``, by call id. A call may have two ids: the item's and the call's. A result with
-    another id than all ``requested`` ones belongs to the first request that waits for a result.
+    """Add a prompt's tool results to ``results``, by call id. A call may have two ids: the item's and the call's. A result whose
+    id wasn't requested belongs to the first request that still waits for a result.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True

@@ -74,7 +74,7 @@ class TurnSteps:
                 of_role[step.role].append(step)
             else:
                 of_role[step.role] = [step]
-        for step in of_role.get(INNER, ()):  # only the steps of their loop name some agents
+        for step in of_role.get(INNER, ()):  # some agents are named only by the steps of their loop
             if step.agent:
                 ancestor = self.by_id.get(step.record.parent_id)
                 if ancestor is not None and ancestor.role == AGENT and ancestor.agent is None:
@@ -323,7 +323,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """Return a distant ancestor of each span. With steps to it or to the parent, every path to the root is short."""
+        """Return a distant ancestor of each span. Steps to distant ancestors and to parents make each path to the root short."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:

@@ -53,7 +53,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """One entry per execution, by start time. None if a call could have been made unseen."""
+        """One entry per execution, by start time. None if there may be calls that the spans don't show."""
         calls = self._with_lost_spans(self._calls_with_spans()) if self.spans else self._calls_in_messages()
         if not calls and not self._none_was_called():
             return self._calls_of_runs() or None
@@ -174,7 +174,7 @@ class ToolCalls:
 
     @computed_once
     def _arguments_elsewhere(self) -> dict[str, Any]:
-        """Arguments that other spans than the tool's have, by call id."""
+        """Arguments from spans other than the tool's span, by call id."""
         found: dict[str, Any] = {}
         for step in self._turn.steps:
             for call_id, arguments in (step.tool_inputs or {}).items():

@@ -94,7 +94,7 @@ class TurnReader(MessageReader):
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return how the turn was read, or None without input and output."""
+        """Return ``exact`` or ``inferred``, or None if the turn has neither input nor output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -106,7 +106,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return the application's ``agent.stop_kind``, or ``completed`` if the answering call stopped by itself, or ``unknown``."""
+        """Return the application's ``agent.stop_kind``. If unset, return ``completed`` if the answering call ended by itself."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
