@@ -7,7 +7,7 @@ Columns have the names of the Collector's ClickHouse exporter or OTLP's own::
     parent_span_id ParentSpanId  empty for a local root
     name  SpanName
     start_time_unix_nano  Timestamp     nanoseconds, or a timestamp
-    end_time_unix_nano                  or Duration (nanoseconds) beside the start
+    end_time_unix_nano                  or Duration (nanoseconds) and a start
     status_code StatusCode       0, 1, 2 or Unset, Ok, Error
     status_message StatusMessage
     scope_name ScopeName

@@ -1,9 +1,9 @@
-"""Conversion of other tools' span files to OTLP/JSON.
+"""Convert other tools' span files to OTLP/JSON.
 
-It reads the output of console exporters and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
-CloudWatch and Application Insights. A document's keys identify its format. Formats differ in ids, times and attributes. The dialects
-interpret attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
-attributes are converted back.
+Supports the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
+CloudWatch and Application Insights. A document's keys identify its format. Ids, times and attributes are converted. The dialects
+then interpret the attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
+attributes are converted back to numbers.
 
 ===============  ==================================================================================================
 format           identified by
@@ -305,7 +305,7 @@ def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object's values by keys that are the same in all spellings: ``trace_id``, ``traceId`` and ``TraceId``."""
+    """Return an object's values by lower-case keys without underscores: ``trace_id`` and ``TraceId`` become ``traceid``."""
     return {str(key).lower().replace("_", ""): one for key, one in value.items()}
 
 

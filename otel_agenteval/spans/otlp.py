@@ -133,7 +133,7 @@ def _event_name(attributes: Mapping[str, Any]) -> Any:
 def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     attributes = _attributes(item.get("attributes"))
     name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
-    written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set only the second
+    written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set only the latter
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), written_ns)
     # A record outside any span is valid, but belongs to no turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
@@ -159,7 +159,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 
 
 def from_hex(text: str) -> bytes:
-    """Return an id's bytes, or no bytes for an invalid value, even a number."""
+    """Return an id's bytes, or no bytes for an invalid text."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -176,7 +176,7 @@ def whole_number(value: Any) -> int:
         return 0
 
 
-# JSON makes plain dicts and lists. Comparing classes is ten times as fast as an abstract class, and this runs
+# JSON makes plain dicts and lists. Comparing classes is ten times as fast as checking for an abstract class, and this runs
 # for every attribute.
 
 
@@ -195,7 +195,7 @@ def _attributes(items: Any) -> dict[str, Any]:
         if key:
             value = item.get("value")
             text = value.get("stringValue") if value.__class__ is dict else None
-            # All spans share the text of a name, so that comparing names means comparing addresses.
+            # All spans share the text of a name, so that names can be compared by their addresses.
             found[intern(str(key))] = text if text.__class__ is str else _value(value, 0)
     return found
 

@@ -16,7 +16,7 @@ UNSET, ERROR = 0, 2
 LAST_NS = 2**63 - 1
 """Latest valid time, in the year 2262. Later values count as unknown."""
 MAX_VALUE_CHARS = 1_000_000
-"""Limit in characters for a text attribute. Longer ones are cut, and the record is marked as truncated."""
+"""Limit in characters for a text attribute. Longer texts are cut, and the record is marked as truncated."""
 
 
 class SpanEvent(NamedTuple):

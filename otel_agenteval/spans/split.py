@@ -52,7 +52,7 @@ def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
 # --- spans ---------------------------------------------------------------------------------------------------------
 
 _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08", b"\x85\x01"
-"""Tags and lengths of a span's fields, which all common writers put in the order of their numbers."""
+"""Tags and lengths of a span's fields. All common writers put fields in the order of their numbers."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
 """Start of such a span: tag and trace id, tag and span id, the next tag and the possible parent id."""
@@ -65,8 +65,8 @@ def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
     """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`. Spans of
-    ``drop_scope`` are left out. ``base`` makes trace ids trace keys (:mod:`otel_agenteval.core.tenancy`). ``vocabulary``
-    distinguishes GenAI spans from others, whose attributes are parsed on first use.
+    ``drop_scope`` are left out. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`). ``vocabulary``
+    distinguishes GenAI spans from other spans, whose attributes are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -313,8 +313,8 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records about GenAI spans with sizes in bytes, and how many are invalid. Others aren't parsed. Raises
-    :class:`NotOtlp` if the bytes aren't such a request.
+    """Return log records about GenAI spans with their sizes in bytes, and the number of invalid records. Other log records aren't
+    parsed. Raises :class:`NotOtlp` if the bytes aren't a request with logs.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0
