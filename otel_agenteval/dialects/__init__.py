@@ -1,5 +1,5 @@
 """Parsers of span records, one module per instrumentation. Each module turns records into steps.
 
-May import :mod:`~otel_agenteval.spans` and :mod:`~otel_agenteval.core`, but nothing from OpenTelemetry. Start at
-:mod:`.reader`, which calls the modules in order. :mod:`.voltagent` is a short example. :mod:`.step` has the roles and fields.
+*The convention* is OpenTelemetry's GenAI semantic conventions. May import ``spans`` and ``core``, but not OpenTelemetry.
+Start at :mod:`.reader`, which calls the modules in order. :mod:`.voltagent` is a short example. :mod:`.step` has the roles and fields.
 """

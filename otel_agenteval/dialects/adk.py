@@ -1,4 +1,4 @@
-"""Parser for Google's Agent Development Kit: its own attributes and the convention's.
+"""Parser for Google's Agent Development Kit: its own attributes and those of the GenAI convention.
 
 There are two layouts. The older one has a plain ``invocation`` root, and ``call_llm`` around each model call. Requests and
 responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. Both write LiteLLM models as

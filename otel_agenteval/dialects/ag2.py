@@ -1,4 +1,4 @@
-"""Parser for AG2: the convention's attributes, and ``ag2.span.type``, also for spans without an operation name."""
+"""Parser for AG2: the GenAI convention's attributes, and ``ag2.span.type``, also for spans without an operation name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     kind = attributes.get("ag2.span.type")
     if kind is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
-    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # runs the tools of a group chat
+    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the agent runs the tools of a group chat
         return INNER
     return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
 

@@ -1,4 +1,4 @@
-"""Parser for Microsoft Agent Framework. It writes the convention's attributes, and workflow spans that have only a name."""
+"""Parser for Microsoft Agent Framework. It writes the GenAI convention's attributes, and workflow spans that have only a name."""
 
 from __future__ import annotations
 

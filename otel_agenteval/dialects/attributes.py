@@ -1,4 +1,4 @@
-"""Values of attributes in the types of a step's fields."""
+"""Convert values of attributes to the types of a step's fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.wellformed import is_count
 
 class _Refusals(threading.local):
     counts = 0
-    """Counts that :func:`as_int` rejected on this thread because they exceeded a limit."""
+    """Number of counts that :func:`as_int` rejected on this thread because they exceeded a limit."""
 
 
 refusals = _Refusals()

@@ -1,6 +1,6 @@
 """Parser for AutoGen's runtime: a span for each processed message, which is JSON text.
 
-Agents and tools follow the convention. Each message begins its own trace. The team id in all addresses joins the messages
+Agents and tools follow the GenAI convention. Each message begins its own trace. The team id in all addresses joins the messages
 of one run.
 """
 

@@ -1,7 +1,7 @@
 """Parser for Braintrust: ``braintrust.input_json`` and ``braintrust.output_json``.
 
 Covers its Go and Java SDKs, and spans that an application marks for Braintrust. The role is in
-``braintrust.span_attributes``. Spans of wrapped clients may lack it, but have a model in their metadata.
+``braintrust.span_attributes``. Spans of wrapped clients may lack the role, but have a model in their metadata.
 """
 
 from __future__ import annotations

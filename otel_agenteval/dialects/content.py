@@ -2,7 +2,7 @@
 
 It reads:
 
-- the convention's ``{role, parts: [...]}``
+- the GenAI convention's ``{role, parts: [...]}``
 - chat completions' ``{role, content, tool_calls}``
 - Responses items (``function_call``, ``function_call_output``, ``message``)
 - Anthropic and Bedrock content blocks

@@ -1,4 +1,4 @@
-"""Parser for JetBrains Koog: the convention's attributes, and ``koog.*`` strategy spans.
+"""Parser for JetBrains Koog: the GenAI convention's attributes, and ``koog.*`` strategy spans.
 
 Its scope is the name of the application's service. An agent's run repeats its initial prompt, without the user's message,
 answer or token counts. Without ``setVerbose(true)``, content is ``HIDDEN:non-empty``.

@@ -60,7 +60,7 @@ def _message_in(raw: Any) -> Mapping[str, Any]:
 
 
 def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
-    """Return type, fields and the whole of each message of a run."""
+    """Return the type, the fields and the original of each message of a run."""
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"messages"' in raw else None
     return [
         (_TYPES.get(str(_last(message.get("id"))), as_text(fields.get("type"))), fields, message)

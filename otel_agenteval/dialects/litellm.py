@@ -4,7 +4,7 @@
 ``llm.openai.choices``). If an application's span is active, LiteLLM doesn't open its own. Each call overwrites the attributes
 of the active span, and only the raw requests below it have one span per call.
 
-Its second callback (``LITELLM_OTEL_V2``) writes the convention's attributes, and the request's model on every span of the proxy.
+Its second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and the model on every span of the proxy.
 """
 
 from __future__ import annotations

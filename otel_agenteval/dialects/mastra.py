@@ -1,4 +1,4 @@
-"""Parser for Mastra's exporters: some of the convention's attributes, and ``mastra.*``.
+"""Parser for Mastra's exporters: some of the GenAI convention's attributes, and ``mastra.*``.
 
 Before version 1, content is in plain ``input`` and ``output``. One ``model_generation`` span encloses an agent's whole loop and
 has its token totals. Each request is a ``model_step`` and, since version 1.4, a ``model_inference`` below it.

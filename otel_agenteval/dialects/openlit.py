@@ -1,4 +1,4 @@
-"""Parser for OpenLIT: the convention's attributes and older ones.
+"""Parser for OpenLIT: the GenAI convention's attributes and older ones.
 
 A decorated function has ``function.args`` and ``function.kwargs`` as Python's ``repr``, and its result in the attributes for
 messages. Before 1.36, prompts were lines of ``role: text`` and tool calls were apart from the answer. LangChain's calls were

@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*``, or the convention's messages since version 0.5x."""
+"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*``, or the GenAI convention's messages since version 0.5x."""
 
 from __future__ import annotations
 

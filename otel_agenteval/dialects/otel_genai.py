@@ -1,4 +1,4 @@
-"""OpenTelemetry's GenAI semantic conventions in all versions since 1.28.
+"""Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
 
 Content comes from attributes (JSON text or structured values), from span events and from log records.
 Event and record names are ``gen_ai.user.message`` and similar, ``gen_ai.choice`` and

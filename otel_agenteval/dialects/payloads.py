@@ -63,7 +63,7 @@ _LONGEST_ARGUMENTS = 100_000
 
 
 def arguments_of(raw: Any) -> dict[str, Any] | None:
-    """Return a tool call's arguments as an object, or None if they aren't one."""
+    """Return a tool call's arguments as an object, or None if they aren't an object."""
     if isinstance(raw, str):
         try:
             raw = jsonio.loads(raw)

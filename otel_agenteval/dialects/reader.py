@@ -135,7 +135,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """The scope of a span and the names of its attributes, with all facts that follow from them. Similar spans share a shape."""
+    """The scope and the attribute names of a span, with all facts that follow from these. Spans with equal ones share a shape."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -454,8 +454,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn, or return None unless a span resembles a model call, a tool ran between a question and an
-    answer, or the trace is a tool's work.
+    """Describe a trace without a turn if a span resembles a model call, if a tool ran between a question and an answer, or if the
+    trace is a tool's work. Returns None for other traces.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)

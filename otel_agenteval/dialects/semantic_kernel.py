@@ -1,4 +1,4 @@
-"""Parser for Semantic Kernel: the convention's attributes, some with its own values."""
+"""Parser for Semantic Kernel: the GenAI convention's attributes, some with Semantic Kernel's own values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Parser for Spring AI: Micrometer's observations in Spring Boot's scope.
 
-Attributes are ``spring.ai.*`` and the convention's. Content is in Spring AI's log records (``log-prompt``, ``log-completion``),
-or in ``gen_ai.prompt`` and ``gen_ai.completion`` of milestones and of the filter in vendors' guides. All of them write texts in
-quotes, without escapes or roles.
+Attributes are ``spring.ai.*`` and the GenAI convention's. Content is in Spring AI's log records (``log-prompt``,
+``log-completion``), or in ``gen_ai.prompt`` and ``gen_ai.completion`` of milestone releases and of the filter in vendors' guides.
+All of them write texts in quotes, without escapes or roles.
 """
 
 from __future__ import annotations

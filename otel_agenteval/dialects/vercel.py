@@ -1,6 +1,6 @@
 """Parser for the Vercel AI SDK: ``ai.*`` of versions 4 to 6, and additions of version 7.
 
-Version 7 uses the convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per model
+Version 7 uses the GenAI convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per model
 request and one ``ai.toolCall`` span per tool. The outer span repeats the last answer and the token totals, so only the inner
 spans count.
 """

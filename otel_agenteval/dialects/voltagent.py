@@ -39,7 +39,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = as_text(get("conversation.id")) or as_text(get("voltagent.conversation_id"))
     role, raw_input, raw_output = step.role, get("input"), get("output")
     if role == AGENT:
-        # Spans below a sub-agent have its names, and also its parent agent's.
+        # Spans below a sub-agent have the sub-agent's names, and also its parent agent's.
         step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
         step.input_messages, step.output_value, step.system = raw_input, raw_output, get("agent.instructions")
         step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))

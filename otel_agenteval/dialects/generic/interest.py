@@ -57,7 +57,7 @@ def interest_of(key: str) -> int:
 _CONTEXT_WORDS = word_set("""
     metadata attributes tags properties context contexts details error parameters params metrics timestamps
 """)
-"""Last words of attributes that complete a step, but don't show that it is one: ``fw.metadata``."""
+"""Last words of attributes that complete a step, but aren't evidence of a step: ``fw.metadata``."""
 
 
 @lru_cache(MOST_NAMES)

@@ -43,7 +43,7 @@ class Meaning(NamedTuple):
     field: str | None
     """The step's field that a scalar value fills: ``input_tokens``, ``model``, ``tool_name``, …"""
     direction: str | None
-    """Direction of content under this name, by the last of its words that shows one."""
+    """Direction of content under this name, by the last word that shows a direction."""
     text: bool
     """True if a plain text under this name is content."""
     content: bool
@@ -147,7 +147,7 @@ _NO_COUNT = word_set("""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """Words before ``details``, which contain parts of a count: ``prompt_tokens_details.text_tokens``."""
 _PART_OF_INPUT = word_set("non uncached")
-"""``usage.non_cached_input_tokens``. The whole input has its own name."""
+"""Words for a part of the input: ``usage.non_cached_input_tokens``. The whole input has its own name."""
 _CACHE = word_set("cache cached")
 _NO_CACHE_READ = word_set("write creation audio")
 _REASONING = word_set("reasoning thoughts thinking")
@@ -190,7 +190,7 @@ _OTHER_KINDS = word_set("""
     content message messages mime response request tool output token error exception format media author user sender parameters schema
     document service invocation
 """)
-"""``tool.parameters.type``, ``message.type``."""
+"""Words whose kind isn't the span's: ``tool.parameters.type``, ``message.type``."""
 
 
 def _kind(words: tuple[str, ...]) -> _Field | None:

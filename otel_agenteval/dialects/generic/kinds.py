@@ -80,7 +80,7 @@ _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""The number of an agent's instance isn't part of its name."""
+"""Pattern of a quoted agent name. The number of an agent's instance isn't part of it."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
 _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 

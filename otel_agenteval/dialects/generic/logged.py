@@ -47,7 +47,7 @@ class LoggedCall(SpanRecord):
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return a role, :data:`PROMPT` or :data:`ANSWER` for a log record with these attributes, or None for all others."""
+    """Return ``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER`` for a log record with these attributes, or None for other records."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(

@@ -27,7 +27,7 @@ _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
 """Authors as the only key of an object: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
-"""Keys of which every message has one."""
+"""Keys of which each message has at least one."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {

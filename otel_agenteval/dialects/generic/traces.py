@@ -137,7 +137,7 @@ def resembles_call(record: SpanRecord) -> bool:
 
 
 def is_agents_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that is named as such. An application's own steps may also be tools of some kind."""
+    """Return True for a tool that a dialect, an explicit name or a kind identifies. Other steps may only resemble tools."""
     about = record.dialects
     if about.role == TOOL and not about.inferred:
         return True
@@ -283,7 +283,7 @@ def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if only shape or attributes make a span a model's, not a kind or operation."""
+    """Return True if a span counts as a model's only by its shape or attributes, not by a kind or an operation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 

@@ -91,7 +91,7 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Return the value of a ``repr``, or None if it is cut or isn't one. Objects become dicts of their keyword arguments."""
+    """Return the value of a ``repr``, or None if the text is cut or isn't a ``repr``. Objects become dicts of their arguments."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
