@@ -216,7 +216,7 @@ _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，
 
 
 def _named_values(text: str, near: Iterable[Span]) -> Iterator[Credential]:
-    """Yield the first value after each word for secrets that looks random."""
+    """After each word for secrets, yield the first value that looks random."""
     for first, last in near:
         for word in _SECRET_WORDS.finditer(text, first, last):
             found = _random_value_after(text, word) if not needs_no_secret(text, *word.span()) else None
@@ -396,7 +396,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield values that look like passwords and that a tool result or document calls one."""
+    """Yield values that look like passwords and that a tool result or document calls a password."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)

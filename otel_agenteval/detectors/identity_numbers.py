@@ -290,7 +290,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, and of numbers after a word that ``given`` lacks."""
+    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, or after a word for them if ``given`` lacks them."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
@@ -300,7 +300,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
         lowered = text
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
-    skipped: dict[str, bool] = {}  # a number that is repeated is searched once, because the other text can be long
+    skipped: dict[str, bool] = {}  # a number that is repeated is searched once, because ``given`` can be long
     for found in _CANDIDATE.finditer(text):
         candidate = found.group()
         if candidate not in skipped:

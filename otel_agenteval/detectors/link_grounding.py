@@ -226,7 +226,7 @@ class _LinkEvidence:
             return True
         if len(rest) <= 2 or rest.isalpha() or not self._is_token(rest):
             return False
-        folder = base + "/"  # a given one that ends with a slash
+        folder = base + "/"  # as in a given URL that ends with a slash
         places = [(text, text.find(folder) + len(folder)) for text in self._texts if folder in text]
         return any(not text[end : end + 1].isalnum() for text, end in places)
 

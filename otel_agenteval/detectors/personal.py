@@ -33,7 +33,7 @@ CONFIDENT = 0.8
 def _words(section: str) -> str:
     """Return the pattern of a section of ``data/personal/words.txt``.
 
-    - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or a number without owner.
+    - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or a number without an owner.
     - ``not_phone`` stands before other kinds of numbers.
     - ``card`` stands before a payment card number.
     - ``birth`` stands before a date of birth. "Was born on" isn't included, because encyclopedias use it too.
@@ -88,7 +88,7 @@ def _is_all_given(look: Look, given: str) -> bool:
     text, *more = (view.text for view in islice(views_of(look.text), 2))
     if more or has_any(text, _SPELLED):
         return False
-    seen = _look_at(look, text)  # an address, a date of birth or the number of a paper can have few digits
+    seen = _look_at(look, text)  # an address, a date of birth or a passport number can have few digits
     if HOMES.occur_in(seen.written, seen) or BIRTHS.occur_in(seen.written, seen) or PAPERS.occur_in(seen.written, seen):
         return False
     if "@" in text and not all(word.strip(_AROUND) in given for word in text.split() if "@" in word):

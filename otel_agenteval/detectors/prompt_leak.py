@@ -31,10 +31,10 @@ Chinese, Japanese and Korean characters count three times.
 SEVERAL = 3
 """Number of copies from different sentences that are a leak together."""
 _WHOLE = 20
-"""Minimum letters of a complete instruction that is a copy too."""
+"""Minimum letters of a completely repeated instruction, which also counts as a copy."""
 _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
-"""Distance of the probes. Every copy contains a whole probe."""
+"""Distance between probes, so that each copy contains a whole probe."""
 _MOST = 5_000_000
 """Maximum product of parts and letters to compare. Above it, an index of the letters is faster because its time is linear."""
 _UNREADABLE = 200
@@ -350,7 +350,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of characters that contain a number of letters."""
+    """Return the number of characters that contain ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 

@@ -55,7 +55,7 @@ _TO_USER = re.compile(
     r"(?:you|ないでください|てください|vous\ (?:devez|ne)|tu\ (?:dois|ne)|debes|debe\ usar|usa\ |utiliza|devi\b|deve\ usar|je\ (?:mag|moet)|use\ a|gebruik|vraag|verwende|benutze|frage|demande|utilise[zr]?|ask\ |kullan)",
     re.IGNORECASE,
 )
-"""Parts of instructions that are advice in a section of facts."""
+"""Parts of instructions that count as advice to the user in a section of facts."""
 _WEAK = re.compile(
     r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
       | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s

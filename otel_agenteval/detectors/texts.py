@@ -94,7 +94,7 @@ def text_of(value: Any) -> str:
 
 
 def unescaped(text: str) -> str:
-    r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if it was serialized several times."""
+    r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if the text was serialized several times."""
     if "\\u" in text:
         text = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found.group(1), 16)), text)
         if not text.isascii():  # two escapes of a surrogate pair are one character

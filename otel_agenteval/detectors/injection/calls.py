@@ -63,7 +63,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")
 
 
 def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) -> bool:
-    """Return True if the first of at most four sentences addresses a machine, and it or a following one demands something."""
+    """Return True if the first of at most four sentences addresses a machine, and this or a following one demands something."""
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:

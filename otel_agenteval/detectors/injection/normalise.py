@@ -209,7 +209,7 @@ _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
 
 
 def _decoded_token(token: str) -> str | None:
-    """Return the text that a token has in hex or base64, or None."""
+    """Return the text that a token encodes in hex or base64, or None."""
     text = _readable(bytes.fromhex(token)) if _HEX.fullmatch(token) else None
     if text is not None:
         return text

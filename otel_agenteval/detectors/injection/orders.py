@@ -118,7 +118,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text of a result. In ``unquoted``, quotations are blank and wrapped lines joined, in ``spoken`` also labels of speakers blank."""
+    """A text of a result. ``unquoted`` has blanks for quotations, and joined lines. ``spoken`` also has blanks for labels of speakers."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -254,7 +254,7 @@ _TARGET = re.compile(
     r"|(?<![\w.])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b|(?<![\w.])\d(?:[ -]?\d){5,}\b"  # accounts, phones
 )
 _NAME = re.compile(r"(?<![\w./~-])(?:(?:~|\.{0,2})/[\w./-]{3,}|[\w.-]+/[\w./-]*\.\w{1,8}\b|[A-Za-z]\w*_\w+)")
-"""Files and tools."""
+"""Names of files and tools."""
 _SEPARATORS = re.compile(r"[\s-]")
 
 

@@ -27,7 +27,7 @@ _NODES = 20_000
 """Maximum number of values that are read."""
 _ROWS = 2_000
 _PROSE = 2_000
-"""Maximum length of a text whose numbers are related."""
+"""Maximum length of a text whose numbers count as related."""
 POOL, _POOLS = 10, 20
 """Maximum number of related numbers, and of groups of them. The pairs of each pool are combined."""
 _LONGEST = 40
@@ -169,7 +169,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sums of two or more consecutive numbers of each group, and its average."""
+    """Return the sums of two or more consecutive numbers of each group, and each group's average."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):
@@ -192,7 +192,7 @@ def results(pools: Iterable[Sequence[float]]) -> list[Array]:
 
 
 class Candidates:
-    """Results of several kinds, each with the chance at which a match proves nothing."""
+    """Results of several kinds, each with the chance above which a match proves nothing."""
 
     def __init__(self, kinds: Iterable[tuple[Array | list[float], float]]) -> None:
         self._kinds = [(np.asarray(results), chance) for results, chance in kinds]

@@ -28,7 +28,7 @@ _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
 """At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
 _MAX_CHAIN = 3
-"""Maximum length of a chain of results that are operands of others."""
+"""Maximum length of a chain of results that are operands of other results."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
 """Maximum number of a line's numbers that are combined."""
@@ -51,7 +51,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 
 class AnswerNumbers:
-    """The claims of an answer, and their support. ``derived`` accepts results of calculations."""
+    """The claims of an answer, and their support. ``derived`` is True if results of calculations count as supported."""
 
     def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, derived: bool) -> None:
         self.text = text
@@ -91,7 +91,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim is given as a number of words, a date, a time, a duration, a quantity in any unit, or an identifier."""
+        """Return True if a claim is given in words, as a date, time or duration, in another unit, or as an identifier."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Return the days that are a number of days, weeks, months or years after some days, or before them if it's negative."""
+    """Return the days that are a number of days, weeks, months or years after some days, or before them if ``count`` is negative."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -381,7 +381,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains a text with numbers, such as one to summarize or translate."""
+    """Return True if a request contains a text with numbers, such as a text to summarize or translate."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

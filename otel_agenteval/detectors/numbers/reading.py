@@ -40,7 +40,7 @@ def with_ascii_digits(text: str) -> str:
 
 
 TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
-"""Pattern for digits with separators. Digits directly behind small letters (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
+"""Pattern for digits with separators. Digits directly after lower-case letters (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
 
 
 class Meanings(NamedTuple):
@@ -149,7 +149,7 @@ def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
         yield found.start(), found.end(), (hour * 60 + minute) % 1440
 
 
-# --- words behind numbers ------------------------------------------------------------------------------------------
+# --- words after numbers -------------------------------------------------------------------------------------------
 
 SCALES: dict[str, float] = {
     form: scale

@@ -50,7 +50,7 @@ class _SecretProgram(NamedTuple):
     needs: str = ""
     """Pattern that a word of the command must match. In other commands, the flags have another meaning."""
     operands: int = 0
-    """The last operand is a secret if there are at least this many. 0 means no operand is one."""
+    """The last operand is a secret if there are at least this many. 0: no operand is a secret."""
 
 
 @cache
@@ -141,7 +141,7 @@ class _SecretStatement(NamedTuple):
     """A statement or call, or a phrase before a user's name and secret."""
 
     literal: str
-    """Lower-case text that each of them contains."""
+    """Lower-case text that each match contains."""
     pattern: re.Pattern[str]
     """The last group is the secret."""
     only_chosen: bool = False

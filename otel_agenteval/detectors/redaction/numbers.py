@@ -83,7 +83,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word for cards is near, or the text has only this number. Numbers with commas between are often a list."""
+    """Return True if a word for cards is near, or the text has only this number. A row with commas is often a list of numbers."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False
@@ -341,7 +341,7 @@ def phone_library() -> ModuleType:
 
 
 def parsed(number: str, region: str | None) -> Any:
-    """Return the library's number, or None if the text isn't one."""
+    """Return the library's number, or None if the text isn't a number."""
     try:
         return phone_library().parse(number, region)
     except phone_library().NumberParseException:

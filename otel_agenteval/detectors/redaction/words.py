@@ -1,4 +1,4 @@
-"""Names of secrets in many languages, and tests whether the value next to one is a secret."""
+"""Names of secrets in many languages, and tests whether the value next to a name is a secret."""
 
 from __future__ import annotations
 

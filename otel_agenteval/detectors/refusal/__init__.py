@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return an answer's refusal, or None. Answers that pass on ``material``, such as tool results, or ``instructions`` aren't one."""
+    """Return an answer's refusal, or None. Answers that pass on ``material``, such as tool results, or ``instructions`` aren't refusals."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output) or _reports(output, acted):
