@@ -58,7 +58,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Gatekeeper for judge calls within limits, ``soft`` of which all jobs can use. Thread-safe."""
+    """Gatekeeper for judge calls. Jobs that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
@@ -118,7 +118,7 @@ class JudgeBudget:
             self._book.add(changes, admission.at)
 
     def remaining(self, unit: str) -> list[tuple[Mapping[str, str], float]]:
-        """Return what remains of each limit of a unit, with its labels."""
+        """Return the labels and the remaining amount of each limit in this unit."""
         at = self._clock.time_ns() / 1e9
         bounds = [bound for bound in self.bounds if bound.counter.unit == unit]
         labels = [{"metric": bound.counter.account, "window": bound.window} for bound in bounds]

@@ -1,7 +1,7 @@
 """Choice of the metrics to judge on a turn: conditions, sampling rules and quotas.
 
 :class:`Chooser` gives each of :class:`JudgedMetrics` a chance on each turn. The judged turns are a sample of all turns
-(:class:`JudgedSample`). Conditions can compare a turn with earlier ones (:class:`History`).
+(:class:`JudgedSample`). Conditions can compare a turn with earlier turns (:class:`History`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Source of each judged metric's chance on a turn. Only the worker uses it."""
+    """Calculator of each judged metric's chance on a turn. Only the worker uses it."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -116,7 +116,7 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the outcome of a metric that no chance could give a score, or None."""
+        """Return the outcome of a metric that can't be judged on this turn at any chance, or None."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
@@ -179,7 +179,7 @@ class JudgedMetrics:
         self._by_key: Mapping[str, BoundMetric] = {}
         self._rules: Mapping[str, SamplingRule] = {}
         self._newest: Mapping[str, str] = {}
-        """The last key by the key without its version."""
+        """The latest key of each metric, by the key without its version."""
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
@@ -188,7 +188,7 @@ class JudgedMetrics:
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
         }
-        # by True for metrics of conversations, and False for those of turns
+        # key True: metrics of conversations, key False: metrics of turns
         self.judged = {whole: tuple(one for one in some if not one.inner) for whole, some in rules.items()}
         self.composites = {whole: tuple(one for one in some if one.inner) for whole, some in rules.items()}
         self.inner = {}
@@ -301,8 +301,8 @@ class _Amounts:
 
 
 class History:
-    """Earlier turns by agent, bounded and only of this process. Only one thread may use it. A comparison without enough history
-    is None, so no condition matches.
+    """Recent turns of this process, by agent. Used by one thread. Without enough history, a comparison is None, and no condition
+    matches it.
     """
 
     def __init__(self) -> None:
@@ -311,7 +311,7 @@ class History:
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
         """Return ``slow`` and ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20), and ``new_tool``
-        (the agent's first call, None after 10,000 tools). With ``learn``, the turn joins the history.
+        (the agent called a tool for the first time, None after 10,000 tools). With ``learn``, the turn joins the history.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

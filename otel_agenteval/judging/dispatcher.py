@@ -36,7 +36,7 @@ _THREADS_PER_CLAIM = 8
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A judged score, and the next step of its job."""
+    """A judged score and its job, which is acknowledged when the score has been emitted."""
 
     done: Done
     job: Job
@@ -44,13 +44,13 @@ class Verdict:
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and composites. Their receipt acknowledges the job."""
+        """Return the judged turn and the turns of its composites, with this verdict as receipt."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
 @dataclass(eq=False)
 class Dispatcher:
-    """Runner of everything between a turn and its judged scores. ``_deliver`` returns False if the worker's queue is full."""
+    """Planner, queue and threads of judge jobs. ``_deliver`` returns False if the worker's queue is full."""
 
     planner: Planner
     runner: JobRunner
@@ -75,7 +75,7 @@ class Dispatcher:
         self._changed = threading.Condition()
         """Condition on which idle threads wait. Each new job wakes one of them."""
         self._news = 0
-        """Counter of wake-ups, so that a thread doesn't wait after it missed one."""
+        """Counter of wake-ups, so that a thread that missed a wake-up doesn't wait."""
         self._is_polling = False
         """True if one of the waiting threads polls the queue for all of them."""
         self._stopped = threading.Event()
@@ -94,7 +94,7 @@ class Dispatcher:
         """Ids of jobs in ``_under_way`` whose score waits for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to add to the queue, and below those to acknowledge, at the end of :meth:`at_once`."""
+        """Jobs to add to the queue at the end of :meth:`at_once`. ``_gathered_done`` are those to acknowledge then."""
         self._gathered_done: list[Job] | None = None
 
     # --- on the worker
@@ -128,14 +128,14 @@ class Dispatcher:
 
     def _depth(self) -> int:
         try:
-            with own_work():  # after a failure, only judge threads wait for the queue again
+            with own_work():  # after a failure, this thread doesn't wait for the queue, only judge threads do
                 return self.queue.depth
         except Exception as error:
             self._failed("judge_queue", error)
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Start threads for some jobs, within the configured limit. Called on the worker's thread."""
+        """Start a thread per job, up to the configured limit. Called on the worker's thread."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():
             return
@@ -166,8 +166,8 @@ class Dispatcher:
         self.runner.models.close()  # a judge call in progress may have reconnected after an earlier close
 
     def _wait_for_news(self, seen: int) -> None:
-        """Wait until there may be a job, unless there was news since ``seen``. Nothing signals due jobs or jobs of other
-        processes. So one thread polls, and the others sleep until it finds a job.
+        """Wait until there may be a job, unless a wake-up came after ``seen``. Nothing signals that a job is due or that another
+        process added a job. So one thread polls the queue, and the other threads sleep until it finds a job.
         """
         polls = not self._is_polling
         pause = _POLL if polls and (self.queue.is_shared or self._depth()) else _IDLE
@@ -183,7 +183,7 @@ class Dispatcher:
                     self._is_polling = False
 
     def step(self) -> bool:
-        """Run one due job in this thread. Return False without a due job."""
+        """Run one due job in this thread. Return False if no job is due."""
         job = self._next()
         if job is None:
             return False
@@ -206,13 +206,13 @@ class Dispatcher:
                 self._discard(job, type(error).__name__, "fault")
         finally:
             self._busy.discard(threading.get_ident())
-            with self._lock:  # after a return to the queue, another thread may run it already
+            with self._lock:  # a job that was returned to the queue may already run in another thread
                 if self._under_way.get(job.id) is job and job.id not in self._delivered:
                     del self._under_way[job.id]
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job. One of many threads claims several for all, because a queue file serves only one claim at a time."""
+        """Return a due job. One thread claims jobs for several threads, because a queue file serves only one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -225,10 +225,10 @@ class Dispatcher:
                 if not found:
                     return None
                 self._claimed.extend(found)
-                self._wake(len(found))  # one for each further job, and one to claim more
+                self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if it still runs here, because its lease ended."""
+        """Start a claimed job. Return False if the job already runs here: its earlier lease had ended."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -237,7 +237,7 @@ class Dispatcher:
                 self._delivered.discard(job.id)
         if begins:
             self._leases.begin(job)
-        elif overdue:  # another process can try
+        elif overdue:  # let another process try
             self.queue.retry_at(job, self._now() + _POLL, counted=False)
         else:
             self._leases.hold([job], self._clock.monotonic())
@@ -261,7 +261,7 @@ class Dispatcher:
             if self._stopping:  # counted as dropped, or redelivered by the queue
                 self._delivered.discard(job.id)
                 break
-            self._stopped.wait(_PAUSE_FULL)  # a paid score is never discarded: this thread waits until the worker has room
+            self._stopped.wait(_PAUSE_FULL)  # a paid score is never discarded, so this thread waits for room
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
@@ -276,7 +276,7 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit, without scores of lost leases. On the worker. The leases are extended until
+        """Return the turns to emit, without those of jobs whose lease was lost. On the worker. The leases are extended until
         :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
@@ -323,7 +323,7 @@ class Dispatcher:
                 if done:
                     for _ in self.queue.ack_many(done):
                         self._failed("judge_lease", LeaseLost())
-            except Exception as error:  # they are redelivered when their leases end
+            except Exception as error:  # the jobs are redelivered when their leases end
                 self._failed("judge_queue", error)
             self._progressed.set()
 
@@ -336,7 +336,7 @@ class Dispatcher:
                 self._gathered_done.append(owned)
             else:
                 self.queue.ack(owned)
-        except Exception as error:  # it is redelivered when its lease ends, and its score has the same id
+        except Exception as error:  # the job is redelivered when its lease ends, and its score has the same id
             self._failed("judge_queue", error)
 
     def _discard(self, job: Job, reason: str, counted_as: str = "") -> None:
@@ -362,7 +362,7 @@ class Dispatcher:
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
         """Wait until every job has ended, or return False at ``until`` (``time.monotonic``). ``render`` lets the worker process
-        pending scores. Without ``patient``, it also stops when all remaining jobs wait for a retry or the budget.
+        pending scores. Without ``patient``, also return False when all remaining jobs wait for a retry or the budget.
         """
         quiet = 0
         while self._depth():
@@ -390,7 +390,7 @@ class Dispatcher:
                 while self._claimed:
                     self._give_back(self._claimed.popleft(), self._now())
             lost = [job for job in self.queue.close() if job.id not in self._sent]
-            if self.lasting and left_behind is not None:  # the next process scores those whose turns are in the journal
+            if self.lasting and left_behind is not None:  # the next process judges turns that are in the journal
                 left_behind |= {Payload.decode(job.payload).root.trace_key for job in lost}
             self.outcomes.drop(lost, "shutdown")
             self.runner.close()

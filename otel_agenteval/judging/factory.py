@@ -35,7 +35,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Number of leases for which a job is held if its metric doesn't end."""
+"""Number of leases for which a job is held if its evaluation doesn't end."""
 
 _log = logging.getLogger("otel_agenteval")
 
@@ -51,7 +51,7 @@ def judging_from(
     shedding: Shedding,
     record_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
-    """Return the configured dispatcher. ``put`` passes a score of a size to the worker, or returns False if its queue is full.
+    """Return the configured dispatcher. ``put`` passes scores and their size to the worker. It returns False if the queue is full.
     ``record_outcome`` is called on any thread with turn id, metric and outcome.
     """
     wanted = config.judge
@@ -67,7 +67,7 @@ def judging_from(
     leases = HeldLeases(queue_from(wanted.queue, clock, failed), wanted.queue.lease, longest, clock, failed)
     if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
         _log.warning(
-            "judge.budget limits this process only, and starts unused after a restart. To share and keep it, set judge.queue to "
+            "judge.budget limits this process only, and a restart resets its spending. To share and keep it, set judge.queue to "
             "{backend: sqlite, path: FILE}"
         )
     budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)

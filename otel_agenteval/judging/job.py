@@ -130,7 +130,7 @@ class Payload:
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Yield every metric whose outcome waits for this job, and its own, but no composites."""
+        """Yield the job's own metric, and every metric but composites whose outcome waits for this job."""
         yield Waiting(self.key, self.metric, self.chance)
         yield from flattened(self.then)
         yield from flattened(self.gathering.next if self.gathering is not None else ())
@@ -189,14 +189,14 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return the job for a queue. Its id is the id of its score, so it is queued only once."""
+        """Return the job for a queue. The job has the id of its score, so it is queued only once."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))
 
 
 def key_of(metric: BoundMetric, *, conversation: bool, inner: bool = False) -> str:
-    """Return a metric's key, equal in all processes. ``inner`` marks one only for composites."""
+    """Return a metric's key, equal in all processes. ``inner`` marks the key of a metric that only composites use."""
     about = "conversation" if conversation else "turn"
     return f"{_INNER if inner else ''}{about} {metric.metric.name} {metric.signature_hash} {metric.metric.version}"
 

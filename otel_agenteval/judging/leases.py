@@ -1,6 +1,6 @@
-"""Job leases, extended while this process works so that no other one starts the job again.
+"""Job leases. This process extends the leases of its jobs, so that no other process claims the jobs.
 
-If a process dies, its leases end and other processes claim its jobs. A job without progress is held for a limited time only.
+If a process dies, its leases end and other processes claim its jobs. Leases of jobs that take too long aren't extended any more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BEATS_PER_LEASE = 3
 
 
 class LeaseLost(Exception):
-    """Another process claimed a job that ran here, because its lease had ended."""
+    """Another process claimed a job that ran here, because the job's lease had ended."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Lease:
     job: Job
     """The job with its latest claim, which can be later than the claim in progress."""
     since: float
-    """When the job was claimed, or started."""
+    """When the job started or, before that, when it was claimed."""
     until: float
     """Time before which no other process can claim the job."""
     lost: bool = False
@@ -34,7 +34,7 @@ class _Lease:
 
 @dataclass(eq=False)
 class HeldLeases:
-    """Holder of job leases that extends them on its own thread. Thread-safe. A job is held for ``_longest`` seconds at most."""
+    """Job leases of this process, extended on a separate thread, each for ``_longest`` seconds at most. Thread-safe."""
 
     queue: JobQueue
     _lease: float
@@ -60,7 +60,7 @@ class HeldLeases:
         return jobs
 
     def hold(self, jobs: Sequence[Job], now: float) -> None:
-        """Extend the leases of jobs from now on, or the later lease of a job that was claimed again and still runs here."""
+        """Extend the leases of jobs from now on. If a job was claimed again while it runs here, its new lease is extended."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -69,7 +69,7 @@ class HeldLeases:
                 self._held[job.id] = _Lease(job, now if known is None else known.since, now + self._lease)
 
     def begin(self, job: Job) -> None:
-        """Start a job. Its maximum holding time counts from now."""
+        """Start a job. Its lease is extended for at most ``_longest`` seconds from now."""
         now = self._clock.monotonic()
         with self._changed:
             held = self._held.get(job.id)
@@ -89,7 +89,7 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before the scores are emitted, and return the lost ones: ended ones if the queue is unreachable."""
+        """Extend leases right before scores are emitted. Return ids of lost leases or, if the queue fails, of ended leases."""
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
             return set(self._extend(held))
@@ -110,14 +110,14 @@ class HeldLeases:
         with self._changed:
             for job in jobs:
                 known = self._held.get(job.id)
-                if known is not None and known.job.token == job.token:  # not acknowledged or claimed again in the meantime
+                if known is not None and known.job.token == job.token:  # neither acknowledged nor claimed again
                     known.until, known.lost = now + self._lease, job.id in lost
         return list(lost)
 
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread, unless it runs or the interpreter ends (RuntimeError). On the worker."""
+        """Start the thread if it isn't running. Raises a RuntimeError if the interpreter shuts down. On the worker."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()
@@ -135,5 +135,5 @@ class HeldLeases:
             try:
                 if not stopping.wait(self._lease / _BEATS_PER_LEASE):
                     self.beat()
-            except BaseException as error:  # a failing disk or server: the next beat may still be in time
+            except BaseException as error:  # for example, the disk or server fails. The next beat may still be in time
                 self._failed("judge_queue", error)

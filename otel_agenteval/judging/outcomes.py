@@ -1,4 +1,4 @@
-"""Outcomes of judged metrics, counted for all turns and stored for recent ones, and of composites of judged scores.
+"""Outcomes of judged metrics and their composites, counted for all turns and stored for recent turns.
 
 Every judged metric of every turn has exactly one outcome, so the counter ``agenteval.results`` covers all of them.
 """
@@ -123,7 +123,7 @@ class Outcomes:
 #
 # A composite is computed when every inner metric has an outcome: a score, or a reason without one. All metrics of a turn use
 # the same draw (see :mod:`.sampling`), so the turns judged at a low rate are a subset of those at a higher rate. Therefore, the
-# composite's probability is the lowest of its inner metrics.
+# composite's probability is the lowest probability of its inner metrics.
 #
 # If one failing score decides the composite (``one_fails``), the other scores don't matter. Then the probability is the highest
 # among the failing scores.

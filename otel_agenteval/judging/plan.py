@@ -92,7 +92,7 @@ class _Draft:
         """Each metric's own chance by key, independent of metrics that are judged first."""
         self._composites: dict[str, _Composite] = {}
         self._dependents: dict[str, list[BoundMetric]] = {}
-        """Metrics that wait for another one, by that metric's key."""
+        """Metrics that wait for another metric, by the other metric's key."""
         self._known: dict[str, InnerOutcome] = {}
         """Outcomes known at once, by unmarked key. Composites use them."""
         self._body = b""
@@ -153,7 +153,7 @@ class _Draft:
                 self._judge(metric, self._chances[self._key(metric)])
 
     def _judge(self, metric: BoundMetric, chance: Chance, decision: Decision | None = None) -> None:
-        """Skip a metric, score it without a judge call, or make it a job, and so those that wait for it."""
+        """Skip a metric, score it without a judge call, or create its job. Metrics that wait for it join the job or are judged next."""
         scored, key, can_ask = self._scored, self._key(metric), self._can_ask(metric)
         try:
             decided = decided_without_judge(metric, scored.turn) if can_ask else None

@@ -51,7 +51,7 @@ _PAUSE_NEWER = 300.0
 _PATIENCE = 15.0
 """Seconds without an answer after which health reports a judge or an embedder."""
 _BEHIND = 1.0
-"""Extra seconds for a job that tried a server in vain, because the job itself may be the reason. Another job tries next."""
+"""Extra seconds until a job tries a failed server again, so that another job tries first: the job itself may be the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class _Attempt:
     session: Session
     breaker: CircuitBreaker
     trying: bool
-    """True if this job checks for all others if the server is up again."""
+    """True if this job tests, for all jobs, whether the server is up again."""
 
 
 @dataclass(eq=False)
@@ -139,7 +139,7 @@ class JobRunner:
         """Server and start of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
-        """Return why a judge or an embedder gives no scores, by their names."""
+        """Return the reasons why the models don't answer, by ``judge`` or ``embedder``."""
         now, calls, found = self._clock.monotonic(), [*self._calls.copy().values()], {}
         for server, breaker in self.breakers.all().items():
             began = min((start for one, start in calls if one is breaker), default=now)
@@ -158,7 +158,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, unless it must wait or can't be done. After a try of a server that was down, ``wake`` lets others continue."""
+        """Run a job, unless it must wait or can't be done. After a trial call to a failed server, ``wake`` wakes the waiting jobs."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -193,7 +193,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _begin(self, job: Job) -> _Attempt | Retry | Discard:
-        """Return the attempt, after :meth:`CircuitBreaker.enter`, or why the job must wait or can't be done."""
+        """Enter the circuit breaker and return the attempt, or return why the job must wait or can't be done."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -233,7 +233,7 @@ class JobRunner:
             return self._wait(attempt, fault, self._in(max(session.pause, pause)))
         if not is_transient(fault):
             return None
-        if attempt.trying:  # the server is down, maybe because of this job, so another one tries next
+        if attempt.trying:  # the server is down, maybe because of this job, so another job tries next
             return self._wait(attempt, fault, breaker.until + _BEHIND)
         if attempts < self._options.attempts:
             return self._wait(attempt, fault, self._in(max(session.pause, pause_after(attempts))), counted=True)
@@ -299,7 +299,7 @@ _NOT_CONFIGURED = NoScore.dropped("not_configured")
 
 @dataclass(frozen=True, slots=True)
 class FollowUps:
-    """Source of the next steps after each job. Thread-safe."""
+    """Planner of the next steps after each job. Thread-safe."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -363,12 +363,12 @@ class FollowUps:
                 else:
                     without_score.append((one.metric, made or _NOT_CONFIGURED))
             gathering = Gathering(incomplete, known, judge[1:]) if incomplete else None
-            if gathering is not None:  # the first job carries the others
+            if gathering is not None:  # the first job carries the other jobs
                 judge = judge[:1]
         jobs = []
         for one in judge:
             metric = self._metrics.by_key(one.key)
-            assert metric is not None  # the others were removed
+            assert metric is not None  # metrics that aren't configured were removed
             following = replace(
                 payload, key=one.key, metric=one.metric, chance=one.chance, decided=one.decided, then=one.then, gathering=gathering,
             )  # fmt: skip

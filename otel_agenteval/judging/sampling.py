@@ -63,7 +63,7 @@ class Cascade(NamedTuple):
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance after the first metric's score: the lower one, because both have the same position."""
+        """Return a metric's chance after the first metric's score: the lower of both, because the position is the same."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -71,10 +71,10 @@ class Cascade(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SamplingRule:
-    """Sampling rule of one metric, for one thread, because it counts turns for its quota.
+    """Sampling rule of one metric. Only one thread may use it, because it counts turns for its quota.
 
-    ``rate`` is the share of all turns, 0 to 1. Turns of ``always_if`` are always judged. The first matching selector of ``rates``
-    wins. ``min_per_hour`` is the minimum number of judged turns for each hour and agent. ``cascade`` is the rule that judges another metric first.
+    ``rate`` is the share of all turns, 0 to 1. Turns that match ``always_if`` are always judged. The first matching selector of
+    ``rates`` wins. ``min_per_hour`` is the minimum number of judged turns for each hour and agent.
     """
 
     rate: float = 1.0
@@ -86,7 +86,7 @@ class SamplingRule:
     """The last hour and its number of turns, by tenant and agent."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Count a turn and return its chance to be judged. ``at`` is the Unix time of its close. Hours start on the hour in UTC."""
+        """Count a turn and return its chance to be judged. ``at`` is the Unix time at which it closed. Hours start on the hour."""
         quota = 0.0 if at is None else self._quota(turn, at)
         if self.always_if is not None and self.always_if.holds(turn, known):
             return Chance(1.0, "rule")
@@ -94,7 +94,7 @@ class SamplingRule:
         return Chance(quota, "quota") if quota > rate else Chance(rate, "rate")
 
     def _quota(self, turn: Turn, at: float) -> float:
-        """Return the chance of the k-th turn of an hour: m / k, never 0. It chooses about m * (1 + log(n / m)) of n turns."""
+        """Return the chance of the k-th turn of an hour: m / k. About m * (1 + log(n / m)) of n turns are chosen."""
         if not self.min_per_hour:
             return 0.0
         agent = turn.tenant, turn.agent
@@ -111,7 +111,7 @@ EVERY_TURN = SamplingRule()
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
     """Return the rules of judged metrics and composites, in configured order. Conditions can name computed scores among
-    ``evaluated``. Raises a ConfigError for a condition, or for a cascade with an unknown metric or in a circle.
+    ``evaluated``. Raises a ConfigError for an invalid condition, an unknown metric in a cascade, or a circle of cascades.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -125,8 +125,8 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
-    """Return the rule for a ``sample``, whose condition can name scores of ``metrics``, and whose cascade one of ``judged``.
-    Raises a ConfigError.
+    """Return the rule for a ``sample`` option. Its condition can name scores of ``metrics``, and its cascade a metric of
+    ``judged``. Raises a ConfigError for other names.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade
@@ -152,6 +152,6 @@ def _refuse_circles(config: Config, rules: Mapping[BoundMetric, SamplingRule]) -
             chain.append(first[chain[-1]])
             if chain[-1] == metric.name:
                 where = config.where((*metric.sample.path, "cascade", "after"))
-                raise ConfigError(f"{where}: must name a metric that doesn't wait for this one, got {' after '.join(chain)}")
+                raise ConfigError(f"{where}: cascades must not form a circle, got {' after '.join(chain)}")
             if chain[-1] in chain[:-1]:
                 break

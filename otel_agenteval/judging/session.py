@@ -1,7 +1,7 @@
 """Sessions between metrics and models, which enforce the budget and record judge calls.
 
-The live pipeline lets jobs wait for the budget (:class:`Session`). A command waits for a limit that ends within a minute, and
-gives scores an error beyond any other limit (:class:`CommandBudget`).
+In the live pipeline, jobs wait until the budget has room (:class:`Session`). A command waits a minute at most, otherwise its
+scores are errors (:class:`CommandBudget`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .queues import spend_book_from
 from .sampling import Chance
 
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
-"""Error types of the server, which every judge call gets."""
+"""Error types that every judge call to the server would get."""
 _WAIT_FOR_BOOK = 15.0
 
 
@@ -113,7 +113,7 @@ class Session(Answers):
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 
     def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
-        """Return the reply of a judge, or of the default one: the paid reply of an earlier attempt, a cached reply, or a new one."""
+        """Return the reply of ``judge`` or the default judge: paid for by an earlier attempt, cached, or new."""
         judge = judge or self._models.judge
         assert judge is not None
         fields = [getattr(question, name) for name in Question.__slots__]
@@ -158,7 +158,7 @@ class Session(Answers):
 
     @contextmanager
     def _within_budget(self, model: Model) -> Iterator[None]:
-        """Reserve budget for the call of a model in the block, and record its requests. Raises :class:`OverBudget` if it must wait."""
+        """Reserve budget for the block's model call, and record its requests. Raises :class:`OverBudget` if the call must wait."""
         if self._budget.wants_prices(self._metric) and not model.priced:
             self.fault = "unpriced"
             raise JudgeError(f"judge.prices: must contain {model.model}, because judge.budget has a dollar limit", "unpriced")
@@ -195,7 +195,7 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget for a repair without waiting, because the whole call would be repeated."""
+        """Reserve budget for a repair. It never waits, because the whole call would be repeated after a wait."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
@@ -230,7 +230,7 @@ class Session(Answers):
 
 
 class DelegatingJudge(Answers):
-    """A judge whose calls a function makes, for example within a budget."""
+    """Judge that passes its calls to a function, for example to apply a budget."""
 
     def __init__(self, judge: JudgeModel, answer: Callable[[Question, JudgeModel], dict[str, Any]]) -> None:
         self._judge = judge
@@ -283,11 +283,11 @@ def is_transient(error_type: str | None) -> bool:
 
 T = TypeVar("T")
 LONGEST_WAIT = 61.0
-"""Seconds that a command waits for its budget."""
+"""Maximum seconds that a command waits for its budget."""
 
 
 class CommandBudget:
-    """Wraps the models of a command in the configured budget, whose spending is in the queue's file or server."""
+    """Wrapper of a command's models that applies the configured budget. The spending is stored in the queue's file or server."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -300,13 +300,13 @@ class CommandBudget:
         self._sleep = sleep
 
     def judge(self, judge: Judge | JudgeGroup | None) -> Any:
-        """Return the judge within the budget, or itself without one."""
+        """Return the judge, wrapped if there is a budget."""
         if judge is None or self._budget is None:
             return judge
         return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)
 
     def embedder(self, embedder: Embedder | InProcessEmbedder | None) -> Any:
-        """Return the embedder within the budget, or itself without one. One in this process is free."""
+        """Return the embedder, wrapped if there is a budget and the embedder doesn't run in this process, where it is free."""
         if self._budget is None or not isinstance(embedder, Embedder):
             return embedder
         return _BudgetedEmbedder(self, embedder)
@@ -319,7 +319,7 @@ class CommandBudget:
         return self.ask(Models(judge=judge), lambda session: session.answer(question))
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model as soon as the budget has room. Raises a JudgeError, also for a limit longer than :data:`LONGEST_WAIT`."""
+        """Call a model as soon as the budget has room. Raises a JudgeError, also if this takes over :data:`LONGEST_WAIT` seconds."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""

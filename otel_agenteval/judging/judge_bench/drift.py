@@ -105,7 +105,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, and finally of all, without cases that lack a score."""
+    """Return the drift of each family, then of all families. Cases without both scores are left out."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

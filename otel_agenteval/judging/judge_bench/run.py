@@ -9,8 +9,7 @@ line:
 - ``lang``, and ``about``: what the case shows, in English
 - ``pair`` (``of``, ``bias``): the counterpart, a case that deserves the same score
 
-Counterparts differ only in the order of their parts, their length, their language, or in praise or authority that they claim for
-themselves.
+A counterpart differs only in the order of its parts, length or language, or in that it praises itself or claims authority.
 
 Metrics for images, audio and video have no cases, because their inputs aren't text.
 """
@@ -149,7 +148,7 @@ def _check_names(option: str, names: Iterable[str], known: Collection[str]) -> N
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
-    """Select cases by family in turn, then by level in turn, then by least used metric."""
+    """Select one case of each family in turn. Within a family, alternate levels, and prefer the metrics used least."""
     left: dict[str, dict[Level, list[BenchCase]]] = {}
     for case in cases:
         left.setdefault(case.family, {}).setdefault(case.expected, []).append(case)
@@ -187,7 +186,7 @@ class CaseOutcome:
     value: float | None
     passed: bool | None
     error_type: str | None
-    """Error type without a score: ``refusal``, ``unreadable_reply``, …"""
+    """Error type, or reason for skipping, if there is no score: ``refusal``, ``unreadable_reply``, …"""
     explanation: str | None
     questions: int
     input_tokens: int
@@ -259,9 +258,9 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Ctrl-C stops early, with the outcomes so far.
-    ``abandoned`` is called after each evaluation that was running then, to close its connections. At ``max_usd``, no evaluation
-    starts.
+    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Ctrl-C ends the run with the outcomes so far. Then
+    ``abandoned`` is called when an evaluation that was still running ends, to close its connections. No evaluation starts once
+    ``max_usd`` is spent.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean change of scores by the order of parts that counts as position bias."""
+"""Minimum mean change of scores, after the order of parts changed, that counts as position bias."""
 _LEAST_PAIRS = 5
 
 
@@ -48,7 +48,7 @@ class JudgeMeasures:
     unreadable: int
     refused: int
     failed: int
-    """Number of evaluations without a score for other reasons."""
+    """Number of other evaluations without a score, neither unreadable nor refused."""
     evaluations: int
     questions: int
     input_tokens: int

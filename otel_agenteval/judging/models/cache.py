@@ -34,7 +34,7 @@ _BYPASSED: ContextVar[bool] = ContextVar("otel_agenteval_cache_bypassed", defaul
 
 @contextmanager
 def bypassing_cache() -> Iterator[None]:
-    """Bypass the caches of all judges inside, in this thread or task."""
+    """Bypass all judges' caches in the block, for this thread or task."""
     token = _BYPASSED.set(True)
     try:
         yield
@@ -57,8 +57,8 @@ def without_marker_numbers(text: str) -> str:
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their judge call, in an SQLite file that processes can share. A lookup that fails is a miss, and
-    counts in ``faults``. Replies expire after ``ttl`` seconds. Beyond ``max_bytes``, the oldest are deleted.
+    """Replies by the hash of their judge call, in an SQLite file that processes can share. A failed lookup counts as a miss, and
+    in ``faults``. Replies expire after ``ttl`` seconds. Beyond ``max_bytes``, the oldest replies are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:

@@ -2,7 +2,7 @@
 
 The local model for texts is a table with one vector for each of 32,000 word pieces, and a text's vector is the mean of its pieces.
 In a fraction of a millisecond, it shows if texts have a similar topic: paraphrases score 0.5 to 1, unrelated texts below 0.2. It
-ignores word order, so it doesn't recognize negation. Its scores aren't comparable with those of other models.
+ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other models.
 
 The local model for images and texts is a CLIP or SigLIP model in ONNX files. The package contains no weights. The model's folder
 has the files that exporters for Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
@@ -133,7 +133,7 @@ class Embedder(EmbedderModel):
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return all vectors. If the server rejects a batch, smaller ones follow, down to one text."""
+        """Return all vectors. If the server rejects a batch, smaller batches follow, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
@@ -342,7 +342,7 @@ class ClipEmbedder(InProcessEmbedder):
         return found
 
     def _run(self, session: Any, given: dict[str, Any], wanted: Sequence[str]) -> Any:
-        """Run the model and return one vector. Inputs of the other kind are as small as possible."""
+        """Run the model and return one vector. Model inputs that aren't in ``given`` are as small as possible."""
         inputs = {}
         for one in session.get_inputs():
             smallest = np.zeros((1, 3, *self._edge()), np.float32) if one.name == "pixel_values" else np.ones((1, 1), np.int64)

@@ -44,7 +44,7 @@ class _Capabilities:
     stream: bool = False
     """True if the model only answers with an event stream, as some models that think do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. A later rejection has another reason."""
+    """Reply forms that the model accepted with these settings. A later rejection doesn't mean that it lacks the form."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts others."""
 
@@ -159,7 +159,7 @@ class Judge(JudgeModel):
                 found = self._verdict(message, reply, question, until)
         except JudgeError as error:
             raise JudgeError(f"{question.stage}: judge: {error}", error.error_type, error.retry_after) from None
-        if self._cache is not None:  # once the metric accepts the reply, because a cached invalid one would fail again
+        if self._cache is not None:  # stored once the metric accepts it, because a cached invalid reply would fail again
             store = functools.partial(self._store, key, json.dumps(found))
             evaluation = current_evaluation()
             if evaluation is None:
@@ -169,7 +169,7 @@ class Judge(JudgeModel):
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to a question, or None, always inside :func:`bypassing_cache`."""
+        """Return the cached reply to a question, or None. Within :func:`bypassing_cache`, there is none."""
         if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(question):
@@ -269,7 +269,7 @@ class Judge(JudgeModel):
             return reply
 
     def _verdict(self, message: ChatMessage, reply: ChatReply, question: Question, until: float) -> dict[str, Any]:
-        """Return the reply's verdict, after one repair request if it isn't valid or its scale is in doubt."""
+        """Return the reply's verdict, after one repair request if the reply isn't valid or its scale is in doubt."""
         ranges, schema = ranges_of(question.reply), question.schema
         keys = tuple(hints_of(question.reply) if schema is None else schema.get("properties", ()))
         found = verdict_in(reply.text, keys, material="\n".join(material_of(question.data, ())[0].values()))
@@ -286,7 +286,7 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request the reply again, with more output tokens if the first one was truncated."""
+        """Request the reply again, with more output tokens if the first reply was truncated."""
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
         admit_repair()

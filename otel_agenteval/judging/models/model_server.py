@@ -1,8 +1,7 @@
 """Client of one model server: retries, limits, prices and records of all requests.
 
 Connection errors and the statuses 408, 409, 424, 498 and 5xx are retried after random pauses, and not before the time that
-the server requests. Rate limits (429) are retried until the deadline. An account without credit isn't retried, because that
-doesn't change in seconds.
+the server requests. Rate limits (429) are retried until the deadline. If the account has no credit, there is no retry.
 """
 
 from __future__ import annotations
@@ -142,8 +141,8 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request until the server answers or ``until`` (monotonic), and return the result of ``read``, which also returns
-        the usage. Raises a JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
+        """Send a request, with retries until ``until`` (monotonic). ``read`` parses the reply into the result and the usage. Raises a
+        JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -177,7 +176,7 @@ class ModelServer:
 
     @contextmanager
     def _recording(self, stage: str, model: str, estimate: TokenUsage, sent: _Sent, *, repair: bool) -> Iterator[None]:
-        """Record the account of the request in the block."""
+        """Record an account of the block's request."""
         started, error_type = self.clock.monotonic(), None
         try:
             yield
@@ -206,7 +205,7 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Send one attempt in the block, unless the server is known to be down, and learn from it if the server is."""
+        """Let the block send one attempt, unless the server is known to be down, and record whether the server is up."""
         wait, probe = self._breaker.enter()
         if wait != 0:
             failures = self._breaker.failures
@@ -238,7 +237,7 @@ class ModelServer:
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
-    """Return the usage without zero input tokens or more tokens than any model supports."""
+    """Return the usage without implausible counts: no input tokens, or more tokens than any model supports."""
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is not None and not 0 < sent <= _MOST_TOKENS:
         sent = None
@@ -274,7 +273,7 @@ class RateLimits:
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot for the block, whose end without an error means that the server answered. Raises as :meth:`enter`."""
+        """Hold a slot during the block. If the block raises no error, the server answered. Raises like :meth:`enter`."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -284,7 +283,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot until the monotonic deadline. :meth:`leave` must follow. A JudgeError takes nothing."""
+        """Wait for a slot until the monotonic deadline. Then :meth:`leave` must follow. Raises a JudgeError if no slot is free."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:
@@ -295,7 +294,7 @@ class RateLimits:
                 self._running += 1
                 return
         self._reserve(-1, -tokens)
-        raise JudgeError("the rate or concurrency allows no call before the deadline", "rate_limited")
+        raise JudgeError("the rate or concurrency limit allows no call before the deadline", "rate_limited")
 
     def leave(self, *, answered: bool = True) -> None:
         with self._free:
@@ -306,7 +305,7 @@ class RateLimits:
             self._free.notify_all()
 
     def slow_down(self, began: float) -> bool:
-        """Halve the concurrency after a time-out. Return False if the server was only busy with requests sent before that."""
+        """Halve the concurrency, unless the timed-out request began before the last reduction. Then return False if the server answers."""
         with self._free:
             news = began >= self._slowed
             if news:

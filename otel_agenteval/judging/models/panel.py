@@ -1,7 +1,7 @@
 """Several judges: one for some metrics or agents, a second opinion, or a panel.
 
-A score is always a complete score of one judge, with its reasons. A panel's score is the median judge's, or that of the
-majority's median judge. The score's detail ``judges`` has the results of all judges.
+The result is always one judge's complete score, with its reasons. For a panel, it is the median score of all judges or of the
+majority. The score's detail ``judges`` has the results of all judges.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SecondOpinion:
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Judge that selects among judges and combines their scores. The first fitting choice replaces ``main``, a ``panel`` all."""
+    """Judge that combines several judges. The first fitting choice replaces ``main``. A ``panel`` replaces both."""
 
     main: Judge
     choices: Sequence[Choice] = ()

@@ -59,7 +59,7 @@ _CHARACTERS_PER_TOKEN = 4
 _SHORTEST_CUT = 200
 _MOST_PIECES = 16
 _OVERLAP = 8
-"""Inverse share of a piece that repeats the end of the previous one, so that no passage is split in both."""
+"""Each piece repeats this inverse share (1/8) of the previous piece, so that no short passage is split in both."""
 
 
 class Prompt(NamedTuple):
@@ -72,8 +72,8 @@ class Prompt(NamedTuple):
 
 def prompt_of(question: Question, max_tokens: int | None = None, piece: int | None = None) -> Prompt:
     """Return the message of one judge call. Nothing is fetched: ``data:`` and http(s) URIs of media are sent unchanged, and an
-    opaque id is only named. Beyond about ``max_tokens``, the longest texts lose their middle, with a mark. With ``piece``, they are
-    split instead, and the message has the piece of this index. Raises a JudgeError, such as ``input_too_long``.
+    opaque id is only named. Beyond about ``max_tokens``, the longest texts lose their middle, which is marked. With ``piece``,
+    they are split into pieces instead, and the message has the piece at this index. Raises a JudgeError, such as ``input_too_long``.
     """
     texts, media = material_of(question.data, question.media)
     trusted = trusted_of(question.criteria)
@@ -146,7 +146,7 @@ def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:
 
 
 def _share_of(sizes: Iterable[int], room: int) -> int:
-    """Return the maximum tokens for the longest texts, if shorter ones stay complete."""
+    """Return the maximum tokens for each of the longest texts, so that shorter texts stay complete."""
     ascending = sorted(sizes)
     share = 0
     for index, size in enumerate(ascending):
@@ -158,13 +158,13 @@ def _share_of(sizes: Iterable[int], room: int) -> int:
 
 
 def in_pieces(texts: Mapping[str, str], room: int) -> list[dict[str, str]]:
-    """Split the longest texts into pieces for several calls, and repeat the others in each. Raises a JudgeError
-    (``input_too_long``) if there are too many.
+    """Split the longest texts into pieces for several calls, and repeat the other texts in each call. Raises a JudgeError
+    (``input_too_long``) if there are too many pieces.
     """
     sizes = {name: tokens_of(text) for name, text in texts.items()}
     share = _share_of(sizes.values(), room)
     if max(sizes.values()) > share * _MOST_PIECES:
-        raise JudgeError(f"the turn doesn't fit into {_MOST_PIECES} pieces of judge.max_input_tokens", "input_too_long")
+        raise JudgeError(f"the turn needs more than {_MOST_PIECES} pieces; raise judge.max_input_tokens", "input_too_long")
     bits = {name: _bits_of(text, share) for name, text in texts.items()}
     count = max(map(len, bits.values()))
     return [{name: parts[min(number, len(parts) - 1)] for name, parts in bits.items()} for number in range(count)]
@@ -205,10 +205,10 @@ _UNSEEN = re.compile(f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|[{_OT
 _FLAGS = frozenset(
     "".join(chr(0xE0000 + ord(letter)) for letter in region) + "\U000e007f" for region in ("gbeng", "gbsct", "gbwls")
 )
-"""Tags after a black flag that make the flags of England, Scotland and Wales."""
+"""Tag characters that, after a black flag, form the flags of England, Scotland and Wales."""
 _BLACK_FLAG, _KEYCAP, _ZWNJ, _ZWJ = "\U0001f3f4", "\u20e3", "\u200c", "\u200d"
 _VIRAMA = 9
-"""Combining class of the sign that removes a letter's vowel. The joiner after it affects how it is written."""
+"""Combining class of the sign that removes a letter's vowel. A joiner after the sign affects how the letters are written."""
 _PRESENTATION = ("\ufe0e", "\ufe0f")
 _JOINED = re.compile(
     "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1cff\ua840-\ua9ff\uaa00-\uaaff\ufb50-\ufdff\ufe70-\ufefc"
@@ -217,7 +217,7 @@ _JOINED = re.compile(
 """Scripts with joining letters: Arabic and related scripts, those of India and Southeast Asia, Mongolian."""
 _MONGOLIAN = re.compile("[\u1820-\u18aa]")
 _LONGEST_LIST = 64
-"""Maximum number of different characters in a row that are named. For more, only their number is given."""
+"""Maximum number of different characters in a row that are named. Further characters are only counted."""
 
 
 def visible(text: str) -> str:

@@ -38,7 +38,7 @@ _DEFAULT_HEADERS = {"User-Agent": "otel-agenteval", "Accept": "application/json"
 _FRAMING_HEADERS = frozenset(("content-length", "transfer-encoding"))
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _RETRIED_STATUSES = frozenset((408, 409, 424, 429, 498))
-"""Statuses to retry in addition to 5xx. With 424, Bedrock's model failed. With 498, Groq has no capacity."""
+"""Statuses to retry in addition to 5xx. Bedrock sends 424 if the model failed, and Groq 498 if it has no capacity."""
 _UNSUPPORTED_STATUSES = frozenset((501, 505))
 """Statuses of servers without the feature, such as llama.cpp without ``--embeddings``."""
 _MAX_REJECTION = 65_536
@@ -74,9 +74,9 @@ _HINTS = {
 """Words in a rejection that hint at its reason."""
 _SETTING_HINTS = frozenset(("format", "temperature", "parameter", "system", "stream"))
 _MAX_REASON = 2_000
-"""Maximum length of a server error that can name a setting. Longer ones quote the request."""
+"""Maximum length of a server error that can name a setting. Longer errors quote the request."""
 _RESET_HEADER = re.compile(r"(?:x-|anthropic-)?ratelimit-(?:reset(?:-(\w+))?|(\w+)-reset)")
-"""Headers with the time at which a limit ends, by what it limits."""
+"""Headers with the time at which a limit ends. A group matches the limit's name."""
 _TIME_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _RETRY_INFO = re.compile(r'"retrydelay"\s*:\s*"(\d+(?:\.\d+)?)s"')  # in Google's replies
 _SSE_DATA = re.compile(rb"^data:[ \t]*(\{.*)$", re.MULTILINE)
@@ -90,11 +90,11 @@ class Reply(NamedTuple):
 
 
 class BrokenAnswer(ConnectionError):
-    """The reply isn't complete, valid HTTP/1.1. The message contains nothing of it."""
+    """The reply isn't complete, valid HTTP/1.1. The error message doesn't quote it."""
 
 
 class ReplyTooLarge(Exception):
-    """A reply with status 2xx, the argument, has too many bytes."""
+    """A successful reply has too many bytes. The argument is its status."""
 
 
 class JsonTransport:
@@ -136,8 +136,8 @@ class JsonTransport:
         return f"Transport({self.base_url!r})"
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
-        """Send a request, never twice, and follow redirects that keep it (307, 308) at the same host, which may change to HTTPS.
-        ``until`` is the monotonic deadline. Raises a JudgeError without a reply.
+        """Send a request without retries. Redirects that keep method and body (307, 308) are followed on the same host, also to
+        HTTPS. ``until`` is the monotonic deadline. Raises a JudgeError without a reply.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -163,7 +163,7 @@ class JsonTransport:
                 if failure is None:
                     raise
             if failure is not None:
-                raise failure  # outside the handler, because the other exception contains the header or what the server sent
+                raise failure  # outside the handler, so that it isn't chained to an exception that contains headers or the reply
             target = _redirect_target(reply, url)
             if target is None:
                 break
@@ -213,12 +213,12 @@ class Connections:
         self._process = os.getpid()
         self._idle: deque[tuple[Any, float]] = deque()
         self._times_closed = 0
-        """Number of calls of :meth:`close`. Connections taken before the last one aren't kept."""
+        """Number of calls of :meth:`close`. Connections that were lent before the last call aren't kept."""
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection to one thread, as a pool of one. The most recently used one is most likely still open. A closed one
-        connects again.
+        """Lend a connection (a pool of one) to one thread: the most recently used, which is most likely still open. A closed
+        connection connects again.
         """
         from ...core.outbound import pool_to, trusted  # imports httpx
 
@@ -277,7 +277,7 @@ def _redirect_target(reply: Reply, url: str) -> str | None:
 
 
 def _os_error_behind(error: BaseException) -> OSError | None:
-    """Return the system's or TLS's error behind an error of httpcore."""
+    """Return the system or TLS error that caused an httpcore error, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
@@ -373,9 +373,9 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the subject of a rejection. Some servers quote the request, so its words count only if they name our settings."""
+    """Return the keys of ``_HINTS`` for a rejection. Servers may quote the request, so its words only count as hints at settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
-    if not rejection.strip():  # it can be about any parameter
+    if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
     hints = set()
     for hint, spellings in _HINTS.items():

@@ -35,7 +35,7 @@ def queue_from(wanted: JobQueueOptions, clock: Clock, failed: Callable[[str, Bas
 
 
 def spend_book_from(wanted: JobQueueOptions) -> SpendBook:
-    """Return the spend book, which all processes that share the queue's file or server share."""
+    """Return the spend book. All processes with the same queue file or server share it."""
     if wanted.url is not None:
         from .redis import RedisSpendBook
 

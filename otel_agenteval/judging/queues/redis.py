@@ -4,10 +4,10 @@ Jobs are in streams, one per shard and priority, and all judge workers form one 
 lag show the amount of work to monitoring and autoscaling tools. Sorted sets hold the ends of leases and the times of retries.
 Each change is one atomic script.
 
-XCLAIM takes over a lease at its own end, because XAUTOCLAIM supports only one age for all. A hash has the token of each job's
-last lease.
+XCLAIM takes over each job when its own lease ends. XAUTOCLAIM supports only one idle time for all jobs. A hash has the token of
+each job's last lease.
 
-Streams are never trimmed. A job is removed when it is acknowledged, or when a more important one needs its room.
+Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs its space.
 
 All keys of a shard have its hash tag, so a cluster stores them together. The server's clock applies to all processes. While
 the server is unreachable, jobs wait in this process within a limit, and the server is retried with pauses.
@@ -39,7 +39,7 @@ _log = logging.getLogger("otel_agenteval")
 
 GROUP = "judges"
 _LEVELS = 8
-"""Number of separate priorities. Values outside the range count as the highest or lowest one."""
+"""Number of separate priorities. Values outside the range count as the highest or lowest priority."""
 _REMEMBERED_SECONDS = 86_400
 _REMEMBERED = 200_000
 """Maximum number of finished jobs that a shard remembers."""
@@ -47,7 +47,7 @@ _DEAD_LETTERS = 1_000
 _BATCH, _BATCH_BYTES = 100, 1024 * 1024
 _FORGOTTEN_CONSUMER_MS = 86_400_000
 _CLOSE_SECONDS = 1.0
-"""Longest wait for a thread that waits for the server."""
+"""Maximum seconds that :meth:`close` waits for a thread that is waiting for the server."""
 
 _put, _claim, _extend, _retry, _finish = (
     Script("common", name, LEVELS=_LEVELS, REMEMBERED=_REMEMBERED_SECONDS)
@@ -100,7 +100,7 @@ class RedisQueue(JobQueue):
             self._server.close()
 
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim by highest priority within each shard, beginning with another shard each time."""
+        """Claim by highest priority within each shard. Each call begins with the next shard."""
         with self._lock:
             self._hold()
             self._send()
@@ -123,7 +123,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, it is due when its lease ends."""
+        """Put a claimed job back. If the server is unreachable, the job is due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
@@ -242,7 +242,7 @@ def _job_of(row: Sequence[Any], token: str = "") -> Job:
 # --- spending and outages
 
 _MOST_UNSENT, _AT_ONCE = 10_000, 100
-"""Maximum number of corrections that wait for the server, and that are sent in one step."""
+"""Maximum number of corrections that wait for the server, and maximum number sent in one step."""
 _WAIT_UNREACHED = 10.0
 """Seconds until a judge call is tried again if the budget couldn't be read."""
 _READ_FOR = 0.5

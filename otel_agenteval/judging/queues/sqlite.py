@@ -1,7 +1,7 @@
 """Job queue and spend book in an SQLite file that processes of one machine can share.
 
 The file contains turns, so only its owner can read it. It isn't synced in every transaction: jobs survive a killed process,
-but the latest ones can be lost if the machine crashes.
+but the latest jobs can be lost if the machine crashes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(JobQueue):
-    """Queue in an SQLite file, whose folder must exist, opened on first use. If it
-    is unavailable, calls try again at most once a second, and ``failed`` is called if something must wait. Reading, claiming and
-    extending raise ``sqlite3.Error`` or ``OSError`` during that time.
+    """Queue in an SQLite file, which is opened on first use. The file's folder must exist. If the file is unavailable, calls try
+    again at most once a second, and ``failed`` is called if jobs or ended claims must wait. During that time, reading, claiming
+    and extending raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
-    """False, because other processes have their own workers. Their remaining jobs are found within the longest pause."""
+    """False, because other processes run their own jobs. Jobs that they leave behind are found within the longest pause."""
 
     remembered = 200_000
     """Maximum number of ids of finished jobs that are kept, so that the jobs aren't added again."""
@@ -211,7 +211,7 @@ class SqliteQueue(JobQueue):
         return True
 
     def _waiting_below(self, db: sqlite3.Connection, priority: int) -> Iterator[Job]:
-        """Yield waiting jobs. There is one query for each priority, because sorting reads all jobs."""
+        """Yield waiting jobs of lower priority. Each priority has its own query, because sorting would read all jobs."""
         lowest = "SELECT min(priority) FROM jobs WHERE priority > ? AND priority < ?"
         (found,) = db.execute("SELECT min(priority) FROM jobs WHERE priority < ?", (priority,)).fetchone()
         while found is not None:
@@ -268,7 +268,7 @@ class SqliteSpendBook:
 
 
 class MemoryQueue(SqliteQueue):
-    """Queue in memory. A forked child begins with an empty one."""
+    """Queue in memory. A forked child begins with an empty queue."""
 
     remembered = 10_000
 

@@ -1,4 +1,4 @@
-"""Wire format of Amazon Bedrock's Converse API. Requests have an API key, or Signature Version 4 by botocore, extra ``[bedrock]``.
+"""Wire format of Amazon Bedrock's Converse API. Requests have an API key, or botocore (extra ``[bedrock]``) signs them.
 
 botocore finds credentials in the environment, a profile, or the role of a container or machine, and renews expired ones.
 """
@@ -27,7 +27,7 @@ _FINISHES: dict[str, Finish] = {
 
 
 def request(chat: ChatRequest) -> HttpRequest:
-    """Return the request. The API has no JSON mode, so without a schema only the prompt asks for it."""
+    """Return the request. The API has no JSON mode, so without a schema only the prompt asks for JSON."""
     settings: dict[str, Any] = {"maxTokens": chat.room}
     if chat.temperature is not None:
         settings["temperature"] = chat.temperature

@@ -1,4 +1,4 @@
-"""Wire format of OpenAI's Responses API. The server stores nothing."""
+"""Wire format of OpenAI's Responses API. Requests ask the server to store nothing."""
 
 from __future__ import annotations
 

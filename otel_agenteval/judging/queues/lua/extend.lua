@@ -2,7 +2,7 @@ local lease, lost = tonumber(ARGV[3]), {}
 for i = 4, #ARGV, 2 do
   local job = read(ARGV[i])
   if job and owns(job, ARGV[i + 1]) then
-    if not job.claimed then  -- it ended, and nobody else came
+    if not job.claimed then  -- its lease ended, and no other process claimed it
       job.claimed = true
       write(job)
       free(job.level, -job.size)

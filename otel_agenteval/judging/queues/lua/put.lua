@@ -1,5 +1,5 @@
 local max_bytes, left = tonumber(ARGV[3]), {}
-redis.call('HINCRBY', totals, 'jobs', 0)  -- refused by a server without memory, as the first write of a script only is
+redis.call('HINCRBY', totals, 'jobs', 0)  -- a server without memory refuses only a script's first write, so begin with this one
 redis.call('ZREMRANGEBYSCORE', done, '-inf', text(now - tonumber(ARGV[4])))
 redis.call('ZREMRANGEBYRANK', done, 0, -tonumber(ARGV[5]) - 1)
 promote()
@@ -13,7 +13,7 @@ local function fits(level, size)
     while short > 0 do
       local rested = redis.call('ZRANGEBYSCORE', idle, text(lower * STEP), '(' .. text((lower + 1) * STEP), 'LIMIT', 0, 1)[1]
       local fresh = redis.call('XRANGE', stream(lower), string.format('%.0f-1', number('read' .. lower)), '+', 'COUNT', 1)[1]
-      local out = rested or (fresh and fresh[2][2])  -- what was read before came before
+      local out = rested or (fresh and fresh[2][2])  -- jobs that were claimed before are older
       if not out then break end
       local job = read(out)
       left[#left + 1] = {job.id, payload(job), job.priority, tostring(job.attempts)}
