@@ -1,7 +1,4 @@
-"""Observations that one scored turn adds to the metrics.
-
-Every metrics outlet uses the same ones.
-"""
+"""Observations that one scored turn adds to the metrics, the same for all metrics outlets."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Count one scored turn. Call once per turn and revision, with any outlets."""
+    """Count one scored turn. Call once per turn and revision, even if no outlet is enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     labels = _labels_of(scored.turn)
     found, planned = _observed(scored, labels, telemetry.plans_of(labels))
@@ -38,7 +35,7 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count a turn that won't be evaluated. ``turn`` is its service, close reason and completeness, or None if counted before."""
+    """Count a turn that won't be evaluated. ``turn`` is its service, close reason and completeness, or None if it was counted."""
     found: list[Observation] = []
     if turn is not None:
         service, close_reason, complete = turn
@@ -107,7 +104,7 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the model call that wrote the answer, which is the turn's last one."""
+    """Return the model call that wrote the answer: the turn's last model call."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 
@@ -135,5 +132,5 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Return True if a sum stays finite and exportable with the value of a span."""
+    """Return True if a sum that includes this value of a span stays finite and exportable."""
     return value is not None and 0 <= value < 2**63

@@ -3,7 +3,7 @@
 A score is computed once, and each outlet renders it. Outlets run on the worker, except for span events, which can only be written
 while the root is ending (see :mod:`.span_events`).
 """
-# ruff: noqa: B027 - what an outlet may leave out does nothing
+# ruff: noqa: B027 - optional methods do nothing
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RecordAccount:
         """Start from zero, because a forked child doesn't own the parent's records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Records rendered by this process, or left over from an earlier one."""
+        """Records rendered by this process, or left over from an earlier process."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
@@ -78,7 +78,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count the scores of turns that never became records as failed ones."""
+        """Count as failed the scores of turns that never became records."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -108,7 +108,7 @@ class Outlet(ABC):
     Must be False for an outlet that writes to a provider of the application, which shuts down on its own and may already be gone.
     """
     records: RecordAccount | None = None
-    """Counts of the records, for an outlet that keeps undelivered ones."""
+    """Counts of the records, for an outlet that keeps undelivered records."""
 
     _trouble: str = ""
     _keeps_all: bool = False
@@ -141,7 +141,7 @@ class Outlet(ABC):
         """Render a batch. Can do I/O and raise: the error is counted, and the batch isn't emitted again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Return the results of ``make``, and its first error, which :meth:`emit` raises last."""
+        """Return the results of ``make`` and its first error, which :meth:`emit` raises after emitting the results."""
         found: list[T] = []
         fault: Exception | None = None
         for scored in batch:
@@ -168,7 +168,7 @@ class Outlet(ABC):
         return True
 
     def begin_exit(self) -> None:
-        """Prepare for exit: start no more threads, and treat the next flush as the last one."""
+        """Prepare for exit: start no more threads, and treat the next flush as the last."""
 
     def close(self) -> None:
         """Release all resources. Safe to call twice."""

@@ -1,7 +1,7 @@
 """Outlet that prints turns and their scores to the terminal, for development.
 
-It prints content, redacted according to ``privacy.redact``, so it is off by default. Standard output belongs to the
-application, so it writes to standard error.
+The outlet prints content, redacted according to ``privacy.redact``, so it is off by default. It prints to standard error,
+because standard output belongs to the application.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Outlet for Prometheus in the application's registry, which postpones the import of ``prometheus_client``.
 
-The import takes as long as a third of the SDK's own. Unless the application has done it already, the warm-up does it, or the
-first score.
+This import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up does, or
+else the first score.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config.outlets import PrometheusOptions
 
 _IMPORTED_FIRST = ("ssl", "http.server", "urllib.request", "wsgiref.simple_server")
-"""Slow imports of ``prometheus_client``, as steps of their own."""
+"""Slow imports of ``prometheus_client``, each a separate step of the warm-up."""
 _waiting: WeakSet[DefaultRegistryOutlet] = WeakSet()
 
 
@@ -40,7 +40,7 @@ def join_now() -> None:
 
 
 class DefaultRegistryOutlet(Outlet):
-    """A :class:`.PrometheusOutlet` for the default registry, which is created later. Until then, nothing can read the metrics."""
+    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry. Only then can the metrics be read."""
 
     name = "prometheus"
 

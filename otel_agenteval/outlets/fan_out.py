@@ -89,7 +89,7 @@ class FanOut:
         """Threads of the outlets that may hang, by name."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
-        """Names of outlets that didn't accept the last batch. True after :meth:`catch_up` waited."""
+        """Names of outlets that didn't accept the last batch. The value is True if :meth:`catch_up` has waited for the outlet."""
         for outlet in outlets:
             self.add(outlet)
 
@@ -132,7 +132,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Do work, and return False if it waits behind a call that hangs."""
+        """Do an outlet's work. Return False if the work is queued behind a call that hangs."""
         lane = self._lanes.get(outlet.name)
         if lane is None:
             work()
@@ -206,7 +206,7 @@ class FanOut:
             outlet.record_outcome(turn_id, metric, outcome)
 
     def count_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
-        """Count a failure of an outlet. Log the first one of each kind."""
+        """Count a failure of an outlet. Log the first failure of each kind."""
         key = (outlet, reason)
         self.errors[key] += 1
         if self.errors[key] == 1:
@@ -254,7 +254,7 @@ class FanOut:
     def flush(self, timeout: float, *, at_exit: bool = False) -> bool:
         deadline = time.monotonic() + timeout
         outlets = [outlet for outlet in self._outlets if outlet.flushed_at_exit or not at_exit]
-        outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # they take the time
+        outlets.sort(key=lambda outlet: outlet.name in self._lanes and self._lanes[outlet.name].stuck)  # stuck outlets last
         done = [self._flush_one(outlet, max(0.0, deadline - time.monotonic())) for outlet in outlets]
         return all(done)
 
@@ -265,7 +265,7 @@ class FanOut:
     def _flush_one(self, outlet: Outlet, timeout: float) -> bool:
         lane = self._lanes.get(outlet.name)
         if lane is not None and lane.stuck and not self._is_ending:
-            return False  # the others must not wait
+            return False  # the other outlets must not wait
         try:
             return self._ask(outlet, partial(outlet.flush, timeout), timeout)
         except BaseException as error:

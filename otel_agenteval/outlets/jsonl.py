@@ -68,7 +68,7 @@ class JsonLinesOutlet(Outlet):
             raise fault
 
     def lines(self, scored: ScoredTurn) -> Iterator[dict[str, Any]]:
-        """Yield one object per score that wasn't skipped: the turn's keys, then the score's own."""
+        """Yield one object per score that wasn't skipped: the turn's keys, followed by the score's keys."""
         turn, root = scored.turn, scored.root
         place: dict[str, Any] = {
             "turn_id": turn.turn_id,
@@ -110,7 +110,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count the unwritable ones, and close the file until the next batch."""
+        """Write waiting lines, count lines that can't be written, and close the file until the next batch."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
@@ -152,7 +152,7 @@ class JsonLinesOutlet(Outlet):
                 done -= len(line)
                 self._bytes -= len(line)
                 written += 1
-            self._torn = done > 0  # the rest of a torn line is written again with the line
+            self._torn = done > 0  # a torn line is written again from its beginning
             self.records.finish("sent", written)
 
     def _append(self, data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Outlet for OpenTelemetry events: one log record per score, under the turn's root. Also what span events and OTLP share with it.
+"""Outlet for OpenTelemetry events: one log record per score, under the turn's root. Span events and OTLP use its functions.
 
 The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can emit every
 score, including a judged score minutes later. Messages of the turn are only written if configured.
@@ -74,7 +74,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores for log events. ``auto``: those that the exported root doesn't have."""
+    """Return the scores for log events. With ``auto``, these are the scores that the exported root span doesn't have."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -118,7 +118,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a score's event. An error lacks score attributes."""
+    """Return the attributes of a score's event. An error has an error type in place of the result."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -136,7 +136,7 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_result(found: dict[str, Any], score: Score) -> None:
-    """Add the attributes of a score's result to its event, except for an error."""
+    """Add the attributes of a score's result to its event. For an error, this is only the error type."""
     if score.status == "error":
         found[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
         return
@@ -213,7 +213,7 @@ class LogEventOutlet(Outlet):
             )
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export. The SDK finishes a running export, beyond the timeout."""
+        """Make the provider export. The SDK finishes a running export even after the timeout."""
         return bool(self._provider.force_flush(int(timeout * 1000)))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
     def _emit_turn(self, scored: ScoredTurn) -> None:
@@ -235,9 +235,9 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Outlet that looks for its provider with each batch, and then makes the real outlet. ``missing`` is logged once.
+    """Outlet that makes the real outlet as soon as the application's provider is :func:`usable`.
 
-    ``provider`` returns the application's provider. As long as that isn't :func:`usable`, there is no real outlet.
+    Each batch checks this with ``provider``, which returns the application's provider. ``missing`` is logged once until then.
     """
 
     flushed_at_exit = False

@@ -1,4 +1,4 @@
-"""Notices about scores that need attention, merged by subject, and the messages that each service gets of them.
+"""Notices about scores that need attention, merged by subject, and the messages about them for each service.
 
 A metric that fails a thousand times is one notice with a count. Messages keep within the service's limits.
 """
@@ -56,7 +56,7 @@ class Notice:
     agent: str
     service: str
     count: int
-    """Number of scores that it covers."""
+    """Number of scores that the notice covers."""
     threshold: float | None = None
     """The metric's threshold or, for a floor, the floor."""
     mean: float | None = None
@@ -65,11 +65,11 @@ class Notice:
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
     records: int = 1
-    """Number of notices merged into it, including itself."""
+    """Number of notices merged into this notice, including itself."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key that notices about the same subject share. A floor and its recovery share one."""
+        """Key that notices about the same subject share. A notice about a floor shares it with the notice about the recovery."""
         kind = "floor" if self.kind == "recovered" else self.kind
         tenant = self.change.tenant if self.change is not None else None
         return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Histogram, MeterProvider
 
 _groups: ByIdentity[TelemetryGroup] = ByIdentity()
-"""Telemetry by provider. The SDK keeps callbacks of the first instrument of a name, so its engines share them."""
+"""Telemetry by provider. The SDK only keeps the callbacks of a name's first instrument, so a provider's engines share them."""
 _groups_lock = threading.Lock()
 MAX_SETS = 10_000
-"""Limit of label sets per instrument and provider, because the SDK never evicts unused ones."""
+"""Maximum number of label sets per instrument and provider, because the SDK never evicts unused sets."""
 _NO_PROVIDER = (
     "outlets.otlp_metrics is on, but no SDK MeterProvider is set up, so no metrics are exported. Set one up or turn it off"
 )
@@ -79,7 +79,7 @@ class OtlpMetricsOutlet(Outlet):
                 histogram.record(value, label_sets.attributes(self._telemetry.folded(name, labels)), context=context)
 
     def flush(self, timeout: float) -> bool:
-        """Make the provider export. The SDK finishes a running export, beyond the timeout."""
+        """Make the provider export. The SDK finishes a running export even after the timeout."""
         self._record_tapped()
         return bool(self._provider.force_flush(timeout * 1000))  # type: ignore[attr-defined]  # the SDK's, see usable()
 
@@ -107,7 +107,7 @@ class _LabelSets:
         self._sets: set[Labels] = set()
 
     def bounded(self, labels: Labels) -> Labels:
-        """Return the labels. Beyond the limit, those from spans are replaced by ``__other__``."""
+        """Return the labels. Beyond the limit, labels from spans are replaced by ``__other__``."""
         if not self._bounded or labels in self._sets:
             return labels
         if len(self._sets) >= MAX_SETS:
@@ -130,7 +130,7 @@ def _callback(instrument: Instrument, group: TelemetryGroup) -> Callable[[Callba
         for labels, value in family.values.items():
             bounded = label_sets.bounded(labels)
             sums[bounded] = sums.get(bounded, 0) + value
-        # The SDK sends an int with 64 bits, and drops the whole export if one doesn't fit.
+        # The SDK sends an int with 64 bits, and drops the whole export if an int doesn't fit.
         return [
             Observation(value if abs(value) <= MOST else float(value), label_sets.attributes(labels))
             for labels, value in sums.items()

@@ -47,8 +47,8 @@ class PrometheusOutlet(Outlet):
     name, that metric is left out with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
     port can't be opened, the outlet logs one warning with ``reason="port_in_use"``, or ``"bind_failed"`` for other causes.
 
-    The default registry, and a port, show the metrics of all processes of the program. One process holds the port. If it ends,
-    another one takes over.
+    The default registry, and a port, show the metrics of all processes of the program. One process holds the port. If that
+    process ends, another process takes over.
     """
 
     name = "prometheus"
@@ -79,7 +79,7 @@ class PrometheusOutlet(Outlet):
             return
         error = self._serve()
         if error is None or (self._workers is not None and _is_in_use(error) and self._workers.keep_trying(self._take_port)):
-            return  # the program's process that holds the port may end
+            return  # the port becomes free if the program's process that holds it ends
         self._warn_of_port(error)
 
     @property
@@ -154,7 +154,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Seconds after which an unclaimed port in use counts as foreign."""
+"""Seconds after which a port in use that no process of the program claims counts as another program's port."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -221,7 +221,7 @@ _registrations_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
-    """Show an engine's telemetry in a registry. Return the names that clash, too."""
+    """Show an engine's telemetry in a registry. Return the registration, and the names that clash."""
     with _registrations_lock:
         known = _registrations.get(registry)
         if known is not None:
@@ -312,7 +312,7 @@ class MetricsApp:
             await self._asgi(scope, receive, send)
             return
         kind = ""
-        while kind != "lifespan.shutdown":  # if it isn't mounted
+        while kind != "lifespan.shutdown":  # only sent to an application that isn't mounted
             kind = (await receive())["type"]
             await send({"type": f"{kind}.complete"})
 
@@ -320,14 +320,14 @@ class MetricsApp:
 def metrics_app() -> MetricsApp:
     """Return an application that serves the default Prometheus registry, including scores.
 
-    Mount it in your web application. With several worker processes, each of them responds for all. Under
-    ``PROMETHEUS_MULTIPROC_DIR``, the page also contains the application's own metrics from there.
+    Mount it in your web application. With several worker processes, each process serves the metrics of all. If
+    ``PROMETHEUS_MULTIPROC_DIR`` is set, the page also contains the application's own metrics from that folder.
     """
     return MetricsApp()
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. Our metrics don't come from files, and keep exemplars."""
+    """Collector for multi-process mode. Our metrics aren't read from the multi-process files, so they keep their exemplars."""
 
     def describe(self) -> list[Metric]:
         return []

@@ -3,9 +3,9 @@
 This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If
 the SDK complies, its public ``add_event`` is used. The Python SDK instead freezes the span before it calls ``_on_ending``,
 but exporters get an ended span that shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`.
-The worker adds the scores, or the first exporter that reads the list earlier. They reach every exporter, in any order, and
-cost the agent's thread nothing. If neither way works, the event is left out and counted. The scored turn records which scores
-every exporter gets. By default, these have no log event.
+The worker adds the scores, or the first exporter that reads the list earlier. The scores reach every exporter, whatever the
+order of exporters, and cost the agent's thread nothing. If neither way works, the event is left out and counted. The scored turn
+records which scores every exporter gets. By default, these scores have no log event.
 
 The application's own events are never evicted. Scores only use the room that the span's limit leaves, failed scores and gates
 first.
@@ -137,7 +137,7 @@ class SpanEventOutlet:
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Make the first read of the ending span's events create the scores, if possible."""
+        """Make the first read of the ending span's events create the scores. Return False if that is impossible."""
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)

@@ -1,6 +1,6 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Failed scores come first with their reasons, then measured values, passed scores, vacuous ones and skipped ones. Control characters in the
+Failed scores come first with their reasons, then measured values, passed, vacuous and skipped scores. Control characters in the
 turn's text are removed, so that an agent can't send commands to the terminal.
 """
 
@@ -174,7 +174,7 @@ class _Text:
         self.lines += (" " * _FINDING + line for line in rest)
 
     def _excerpt(self, part: Mapping[str, str], code: str, taken: int = 0) -> str:
-        """Return the found characters between those around them, as far as they fit into a line."""
+        """Return the found characters, with as much of the text around them as fits into a line."""
         room = max(30, self._width - _FINDING - taken)
         found = _cut(_printable(part["found"]), room - 20)
         before, after = _printable(part["before"]).lstrip(), _printable(part["after"]).rstrip()
@@ -219,7 +219,7 @@ def _content(text: str | None, clean: Callable[[str], str]) -> str:
 
 
 def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
-    """Yield tool names in order, with repeated ones counted: ``search ×3, book ✗``."""
+    """Yield tool names in order, with the number of repetitions: ``search ×3, book ✗``."""
     for name, same in groupby(_plain(call.name or "?") + (" ✗" if call.error is not None else "") for call in calls):
         count = len([*same])
         yield name if count == 1 else f"{name} ×{count}"

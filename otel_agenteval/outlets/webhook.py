@@ -46,14 +46,14 @@ class _Refused(Exception):
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """True if another message may be accepted."""
+        """True if the message's content may be the reason, so that another message may be accepted."""
 
 
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    It sends them on its own thread. A temporary failure is retried after pauses that double, or at the time that the receiver
-    requests. Until then, notices about the same subject are merged, which limits memory.
+    A separate thread sends the messages. A temporary failure is retried after pauses that double, or at the time that the
+    receiver requests. Until then, notices about the same subject are merged, which limits memory.
     """
 
     name = "webhook"
@@ -78,12 +78,12 @@ class WebhookOutlet(Outlet):
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
-        """Notices per message. Reduced after several were refused together."""
+        """Notices per message. Reduced after the receiver refused several together."""
         self._since: float | None = None
         """Time at which the oldest notice started to wait, for ``retry_for``."""
         self._due: float | None = None
         self._next = 0.0
-        """Earliest time of the next message, ``every`` seconds after the last one."""
+        """Earliest time of the next message, ``every`` seconds after the last message."""
         self._failures = 0
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._wake = threading.Event()
@@ -163,7 +163,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, one thread at a time. Return True if none waits anymore."""
+        """Send all waiting notices, one thread at a time. Return True if no notice waits anymore."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -216,7 +216,7 @@ class WebhookOutlet(Outlet):
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Send fewer notices at once, because one may be the cause. Return False for one."""
+        """Send fewer notices at once, because one notice may be the cause. Return False if there is only one."""
         self._together = max(1, len(part) // 2)
         return len(part) > 1
 
@@ -228,7 +228,7 @@ class WebhookOutlet(Outlet):
         return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
-        """Queue refused notices again, before newer ones."""
+        """Queue refused notices again, before newer notices."""
         with self._lock:
             later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
             for key, notice in later.items():

@@ -4,9 +4,9 @@ Each worker writes its counts to a file, at most once a second and at each flush
 files of ended workers are added up in one file, so that no counter falls. Their gauges are dropped. A program with one
 process writes nothing.
 
-The files are in a private folder of the program (:mod:`..core.lineage` finds its processes). If ``PROMETHEUS_MULTIPROC_DIR``
-is set, they are there. Then all processes that share the folder are one program, and metrics are also written in the format
-of ``prometheus_client``.
+The files are in a private folder of the program (:mod:`..core.lineage` finds its processes) or, if set, in the folder
+``PROMETHEUS_MULTIPROC_DIR``. In the latter case, all processes that share the folder are one program, and metrics are also
+written in the format of ``prometheus_client``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def shared_folder() -> str | None:
 
 
 def is_of_workers(path: Path) -> bool:
-    """Return True for a file that this module writes in that format."""
+    """Return True for a file that this module writes in the format of ``prometheus_client``."""
     return f"_{_OURS}-" in path.name
 
 
@@ -98,7 +98,7 @@ class Workers:
             self._write(live=True)
 
     def keep_trying(self, attempt: Callable[[], bool]) -> bool:
-        """Call ``attempt`` every second until it returns True. Return False without others."""
+        """Call ``attempt`` every second until it returns True. Return False if this is the program's only process."""
         if not self._is_one_of_many():
             return False
         self._attempt = attempt
@@ -106,7 +106,7 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Write final counts, as an ended process leaves them."""
+        """Write final counts and mark them as counts of an ended process."""
         if self._closed:
             return
         self._closed = True
@@ -116,7 +116,7 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Count from zero in a child, and :meth:`keep_trying` once it counts something."""
+        """Count from zero in a forked child. Once it counts something, it calls ``attempt`` as in :meth:`keep_trying`."""
         self._reset()
         self._attempt = attempt
 
@@ -145,7 +145,7 @@ class Workers:
         return False
 
     def hold(self) -> None:
-        """Record that this process holds the view's port, which exists only once."""
+        """Record that this process holds the view's port. Only one process can hold it."""
         with suppress(OSError):
             if self._is_one_of_many() and (folder := self._folder_to_use()) is not None:
                 _replace(folder / f"{self.view}.held", self._this.name)
@@ -300,7 +300,7 @@ class Snapshot:
         self._families: dict[str, Any] = data["families"]
         self._live: bool = data["live"]
         self.members: frozenset[str] = frozenset(data.get("of", ()))
-        """Names of the ended processes whose sum it is."""
+        """Names of the ended processes whose counts were added up."""
 
     @property
     def names(self) -> list[str]:
@@ -408,7 +408,7 @@ def _folder_of(first: Process) -> Path:
 
 
 def _machine() -> str:
-    """Return a name for the machine or container. Several can share a temporary folder."""
+    """Return a name for the machine or container. Several machines can share a temporary folder."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
@@ -459,7 +459,7 @@ def _locked(folder: Path, view: str, *, shared: bool) -> Iterator[None]:
 
 _all: weakref.WeakSet[Workers] = weakref.WeakSet()
 _has_forked = False
-"""True if this process forked, or is a fork of one that used otel-agenteval."""
+"""True if this process forked, or is a fork of a process that used otel-agenteval."""
 
 
 def _after_fork(in_parent: bool) -> None:

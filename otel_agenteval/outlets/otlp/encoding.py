@@ -1,7 +1,7 @@
 """Encoding of scores and metrics as OTLP requests.
 
 A turn's records get the Resource of the service that created its root, so that backends file them with that service's telemetry.
-Parts that the records of a turn share are encoded once per turn, and parts that equal scores of a metric share once.
+Parts that the records of a turn share are encoded once per turn. Parts that scores with equal summaries share are cached.
 
 Metrics are encoded when their request is due. Observations cost nothing beyond counting: the accumulators are shown to the SDK's
 encoder as collected metrics. All of them are cumulative. Unlike the SDK's, histograms accept negative values, as in Prometheus.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SAMPLED = 0x1
 _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
-"""Number of summaries of scores whose encoded constants are cached, and the most bytes of one."""
+"""Maximum number of summaries whose encoded constants are cached, and maximum bytes of the constants after the value."""
 _RESULT_ID = 32
 """Length of the ids of results that a pipeline computed."""
 
@@ -258,10 +258,10 @@ class _InstrumentView:
         self._since = since
         """Start time of a new label set."""
         self._starts: dict[Labels, int] = {}
-        """Start times of the last request's label sets. An evicted one that returns starts again."""
+        """Start times of the last request's label sets. A label set that returns after its eviction starts again."""
         self._exemplars = exemplars
         self._newest = 0.0
-        """Time of the latest exported exemplar in Unix seconds. Each is sent once."""
+        """Time of the latest exported exemplar in Unix seconds. Each exemplar is sent once."""
 
     def metric(self, family: Family, now: int) -> Metric | None:
         from opentelemetry.sdk.metrics import export

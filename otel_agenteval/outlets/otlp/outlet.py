@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits so that others can be sent with it."""
+"""Seconds that a batch waits so that other batches can be sent with it."""
 MAX_REQUEST = 4 * 1024 * 1024
 """Bytes of one request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
@@ -66,8 +66,8 @@ class OtlpOutlet(Outlet):
     that double with jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
     doesn't support one of them doesn't delay the other. Only a flush waits for the thread.
 
-    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest one between attempts, and ``adopt_every``
-    the one between checks for batches that a dead process left in a file, in seconds.
+    ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest pause between attempts, in seconds.
+    ``adopt_every`` is the number of seconds between checks for batches that a dead process left in a file.
     """
 
     name = "otlp"
@@ -178,7 +178,7 @@ class OtlpOutlet(Outlet):
         return self._spool.full
 
     def start(self) -> None:
-        """Start the thread if it isn't running. It also sends metrics and leftover batches."""
+        """Start the thread if it isn't running. It sends queued batches, metrics, and batches that earlier processes left."""
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
         if (self._thread is not None and self._thread.is_alive()) or not self._may_start or self._stopping:
@@ -189,8 +189,8 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
 
-        Except at exit, it doesn't wait for a receiver that is known to fail. Batches that then wait in a file count as delivered,
-        because the next process sends them.
+        Except at exit, a flush doesn't wait for a receiver that is known to fail. Batches that then wait in a file count as
+        delivered, because the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -305,7 +305,7 @@ class OtlpOutlet(Outlet):
         return soonest
 
     def _send(self, lane: _Lane, until: float) -> None:
-        lane.due = None  # a batch that arrives from here on makes it due again
+        lane.due = None  # a batch that arrives from here on makes the lane due again
         batches = self._spool.first(lane.signal, lane.most, MAX_REQUEST)
         if not batches:
             self._notify()
@@ -328,7 +328,7 @@ class OtlpOutlet(Outlet):
         lane.failures = 0
         lane.due = now
         if result.kind == "refused" and result.about_the_body and len(batches) > 1:
-            lane.most = len(batches) // 2  # one of them may be the cause
+            lane.most = len(batches) // 2  # one of the batches may be the cause
             return
         lane.most = min(_MOST_BATCHES, lane.most * 2)
         self._spool.remove(batches)

@@ -62,7 +62,7 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """Encode an ``AnyValue``. Larger integers become strings, other types are left out."""
+    """Encode an ``AnyValue``. Integers beyond 64 bits become strings, and unsupported types are left out."""
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -89,7 +89,7 @@ def _pair(key: str, value: bytes) -> bytes:
 
 
 class TextWriter:
-    """Encoder of one attribute whose value is always a string, in the field of a tag."""
+    """Encoder of one attribute whose value is always a string. ``before`` is the tag of the field that contains it."""
 
     __slots__ = ("_before", "_heads", "_key")
 
@@ -151,6 +151,6 @@ class AttributeWriter:
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:
-        """Encode one attribute. For a value that :func:`any_value` doesn't support, only its key."""
+        """Encode one attribute, or only its key if :func:`any_value` doesn't support the value."""
         pair = _pair(key, any_value(value))
         return b"".join((self._tag, varint(len(pair)), pair))

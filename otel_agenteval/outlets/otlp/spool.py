@@ -35,7 +35,7 @@ _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 
 
 class SpooledBatch(NamedTuple):
-    """Encoded export request. Concatenated batches of one signal are one request too."""
+    """Encoded export request. The concatenation of several batches of one signal is a valid request, too."""
 
     signal: Signal
     items: int
@@ -44,7 +44,7 @@ class SpooledBatch(NamedTuple):
     """Time of creation in seconds since the Unix epoch."""
     body: bytes
     number: int = 0
-    """Its id in the storage, negative in memory."""
+    """Id of the batch in the storage, negative in memory."""
 
 
 class SpoolMemory:
@@ -92,9 +92,9 @@ class SpoolMemory:
 
 
 class SpoolFile:
-    """Storage in an SQLite file, readable only by its owner, because of explanations.
+    """Storage in an SQLite file, readable only by its owner, because explanations can quote turns.
 
-    Each process locks the first free file of the folder, and continues with the batches of the process that died with it.
+    Each process locks the first free file of the folder, and continues with the batches that a dead process left in that file.
     Raises OSError or sqlite3.Error if the folder or file can't be used.
     """
 
@@ -104,7 +104,7 @@ class SpoolFile:
         self._lock = threading.Lock()
         self._directory = directory
         self._refused: set[Path] = set()
-        """Unreadable files: damaged ones, and those of another version."""
+        """Unreadable files: damaged files, and files of another version."""
         for self._slot in range(_SLOTS):
             db = self._opened(self._slot)
             if db is not None:
@@ -160,7 +160,7 @@ class SpoolFile:
                 continue
             with suppress(sqlite3.DatabaseError), closing(db):
                 rows = db.execute("SELECT signal, items, at, body, number FROM batches ORDER BY number").fetchall()
-                taken = [row for row in rows if self.put(SpooledBatch(*row))]  # added before it is removed there, so none is lost
+                taken = [row for row in rows if self.put(SpooledBatch(*row))]  # added here before they are removed there
                 adopted += sum(row[1] for row in taken)
                 db.executemany("DELETE FROM batches WHERE number = ?", [(row[4],) for row in taken])
         return adopted
@@ -186,7 +186,7 @@ class SpoolFile:
 
 
 class Spool:
-    """Storage in a file, and in memory if no file is configured or it fails."""
+    """Storage in a file, and in memory if no file is configured or the file fails."""
 
     def __init__(
         self, memory: int, open_file: Callable[[], SpoolFile] | None, failed: Callable[[str], None], found: Callable[[int], None]

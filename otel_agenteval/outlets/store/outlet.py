@@ -44,7 +44,7 @@ _MAX_OUTCOMES = 50_000
 _HOUSEKEEPING = 60.0
 """Seconds between deletions of old rows."""
 _CHECKS_OF_SIZE = 8
-"""Old rows are also deleted after this part of ``max_bytes`` was written."""
+"""Old rows are also deleted after an eighth of ``max_bytes`` was written."""
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
@@ -123,7 +123,7 @@ class StoreOutlet(Outlet):
         self._outcomes: deque[tuple[str, str, str]] = deque(maxlen=_MAX_OUTCOMES)
         self._housekeeping: float | None = None
         self._unchecked = 0
-        """Bytes since the last housekeeping."""
+        """Bytes written since the last housekeeping."""
         self._written: float | None = None
         self._fault: BaseException | None = None
         """Error of the last write. None if it succeeded."""
@@ -261,7 +261,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values, or required values' rows, that can't be stored."""
+        """Return the rows without values that can't be stored. If a required value can't be stored, its row is left out."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))

@@ -200,7 +200,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading. Raises StoreError without a store of this version."""
+    """Open a store for reading. Raises StoreError if a store of this version is missing."""
     shown = without_password(address)
     db = None
     try:
@@ -217,7 +217,7 @@ def open_reader(address: str) -> Connection:
 
 
 def _migrate(db: Connection) -> None:
-    """Create or migrate the tables, one process at a time. Raises StoreError if later."""
+    """Create or migrate the tables, one process at a time. Raises StoreError if the tables are of a later version."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")

@@ -26,15 +26,15 @@ LEAST_OF_ID = 4
 EXAMPLES = 3
 """Number of turns that show a failure mode."""
 MOST_VERDICTS = 1_000
-"""Number of failures, and of passes, from which a sample has enough."""
+"""Number of failures, and of passes, that suffices for a sample."""
 MOST_OF_COMMAND = 4_000
-"""The same if nobody waits for a page. A larger sample shows weaker causes."""
+"""The same for commands, which may take longer than a page. A larger sample shows weaker causes."""
 MOST_TEXTS = 2_000
-"""Number of failed turns of a mode whose texts are compared."""
+"""Maximum number of failed turns of a mode whose texts are compared."""
 _MOST_READ = 10_000
-"""Number of failures, of passes, or of turns that are searched for a sample."""
+"""Maximum number of failures, of passes, or of turns that are searched for a sample."""
 _MOST_TURNS = 30_000
-"""Number of turns below which a sample is taken from a list of them."""
+"""Number of turns below which a sample is taken from a list of these turns."""
 NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
 _RECENT = 200
 """Number of turns that show if facts are stored."""
@@ -57,10 +57,10 @@ def backend_of(path: str | os.PathLike[str]) -> Any:
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the only id found for a shortened one, or None. Raises StoreError for several."""
+    """Return the only id found for a shortened id, or None if it is unknown. Raises StoreError for several ids."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids begin with this, {', '.join(found[:5])}{more}. Give more characters")
+        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}. Add characters")
     return found[0] if found else None
 
 
@@ -77,7 +77,7 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """True for only those turns with a failed score or a metric's error."""
+    """True to read only turns with a failed score or a metric's error."""
     mode: str | None = None
     """Id of the failure mode of turns."""
 
@@ -112,7 +112,7 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full id for a turn id, its beginning, or any span of a trace with one turn. Raises StoreError for two."""
+        """Return the full id for a turn id, its beginning, or any span of a trace with one turn. Raises StoreError for several ids."""
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
@@ -169,7 +169,7 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return groups by a key of :data:`GROUPED_BY` or a stored attribute, with turn counts."""
+        """Return the number of turns in each group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
         column, given = self._grouping(by)
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
@@ -205,7 +205,7 @@ class StoreReader:
 
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
         """Return the failure modes of the turns, most frequent first. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute
-        whose values are compared, instead of two halves of the time.
+        whose values are compared, instead of the two halves of the time range.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -221,8 +221,8 @@ class StoreReader:
         few: bool = False,
     ) -> StoredModes:
         """Return the failure modes of the ``failed`` turns, as shares of ``every`` turn, for groups or two halves of the time
-        ``at``. A ``sample`` of the failed turns' scores, with how many each stands for, is counted instead. If ``few``,
-        ``failed`` names the turns, so that no other index is faster.
+        ``at``. A ``sample`` is counted instead: scores of failed turns, and the number of turns that each score stands for. If
+        ``few``, ``failed`` lists turn ids, so that no other index is faster.
         """
         middle = None
         if by is None:
@@ -253,7 +253,7 @@ class StoreReader:
         return StoredModes(modes, tuple(totals.values()), () if by is None else tuple(map(str, totals)), middle)
 
     def _halves(self, where: Where, at: str) -> tuple[list[_Part], dict[Any, int], float]:
-        """Return two halves of the time of the turns, the number of turns in each, and the Unix time between them."""
+        """Return two halves of the turns' time range, the number of turns in each, and the Unix time between them."""
         ends = [
             self._db.execute(f"SELECT {at} FROM turns WHERE {where} ORDER BY {at} {way} LIMIT 1", where.values).fetchone()
             for way in ("ASC", "DESC")
@@ -269,7 +269,7 @@ class StoreReader:
     def _failed_by_mode(
         self, parts: Sequence[_Part], mode_column: str, tables: str, counted: Where, weight: int
     ) -> dict[str, dict[Any, FailedTurns]]:
-        """Return the failed turns by mode and part. Each that is ``counted`` stands for ``weight`` turns."""
+        """Return the failed turns by mode and part. Each turn that meets ``counted`` stands for ``weight`` turns."""
         found: dict[str, dict[Any, FailedTurns]] = {}
         for part in parts:
             rows = self._db.execute(
@@ -362,7 +362,7 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random half of a half … of all scores that has enough."""
+        """Return verdicts from the smallest random sample (half of a half … of all scores) that has enough."""
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
         while level >= 0 and len(found) < most:
@@ -375,7 +375,7 @@ class StoreReader:
                 [*of_scores.values, *where.values],
             ).fetchall()
             level = lowest - 1
-            lowest = max(0, level - (2 if 8 * read < most else 0))  # three levels have seven times as many turns as all before
+            lowest = max(0, level - (2 if 8 * read < most else 0))  # three levels have 7 times the turns of earlier levels
         return found
 
     def _count(self, table: str, where: Where, most: int, more: str = EVERYTHING) -> int:
@@ -455,7 +455,7 @@ class StoreReader:
 
 
 class _Part(NamedTuple):
-    """SQL for a half of the time, or for all groups of a column."""
+    """SQL for a half of the time range, or for all groups of a column."""
 
     name: str
     name_values: Sequence[Any]
@@ -465,13 +465,13 @@ class _Part(NamedTuple):
 
 
 class FailedTurns(NamedTuple):
-    """Failed turns of a mode in a half of the time, or in a group."""
+    """Failed turns of a mode in a half of the time range, or in a group."""
 
     turns: int = 0
     represented: float = 0.0
-    """Number of failed turns that they stand for."""
+    """Number of failed turns that the counted turns stand for."""
     squares: float = 0.0
-    """Sum of the squares of the numbers that each stands for."""
+    """Sum over the counted turns of the squared number of turns that each stands for."""
 
 
 class ModeCounts(NamedTuple):
@@ -487,7 +487,7 @@ class StoredModes(NamedTuple):
     totals: tuple[int, ...]
     """Number of all turns in each part."""
     groups: tuple[str, ...] = ()
-    """Name of each part, in order of appearance. Empty if the parts are the two halves of the time."""
+    """Name of each part, in order of appearance. Empty if the parts are the two halves of the time range."""
     middle: float | None = None
     """Time at which the halves meet, in Unix seconds."""
 
@@ -523,7 +523,7 @@ class VerdictRow(NamedTuple):
     conversation: str
     """Conversation or, if unknown, the turn's own id."""
     weight: float
-    """Number of turns that this one stands for."""
+    """Number of turns that this turn stands for."""
 
 
 def _levels(verdict: int, lowest: int, highest: int) -> str:
@@ -559,7 +559,7 @@ def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
 
 
 def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cost in a turn's row and its mark, if they are known."""
+    """Return the cost in a turn's row, and whether it is estimated, if they are known."""
     return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
 
 
@@ -580,5 +580,5 @@ def store_path(given: str | None, config: Config) -> str:
     if given is not None:
         return given
     if config.outlets.store is None:
-        raise ConfigError("--store: no store is configured. Name one with --store FILE, or set outlets.store")
+        raise ConfigError("--store: no store is configured. Add --store FILE, or set outlets.store")
     return config.outlets.store.path

@@ -1,6 +1,6 @@
 """Definitions of the score store: its tables, and the syntax in which the databases differ.
 
-Statements take their text from a :class:`Syntax` where SQLite and PostgreSQL differ.
+If SQLite and PostgreSQL differ, statements take their text from a :class:`Syntax`.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is 
 ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the
 type of the error that ended the turn. Turns of the same case share a ``case_key``: the case id or, if content is kept, a hash of
 the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is the
-:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, also of a turn that passed. ``mode`` is its failure mode.
-``failed`` is NULL if no score failed. Otherwise it is the number of failed turns that this one stands for.
+:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, also of a turn that passed. ``mode`` is the fault's
+failure mode. ``failed`` is NULL if no score failed. Otherwise it is the number of failed turns that this turn stands for.
 """
 
 SCORE_COLUMNS: Mapping[str, str] = {
@@ -92,8 +92,8 @@ SCORE_COLUMNS: Mapping[str, str] = {
 VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
 """Columns of a score's row that :mod:`.writer` computes.
 
-``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is how often a random half of all turns is taken
-that still has this one. ``at`` is the turn's start or, if unknown, the time of the score.
+``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is the number of times that the turns can be halved
+at random and still contain this turn. ``at`` is the turn's start or, if unknown, the time of the score.
 """
 TOP_LEVEL = 16
 """Level of the turns that are in the sixteenth half, or in a later one."""
@@ -110,7 +110,7 @@ CHANGE_COLUMNS: Mapping[str, str] = {
     "detector": "TEXT NOT NULL", "mean_before": "REAL", "mean_after": "REAL", "ci_low": "REAL", "ci_high": "REAL", "since": "REAL", "n_eff": "REAL",
     "version_before": "TEXT", "version": "TEXT", "turns": "TEXT", "instance_id": "TEXT",
 }  # fmt: skip
-"""Columns of a change's row. The interval is that of the difference. ``turns`` is a JSON list of ids."""
+"""Columns of a change's row. ``ci_low`` and ``ci_high`` are the interval of the difference. ``turns`` is a JSON list of ids."""
 
 OUTCOME_COLUMNS: Mapping[str, str] = {
     "turn_id": "TEXT NOT NULL", "metric": "TEXT NOT NULL", "outcome": "TEXT NOT NULL", "at": "REAL NOT NULL",
@@ -119,7 +119,7 @@ OUTCOME_COLUMNS: Mapping[str, str] = {
 QUESTION_COLUMNS: Mapping[str, str] = {
     "result_id": "TEXT NOT NULL", "place": "INTEGER NOT NULL", "turn_id": "TEXT NOT NULL", "stage": "TEXT", "model": "TEXT", "question": "TEXT", "reply": "TEXT",
 }  # fmt: skip
-"""Columns of a judge call's row, if content is kept. Those of one result are ordered by ``place``."""
+"""Columns of a judge call's row, if content is kept. The calls for one result are ordered by ``place``."""
 
 TOPIC_COLUMNS: Mapping[str, str] = {
     "mode": "TEXT NOT NULL", "id": "TEXT NOT NULL", "model": "TEXT NOT NULL", "center": "TEXT NOT NULL", "stability": "REAL NOT NULL", "name": "TEXT NOT NULL",
@@ -135,12 +135,14 @@ HOURLY_COLUMNS: Mapping[str, str] = {
 """Columns of sums over an hour's turns that share all filter values.
 
 There is one row per metric, and one with an empty ``metric`` for the turns themselves. ``critical`` counts scores with a critical finding.
-``priced``, ``estimated`` and ``timed`` count those with a known cost, an estimated cost and a known duration. ``wv`` is the
-weight of the verdicts, and ``wp`` of those that pass. ``w`` is the sum of the scores' weights, ``wy`` of weighted values, ``w2y2`` of squared weights times squared values, and so on.
+``priced``, ``estimated`` and ``timed`` count turns or scores with a known cost, an estimated cost and a known duration. ``wv``
+is the weight of the verdicts, and ``wp`` the weight of verdicts that pass. ``w`` is the sum of the scores' weights, ``wy`` of
+weighted values, ``w2y2`` of squared weights times squared values, and so on.
 """
 
 _START = "coalesce(start, stored_at)"
-# Indexes end with the columns that counts need, so that they needn't read the rows. PostgreSQL needs those of the expression, too.
+# Indexes end with the columns that counts need, so that counting doesn't read the rows. For an index on an expression, PostgreSQL
+# also needs the columns in the expression.
 TABLES = (
     StoreTable(
         "turns", TURN_COLUMNS,
@@ -226,17 +228,17 @@ def detail_has(part: str, sql: Syntax) -> str:
 
 
 def is_vacuous(sql: Syntax) -> str:
-    """Return the SQL condition for a score that means that there was nothing to evaluate."""
+    """Return the SQL condition for a vacuous score: there was nothing to evaluate."""
     return detail_has(VACUOUS, sql)
 
 
 def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
-    """Return the SQL condition for a verdict that counts: as in reports, not a vacuous or neutral one."""
+    """Return the SQL condition for a verdict that counts. As in reports, vacuous and neutral verdicts don't count."""
     return f"({column} = {int(passed)} AND scores.status = 'ok' AND scores.direction <> 'neutral' AND NOT {is_vacuous(sql)})"
 
 
 VACUOUS = '"vacuous":true'
-"""Part of the ``detail`` of a score that means that there was nothing to evaluate."""
+"""Part of the ``detail`` of a vacuous score: there was nothing to evaluate."""
 SEVERITY = '"severity":"{}"'
 """Part of the ``detail`` of a score with a finding of a severity."""
 

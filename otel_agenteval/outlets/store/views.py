@@ -45,7 +45,7 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Turns to check between two readings of the clock. The number grows if the search is fast."""
+"""Turns to check between two readings of the clock. The number grows from block to block."""
 _FEW_SCORES = 1_000
 """Number of matching scores up to which a list starts from scores instead of turns."""
 _SEARCH_SECONDS = 0.1
@@ -57,12 +57,12 @@ _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not i
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
 """Columns whose sum decides the order."""
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
-"""Sort direction, and the comparison of a later turn in the list with an earlier one."""
+"""Sort direction, and the sign that compares a later turn in the list with an earlier turn."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
 MOST_GROUPS = 30
-"""Groups that are summed separately."""
+"""Maximum number of groups that are summed separately."""
 OTHERS = "(others)"
 _SUM_COLUMNS = (
     "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
@@ -129,12 +129,12 @@ class SumCell:
     group: str | None
     metric: str
     at: int
-    """Start of its time in seconds since the Unix epoch. 0 without a step."""
+    """Start of the cell's interval in seconds since the Unix epoch. 0 if there is no ``step``."""
     turns: int
     scored: int
     passed: int
     failed: int
-    """Number of failed scores or, if ``metric`` is empty, of turns with one."""
+    """Number of failed scores or, if ``metric`` is empty, of turns with a failed score."""
     critical: int
     errors: int
     cost_usd: float
@@ -171,7 +171,7 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks those before ``end``."""
+        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks all turns before ``end``."""
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
@@ -251,7 +251,7 @@ class Views(StoreReader):
         if last is None:
             return where, None
         more = _DIRECTIONS["newest" if order == "oldest" else "oldest"][1]
-        where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # SQLite needs the first one
+        where.add(f"{AT} {more}= {p} AND ({AT}, turns.turn_id) {more}= ({p}, {p})", last[0], *last)  # for SQLite, both
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
@@ -306,7 +306,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return the failure modes for a filter of the web UI and a key of :data:`GROUPS`. A metric means its failed turns."""
+        """Return the failure modes for a filter of the web UI and a key of :data:`GROUPS`. A metric limits them to its failed turns."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
@@ -358,9 +358,9 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group and parts of ``step`` seconds, filtered by the time and the facts of turns. Groups other than
-        the given ones, or than those with the most turns, are summed as :data:`OTHERS`. Times are rounded to whole hours,
-        unless ``step`` is less than an hour: then all turns are read.
+        """Return sums by group and interval of ``step`` seconds, filtered by the time and the facts of turns. Only ``groups`` or,
+        if empty, the groups with the most turns are summed separately, and the rest as :data:`OTHERS`. Times are rounded to whole
+        hours, unless ``step`` is less than an hour: then all turns are read.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -392,7 +392,7 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return a group's most frequent values, the first first, with turns or, for judges, scores."""
+        """Return the most frequent values of a key, most frequent first, with their number of turns or, for judges, of scores."""
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -401,7 +401,7 @@ class Views(StoreReader):
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, float]]:
-        """Return the latest service versions with the time of their first turn, in that order."""
+        """Return the latest service versions with the time of their first turn, ordered by that time."""
         where, p = _where_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
@@ -460,7 +460,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour without sums before another one, with its marks, or None."""
+        """Return the latest hour without sums that precedes the hour ``before``, with its marks, or None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -482,7 +482,7 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for the sums of days and hours, of which ``step`` will be summed together."""
+        """Return SQL for the sums of days and hours. ``step`` is the number of hours that will be summed together."""
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
         stale = [hour for hour in self.stale() if first <= hour <= last]
@@ -617,7 +617,7 @@ def _sum_of_counts(sum_of: str, sql: Syntax) -> str:
 
 
 def _sums_by_hour(where: str, sql: Syntax, seconds: int = HOUR) -> str:
-    """Return SQL for the rows of ``hourly`` of the turns that meet a condition, or for rows of another length."""
+    """Return SQL for rows of ``hourly``, or of intervals of other ``seconds``, from the turns that meet a condition."""
     hour, total = sql.floor.format(f"{AT} / {seconds}"), sql.total.format
     counts = f"scores.status = 'ok' AND scores.value IS NOT NULL AND coalesce(scores.sample_probability, 1.0) > 0 AND NOT {is_vacuous(sql)}"
     tokens = _sum_of_counts("coalesce(input_tokens, 0.0) + coalesce(output_tokens, 0.0)", sql)
@@ -658,7 +658,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the minutes of hours, except the given ones, as (first, last). Both are sorted."""
+    """Return runs (first, last) of the minutes of ``hours`` that aren't in ``minutes``. Both are sorted."""
     found: list[tuple[int, int]] = []
     taken = deque(_runs(minutes))
     for first, last in _runs(hours):
@@ -674,7 +674,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the condition on the facts of turns that their sums have too."""
+    """Return the condition on those facts of turns that the sums have, too."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)

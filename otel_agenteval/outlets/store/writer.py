@@ -1,8 +1,8 @@
 """Score store for writing: one row per turn and one per result id.
 
 Age and size are limited. Writing is idempotent: the same score again (a receiver's retry, a replayed journal, two processes
-with the same turn) changes nothing. Only changed user feedback replaces the earlier one. A revision doesn't overwrite earlier ones. :data:`.statements.CURRENT` selects the latest
-one, whatever the order of arrival.
+with the same turn) changes nothing. Only changed user feedback replaces earlier feedback. A revision doesn't overwrite earlier
+revisions. :data:`.statements.CURRENT` selects the latest revision, whatever the order of arrival.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .statements import (
 _log = logging.getLogger("otel_agenteval")
 
 _MOST_TOPICS = 50
-"""Topics of a failure mode that are kept, those that were seen last."""
+"""Maximum number of topics of a failure mode that are kept: the most recently seen."""
 _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Seconds by which a clock may be ahead, and for which nothing expires if it is."""
+"""Seconds by which a clock may be ahead, and for which nothing expires if it is further ahead."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -62,11 +62,11 @@ class Rows(NamedTuple):
     scores: Sequence[Mapping[str, Any]] = ()
     """Scores with the keys of :data:`SCORE_COLUMNS`. Existing result ids are left unchanged."""
     outcomes: Sequence[tuple[str, str, str]] = ()
-    """(turn id, metric, outcome) without a score. Later ones replace earlier ones."""
+    """(turn id, metric, outcome) of metrics without a score. Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
     """(turn id, id of another turn that turned out to be a part of it)."""
     questions: Sequence[Mapping[str, Any]] = ()
-    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing ones are left unchanged."""
+    """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls are left unchanged."""
     changes: Sequence[Mapping[str, Any]] = ()
 
 
@@ -94,7 +94,7 @@ class ScoreStore:
         self._retention = retention
         self._clock = clock
         self._seen: tuple[float, float] | None = None
-        """The last write by both clocks."""
+        """Unix time and monotonic time of the last write."""
         self._expires_after = 0.0
 
     def write(self, rows: Rows) -> None:
@@ -179,7 +179,7 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete the turns of a conversation or user, with all that belongs to them, and return their number. A file is overwritten there."""
+        """Delete the turns of a conversation or user, and all their rows. Return the number of turns. A file's bytes are overwritten."""
         count = 0
         while True:
             with self._file.transaction() as db:
@@ -193,7 +193,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the time. If it is far from the last write, nothing expires for an hour, because a wrong clock must not empty the store."""
+        """Return the time. If it is far after the last write, nothing expires for an hour: a wrong clock must not empty the store."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -202,7 +202,7 @@ class ScoreStore:
         if ahead > _JUMP:
             self._expires_after = running + _HELD
             _log.warning(
-                "outlets.store: the last turn was stored %.0f days ago by this clock; none expires in the next hour",
+                "outlets.store: by this clock, the last turn was stored %.0f days ago; no turn expires in the next hour",
                 ahead / 86_400,
             )
         self._seen = now, running
@@ -257,10 +257,10 @@ class _Statements:
         )
         self.put_turn = (
             f"{syntax.insert('turns', TURN_COLUMNS)} ON CONFLICT (turn_id) DO UPDATE SET {', '.join((*updated, *causes))}"
-            # The turn stands for the fewest if several scores failed.
+            # If several scores failed, the turn stands for the smallest of their numbers of turns.
             f", failed = CASE WHEN {_REVISED} THEN excluded.failed WHEN turns.failed < excluded.failed THEN turns.failed "
             "ELSE coalesce(excluded.failed, turns.failed) END"
-            # A turn that was revised under its own id before still supersedes the one whose place it took first.
+            # A turn that was revised under its own id still supersedes the other turn that it replaced first.
             ", supersedes = coalesce(nullif(turns.supersedes, turns.turn_id), excluded.supersedes)"
             " WHERE excluded.revision >= turns.revision"
         )
@@ -268,7 +268,7 @@ class _Statements:
         self.put_score = (
             f"{syntax.insert('scores', columns)} ON CONFLICT (result_id) DO UPDATE SET "
             f"{', '.join(f'{name} = excluded.{name}' for name in columns)} "
-            f"WHERE excluded.metric = '{FEEDBACK}' AND excluded.scored_at >= scores.scored_at"  # a user can change it
+            f"WHERE excluded.metric = '{FEEDBACK}' AND excluded.scored_at >= scores.scored_at"  # a user can change the feedback
         )
         self.put_question = f"{syntax.insert('questions', QUESTION_COLUMNS)} ON CONFLICT (result_id, place) DO NOTHING"
         self.put_outcome = (
