@@ -2,7 +2,7 @@
 
 A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their
 sender can resolve them. An address is opened only if the configuration allows its host, folder or bucket
-(:class:`.rules.Rules`). Types of media are detected by their first bytes, because senders may state a wrong one.
+(:class:`.rules.Rules`). Types of media are detected by their first bytes, because senders may state a wrong type.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ _FEATURE = {
     "video": ("looking at videos", "media"),
     "sound": ("listening to recordings", "media"),
     "speech": ("finding speech", "media"),
-    "samples": ("writing down recordings", "media"),
+    "samples": ("transcribing recordings", "media"),
     "bare": ("sending recordings to a judge", "media"),
-    "writing": ("reading the writing in images", "ocr"),
+    "writing": ("reading text in images", "ocr"),
 }
 
 

@@ -1,7 +1,7 @@
 """Fetch a medium over HTTP without giving access to this network.
 
 A host name is resolved once. Each of its addresses is checked, and the connection goes to a checked address, because
-resolving the name again could return another one. Redirects are followed manually and checked like the first address.
+resolving the name again could return another address. Redirects are followed manually and checked like the first address.
 Requests use no proxy, cookies or credentials.
 """
 
@@ -91,8 +91,8 @@ _PUBLIC = ipaddress.IPv6Network("2000::/3")
 address.
 """
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some versions of Python report as global: relays, protocols, examples, and addresses that represent
-others.
+"""Networks that some versions of Python report as global: relays, protocols, examples, and addresses that represent other
+addresses.
 """
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 """IPv6 networks whose addresses end with the IPv4 address that they represent: compatible, mapped, translated and NAT64."""

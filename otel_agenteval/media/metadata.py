@@ -154,7 +154,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a scan. Other 0xFF bytes precede a 0 or a restart marker's number."""
+    """Return the position of the marker that ends a scan. After other 0xFF bytes follows a 0 or a restart marker's number."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:

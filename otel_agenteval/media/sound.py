@@ -54,10 +54,10 @@ _STRICTNESS = 2
 _GAP, _SHORTEST = 0.5, 0.15
 """Longest pause inside an utterance and shortest utterance, in seconds."""
 _BEGUN = 0.4
-"""Seconds that a speaker must have spoken before another one can interrupt."""
+"""Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options that don't write the name of the software either."""
+"""Options with which the file doesn't contain the name of the software either."""
 _WRITERS = {"audio/webm": "webm"}
 """Formats of types whose reader has another name."""
 
@@ -89,7 +89,7 @@ class _Waveform:
     clipped: int = 0
     peak: float = 0.0
     channel_difference: float = 0.0
-    """Largest difference between a channel and the first one."""
+    """Largest difference between a channel and the first channel."""
 
     def add(self, wave: Any) -> None:
         full = np.abs(wave) >= _FULL

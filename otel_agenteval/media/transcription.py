@@ -128,7 +128,7 @@ def _text_in(body: bytes) -> str:
 
 def _late(wanted: Transcription) -> MetricError:
     return MetricError(
-        "transcriber_timeout", f"the recording was not written down within {wanted.timeout:g} s (media.transcriber.timeout)"
+        "transcriber_timeout", f"transcribing the recording took longer than {wanted.timeout:g} s (media.transcriber.timeout)"
     )
 
 

@@ -25,14 +25,14 @@ _BINS = 32
 _CUT_COLORS = 0.30
 """Minimum share of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
-"""At a cut, the similarity to the previous frame falls below this share of the usual one."""
+"""At a cut, the similarity to the previous frame falls below this share of the usual similarity."""
 _CUT_CHANGE = 8.0
 """Minimum mean change of a pixel at a cut, from 0 to 255."""
 _SPIKE = 4.0
 """Minimum ratio of the change at a jump or cut to the changes around it."""
 _AROUND = 12
 _SHORTEST_SCENE = 3
-"""Number of frames."""
+"""Minimum number of frames of a scene."""
 _FROZEN_CHANGE = 0.25
 _FROZEN_SECONDS = 0.5
 _BLACK = 20.0
@@ -246,7 +246,7 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """Return how much stronger edges are on the grid of compression blocks than elsewhere: 1 without, 2 with visible ones."""
+    """Return how much stronger edges are on the grid of compression blocks than elsewhere: 1 without blocks, 2 with visible blocks."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:
