@@ -111,11 +111,11 @@ def test_suggestions_are_written_as_labels_to_fill_in(tmp_path: Path, capsys: Ca
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: label 'maybe'"),
-        ('{"label": "pass"}', "labels.jsonl:1: a label must have a turn_id"),
+        ('{"turn_id": "t1", "label": "maybe"}', "labels.jsonl:1: unknown label, got 'maybe'"),
+        ('{"label": "pass"}', "labels.jsonl:1: must have a turn_id"),
         ("not json", "must be one JSON object"),
         ("", "labels: "),
-        ('{"turn_id": "elsewhere", "label": "pass"}', "no label is about a turn that has a verdict"),
+        ('{"turn_id": "elsewhere", "label": "pass"}', "no labeled turn has a verdict"),
     ],
 )
 def test_wrong_labels_are_said(text: str, says: str, tmp_path: Path, capsys: Capture) -> None:

@@ -94,14 +94,14 @@ def read_labels(path: str) -> list[Label]:
             continue
         if turn is None or label is None:
             raise ConfigError(
-                f"labels: {place}: a label must have a turn_id or case_id, and a label. It has {', '.join(sorted(row)) or 'nothing'}"
+                f"labels: {place}: must have a turn_id or case_id, and a label, got {', '.join(sorted(row)) or 'nothing'}"
             )
         word = str(label).strip().lower()
         if word not in _GOOD and word not in _BAD:
-            raise ConfigError(f"labels: {place}: label {label!r} is unknown. Write pass or fail")
+            raise ConfigError(f"labels: {place}: unknown label, got {label!r}. Use pass or fail")
         found[key] = Label(str(turn), word in _GOOD, metric, row.get("chosen") in (None, "", "random"))
     if not found:
-        raise ConfigError(f"labels: {path}: no label in the file")
+        raise ConfigError(f"labels: {path}: file contains no labels")
     return list(found.values())
 
 
@@ -118,7 +118,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
         if row.passed is not None
     ]
     if not found:
-        raise AgentEvalError(f"--feedback: there is no score of {METRIC} among the scores")
+        raise AgentEvalError(f"--feedback: the run contains no scores of {METRIC}")
     return found
 
 
@@ -136,12 +136,12 @@ def labels_in_traces(path: str) -> list[Label] | None:
         if feedback:
             found.append(Label(turn_id_in(group.root.trace_id, group.root.span_id), feedback[-1].score >= _GOOD_FROM))
     if not found:
-        raise AgentEvalError(f"labels: {path}: no feedback of a user is in these traces")
+        raise AgentEvalError(f"labels: {path}: the traces contain no user feedback")
     return found
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each labeled metric, or of one, or raise AgentEvalError. A ``judge`` may prefer its own model."""
+    """Return the reliability of each labeled metric, or of one, or raise AgentEvalError. ``judge`` is the judge's model."""
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)
@@ -154,7 +154,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""
-        raise AgentEvalError(f"no label is about a turn that has a verdict{of}: are the turn_id or case_id those of the scores?")
+        raise AgentEvalError(f"labels: no labeled turn has a verdict{of}. Use the turn_id or case_id of the scores")
     return found
 
 
@@ -162,7 +162,7 @@ def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> It
     for row in series.verdicts:
         for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
             of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-            for label in of_metric[-1:]:  # the last one of a turn counts
+            for label in of_metric[-1:]:  # a turn's last label counts
                 yield label, row
 
 
@@ -197,7 +197,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns close to the threshold, in turn for each metric. One in five is drawn at random."""
+    """Suggest unlabeled turns close to the threshold, alternating between metrics. One in five turns is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row
@@ -271,10 +271,10 @@ def _warnings(trust: Trust) -> list[str]:
             f"{trust.metric}: {of.bad} bad and {of.good} good labels; with fewer than {_FEW} of each, intervals are wide"
         )
     if of.recall is not None and of.specificity is not None and of.recall + of.specificity <= 1:
-        found.append(f"{trust.metric}: doesn't distinguish bad turns from good ones better than chance")
+        found.append(f"{trust.metric}: doesn't distinguish bad turns from good turns better than chance")
     own = trust.preference
     if own is not None and own.p < _SURE and own.size > 0:
-        found.append(f"{trust.metric}: prefers answers of its own model; use another judge for them")
+        found.append(f"{trust.metric}: prefers answers of its own model; use another judge for these answers")
     return found
 
 

@@ -41,7 +41,7 @@ class Pattern(NamedTuple):
     setting: tuple[str, str] | None = None
     """Parameter of the metric and value that silence the pattern, if there is such a parameter."""
     general: str | None = None
-    """A pattern without personal data, which also counts. The text itself is only shown if it recurs."""
+    """Broader pattern without personal data, which is counted, too. The text itself is only shown if it recurs."""
 
 
 # --- alarms of a turn
@@ -94,7 +94,7 @@ class _Counted:
     example: str
     turns: int = 0
     conversations: set[str] = field(default_factory=set)
-    """At most :data:`RECURS` of them."""
+    """At most :data:`RECURS` conversations."""
     is_confirmed: bool = False
     """True if a person confirmed one of the alarms."""
 
@@ -161,7 +161,7 @@ class DetectorReport:
         return sorted(self._detectors.items(), key=lambda item: (-item[1].alarms, item[0]))
 
     def suggestions(self) -> list[Suggestion]:
-        """Return the suggested settings, in the order of the table. The first one has number 1."""
+        """Return the suggested settings, in the order of the table. The first setting has number 1."""
         return [
             Suggestion(name, *pattern.setting, counted.turns)
             for name, detector in self._ranked()

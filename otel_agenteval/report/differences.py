@@ -1,4 +1,4 @@
-"""What sets some turns apart from others, such as those that failed a metric from those that passed it, as a report."""
+"""Report on the differences between some turns and others, such as failed turns and passed turns."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str) -> Differences:
-    """Compare the turns that meet all conditions with the rest, without the facts that define the group, or raise ConfigError."""
+    """Compare the turns that meet all conditions with the rest, without the facts that define the group. Raises ConfigError."""
     known = {name for row in rows for name in row.facts}
     facts: list[Mapping[str, Any]] = [row.facts for row in rows]
     for condition in group:
@@ -62,12 +62,12 @@ def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], op
 
 
 def explained(path: str, change: Change) -> Change:
-    """Return a change with the largest differences of its failed turns, as far as the store can be read."""
+    """Return a change with the largest differences of its failed turns, if the store can be read."""
     agents = (change.agent,) if change.agent else ()
-    # A turn starts before its scores are seen: by its duration, the decision delay, and a judge's time.
+    # Scores are seen later than the turn starts: after its duration, the decision delay, and the judge's time.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
     wanted = Filter(since=since, agents=agents, tenant=change.tenant, metric=change.metric)
-    with contextlib.suppress(Exception), Views(path) as views:  # a change without them is better than none
+    with contextlib.suppress(Exception), Views(path) as views:  # a change without differences is better than none
         findings = compare_verdicts(change.metric, views.filtered_verdicts(wanted, MOST_OF_COMMAND)).findings[:MOST_NAMED]
         return replace(change, facts=tuple(one.summary for one in findings))
     return change
@@ -76,7 +76,7 @@ def explained(path: str, change: Change) -> Change:
 @dataclass(frozen=True, slots=True)
 class ShownDifferences:
     title: str
-    """With places for the numbers of turns on both sides and of all turns."""
+    """Template for the numbers of turns on both sides and of all turns."""
     about: Mapping[str, str]
     """Keys of the report as data, besides the findings: the metric or the group."""
     sides: tuple[str, str]
@@ -137,7 +137,7 @@ def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
 
 
 def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRow]:
-    """Return the verdict of each metric on a turn. Vacuous ones and metric errors are left out."""
+    """Return the verdict of each metric on a turn. Vacuous verdicts and metric errors are left out."""
     return {
         score.metric: row._replace(bad=not score.verdict) for score in scores if score.verdict is not None and not score.vacuous
     }

@@ -26,13 +26,13 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, each with its scores. If the case has several turns, the last one is the conversation."""
+    """The trial's turns in order, each with its scores. If the case has several turns, the last turn is the conversation."""
     error: str | None
     """The exception that the task raised, as text."""
     seconds: float
     """Duration of the task."""
     reached_max_turns: bool = False
-    """True if the case's ``max_turns`` ended the conversation, or could have, instead of the simulated user."""
+    """True if the conversation reached the case's ``max_turns``, so that the simulated user may not have ended it."""
 
 
 class Summary(NamedTuple):
@@ -51,7 +51,7 @@ class Summary(NamedTuple):
     passed: int
     """Number of trials that pass."""
     judged: int
-    """Number of trials with a verdict. A trial whose task raised has one: it fails."""
+    """Number of trials with a verdict. A trial whose task raised an exception fails."""
     pass_rate: float | None
     """``passed / judged``, or None if the metric has no verdict."""
     pass_at_k: float | None
@@ -61,7 +61,7 @@ class Summary(NamedTuple):
     consistency: float | None
     """Share of cases whose trials all have the same verdict. None without repetitions."""
     errors: int
-    """Number of scores that the metric couldn't compute, with those of tasks that raised."""
+    """Number of scores that the metric couldn't compute, including scores of tasks that raised an exception."""
     skipped: int
     type: str = "numeric"
     """Type of the values: ``numeric``, ``boolean`` or ``categorical``."""
@@ -195,7 +195,7 @@ class Experiment:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with the trials that were finished."""
+    """Raised by Ctrl-C, with the finished trials."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__()

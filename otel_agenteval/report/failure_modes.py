@@ -29,16 +29,16 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""Share of a mode's texts from which a single topic is the mode itself."""
+"""A single topic with at least this share of a mode's texts is the mode itself."""
 
 
 class ModeShare(NamedTuple):
-    """Failed turns of a mode in a half of the time, or in a group."""
+    """Failed turns of a mode in a half of the time range, or in a group."""
 
     group: str | None
     turns: int
     rate: float | None
-    """Share among the turns. Judged turns stand for those that weren't judged. None without turns."""
+    """Share among the turns. Judged turns stand for those that weren't judged. None if there are no turns."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
 
@@ -53,7 +53,7 @@ class Topic:
     about: StoredTopic
     turns: int
     nearest: list[FailureText]
-    """Up to three turns, those nearest to the center first."""
+    """Up to three turns, the nearest to the center first."""
 
     @property
     def title(self) -> str:
@@ -63,9 +63,9 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Its kind, step and error are those of all turns of the mode."""
+    """Fault of one turn. All turns of the mode have its kind, step and error."""
     parts: list[ModeShare]
-    """The two halves of the time, or the groups in order of appearance."""
+    """The two halves of the time range, or the groups in order of appearance."""
     rate: float
     """Share among all turns."""
     interval: Interval
@@ -75,7 +75,7 @@ class FailureMode:
     examples: list[str]
     """Ids of some turns, latest first."""
     topics: list[Topic] = field(default_factory=list)
-    """What its turns' texts are about, if they were compared."""
+    """Topics of its turns' texts, if these were compared."""
 
     @property
     def turns(self) -> int:
@@ -98,7 +98,7 @@ class FailedTurn(NamedTuple):
     """Start in Unix seconds, or 0 if unknown."""
     fault: Fault
     text: str = ""
-    """What its texts contain about the failure."""
+    """Text about the failure."""
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
@@ -135,7 +135,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return a share as failed and all turns: as many as would be known equally well if each stood for one."""
+    """Return a share as failed and all turns, scaled so that independent turns would give the same precision."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -165,7 +165,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return a mode's topics, most frequent first. Known ones keep their ids. Words of a name are rare in ``others``."""
+        """Return a mode's topics, most frequent first. Known topics keep their ids. Words of new names are rare in ``others``."""
         texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
@@ -192,13 +192,13 @@ class TopicFinder:
 
 
 def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """Return the indexes of each topic's texts, those nearest to its center first."""
+    """Return the indexes of each topic's texts, the nearest to its center first."""
     nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
     return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
-    """Return a hash of the mode and as few words as are needed to make it unique. More empty words make it unique at last."""
+    """Return a hash of the mode and the fewest words that make it unique. If no words are left, empty words are added."""
     texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
     ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
     return next(each for each in ids if each not in taken)
@@ -207,7 +207,7 @@ def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
-"""Number of groups in a table, the last to appear."""
+"""Maximum number of groups in a table: those that appeared last."""
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:

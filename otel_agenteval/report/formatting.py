@@ -63,7 +63,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """Gates that have a verdict on no turn, each with the reason. They fail the run."""
+    """Gates without a verdict on any turn, each with the reason. They fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -96,7 +96,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return the gates that have a verdict on no turn of a run, each with the reason."""
+    """Return the gates without a verdict on any turn of a run, each with the reason."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
@@ -135,7 +135,7 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: MetricChange) -> str:
-    """Format the effect size: Cohen's d for paired values, Cliff's delta for independent ones."""
+    """Format the effect size: Cohen's d for paired values, Cliff's delta for independent values."""
     return "–" if change.effect is None else f"{'d' if change.paired else 'δ'} = {change.effect:.2f}".replace("-", "−")
 
 

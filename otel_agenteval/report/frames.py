@@ -88,11 +88,11 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return _frame(rows, ("turn_id", "agent", *Fault._fields))
 
     def differences(self, metric: str | None = None) -> Any:
-        """Return a pandas DataFrame of facts that are more frequent in the failed turns of each metric, or of one.
+        """Return a pandas DataFrame of facts that are more frequent in the failed turns of each metric, or of ``metric``.
 
         The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns`` and ``few``.
         ``failed`` and ``passed`` are shares of the turns, and ``low`` and ``high`` the interval of their difference. ``turns``
-        is the number of failed turns with the fact, and ``few`` is True for few of them.
+        is the number of failed turns with the fact, and ``few`` is True if that number is small.
 
         Raises:
             MissingExtra: If pandas isn't installed.

@@ -1,6 +1,6 @@
 """Cases for ``experiment`` from the failed turns of a failure mode.
 
-A case fails while its turn would fail again, and passes once it doesn't.
+A case fails as long as the agent repeats the failure, and then passes.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics, with parameters, that fail whenever a turn has a fault of a kind. Other kinds have them among the failed metrics,
-or no metric can see them."""
+"""Metrics, with parameters, that fail whenever a turn has a fault of this kind. For other kinds, such metrics are among the
+failed metrics, or don't exist."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
 _MOST_EARLIER = 200
-"""Number of turns of a conversation from which the earlier ones are chosen."""
+"""Maximum number of a conversation's turns that are searched for earlier turns."""
 _OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating", "comment", "by", "at"))
 
 
 class ModeCase(NamedTuple):
-    """A case, and its replay in its conversation."""
+    """A case for a turn, alone or within its conversation."""
 
     row: dict[str, Any]
-    """The case if it is the first turn of its conversation."""
+    """The row of the case if no turn precedes its turn."""
     asked: Sequence[str]
     """Earlier messages of the user that the agent received with this turn."""
 
@@ -60,7 +60,7 @@ def case_of(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:
-    """Return the case of a failed turn (``turn.v1``, redacted), or None without an input, or a metric to evaluate it again."""
+    """Return the case of a failed turn (``turn.v1``, redacted), or None without an input or a metric to evaluate it again."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -76,7 +76,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the failed metrics, and those that see the fault, as gates, except for metrics that can't be evaluated again."""
+    """Return the failed metrics, and metrics that detect the fault, as gates. Omit metrics that can't be evaluated again."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -90,7 +90,7 @@ def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list
         try:
             metric = resolve(own).metric
             usual = BoundMetric(metric, {key: value for key, value in params.items() if key != "threshold"}).threshold
-            # A threshold changes how a few metrics decide, even if it is the usual one.
+            # For a few metrics, setting even the default threshold changes the verdict.
             if "threshold" not in metric.parameters or params.get("threshold") == usual:
                 params.pop("threshold", None)
             bound = BoundMetric(metric, params)
@@ -161,7 +161,7 @@ def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, An
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
         if not isinstance(given.get("value", ""), str):
-            del given["value"]  # the correct score
+            del given["value"]  # it is the correct score
         comment = parsed_value(row.get("comment"))
         given |= comment if isinstance(comment, dict) else {}
         turn = row.get("turn_id") or row.get("case_id") or row.get("id")

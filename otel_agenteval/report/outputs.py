@@ -42,17 +42,17 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
 ) -> Iterator[list[RunOutput]]:
-    """Open a file (``-`` is standard output) per format before the evaluation, to refuse invalid paths and ``inputs``."""
+    """Open a file per format (``-``: standard output) before the evaluation, so that invalid paths and ``inputs`` are refused."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
-        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Give one --format for each --out")
+        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Add a --format for each --out")
     if places.count("-") > 1:
-        raise ConfigError("--format: several formats need an --out each. Only one goes to standard output")
+        raise ConfigError("--format: only one format can go to standard output. Add --out FILE for each of the others")
     read = {os.path.realpath(name) for name in inputs if name != "-"}
     seen: set[str] = set()
     for place in (os.path.realpath(name) for name in places if name != "-"):
         if place in read:
-            raise ConfigError(f"--out: {place} is read by this command. It would be overwritten")
+            raise ConfigError(f"--out: {place} is an input of this command and would be overwritten. Choose another file")
         if place in seen:
             raise ConfigError(f"--out: {place} is given twice")
         seen.add(place)
@@ -70,7 +70,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
             return stack.enter_context(_KeptUntilWritten(file, encoding="utf-8", errors="backslashreplace"))
         except OSError as problem:
             raise AgentEvalError(f"--out: {place}: cannot be written: {problem.strerror or problem}") from None
-    if form in _DECLARE_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document declares it
+    if form in _DECLARE_UTF8 and isinstance(sys.stdout, io.TextIOWrapper):  # the document declares UTF-8
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
 

@@ -35,7 +35,7 @@ class Line:
     """The p value, corrected for the number of measures (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns or cases that each group still needs for the requested or observed effect, or None if they are useless."""
+    """Turns or cases that each group still needs to show the requested or observed effect. None if a difference is shown."""
 
 
 @dataclass(slots=True)
@@ -84,11 +84,11 @@ def _chosen(by: str, known: Mapping[str, int], groups: Sequence[str]) -> tuple[s
     listed = ", ".join(f"{name} ({turns} turns)" for name, turns in known.items()) or "none"
     for name in groups:
         if name not in known:
-            raise AgentEvalError(f"{by}: there is no turn of {name!r} in the store. There are: {listed}")
+            raise AgentEvalError(f"{by}: must be a group of stored turns, got {name!r}. Stored: {listed}")
     if groups:
         return groups[0], groups[1]
     if len(known) < 2:
-        raise AgentEvalError(f"{by}: two groups are needed to compare. The store has: {listed}")
+        raise AgentEvalError(f"{by}: a comparison needs two groups. The store has: {listed}")
     before, after = list(known)[-2:]
     return before, after
 
@@ -180,7 +180,7 @@ def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean
         if (estimate := group.estimate()) is not None
     ]
     if not found:
-        raise AgentEvalError(f"{by}: there is no score of such turns in the store")
+        raise AgentEvalError(f"{by}: the store doesn't contain scores of such turns")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Renders a report, which is tables with a title and the same as data, as text, Markdown, JSON, or a web page.
+"""Renders a report (tables with titles, and the same content as data) as text, Markdown, JSON, or a web page.
 
 A page is a single file with inline style and script. Its content policy forbids all requests, and allows only the page's own style
-and script, by hash, so that an escaping error couldn't run anything either.
+and script, by hash. So even an escaping error couldn't run a script.
 """
 
 from __future__ import annotations

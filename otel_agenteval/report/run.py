@@ -63,7 +63,7 @@ class About:
 
     @property
     def cluster(self) -> str:
-        """The conversation, or else the trace: turns in it are one piece of evidence."""
+        """The conversation or, if unknown, the trace. Turns of the same cluster are one piece of evidence."""
         return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
@@ -102,12 +102,12 @@ class MetricSeries:
 
     @property
     def evaluated(self) -> list[ScoreRow]:
-        """The rows with a value, except vacuous ones."""
+        """The rows with a value, except vacuous rows."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """The rows that count in the pass rate, including tasks that raised."""
+        """The rows that count in the pass rate. A task that raised an exception counts, too."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
@@ -138,7 +138,7 @@ class SeriesSummary:
     gates_failed: int
     passed: int
     judged: int
-    """Number of verdicts. A turn whose task raised has one: it fails."""
+    """Number of verdicts. A turn whose task raised an exception fails."""
     rate_interval: Interval | None = None
     """95 % interval of the pass rate. None without verdicts, or with repetitions of fewer than five cases."""
 
@@ -214,7 +214,7 @@ class Run:
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
-                raise ConfigError("an object with a turn_id is expected")
+                raise ConfigError("must be an object with a turn_id")
             known = {key: data[key] for key in ("case_id", "agent", "model", "conversation_id") if isinstance(data.get(key), str)}
             place = data.get("case_turn")
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
@@ -257,7 +257,7 @@ def parameters_hash(metric: BoundMetric) -> str:
 
 
 def why(score: Score, *, facts: bool = False) -> str:
-    """Return the reason for a score in one line. ``facts`` adds the detail of a failed one, which can quote the turn."""
+    """Return the reason for a score in one line. ``facts`` adds the score's detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":

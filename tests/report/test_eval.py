@@ -92,9 +92,9 @@ def test_documents_on_standard_output_are_utf8_as_they_say(traces: list[str]) ->
     ("arguments", "said"),
     [
         (["--out", "a", "--out", "b"], "2 files for 1 formats"),
-        (["--format", "html", "--format", "junit"], "several formats need an --out each"),
+        (["--format", "html", "--format", "junit"], "only one format can go to standard output"),
         (["--format", "html", "--out", "x", "--format", "junit", "--out", "./x"], "--out"),
-        (["--out", "traces.jsonl"], "is read by this command"),
+        (["--out", "traces.jsonl"], "is an input of this command"),
         (["--out", "nowhere/x"], "cannot be written: No such file or directory"),
         (["--fail-on-regression", "all"], "requires --baseline FILE and --gate"),
         (["--baseline", "nowhere.jsonl"], "nowhere.jsonl: file not found"),
