@@ -1,4 +1,4 @@
-"""Calibration of a judge with human labels, and rates corrected for the judge's errors, also live.
+"""Calibration of a judge with human labels, and rates of labeled or live turns, corrected for the judge's errors.
 
 The *bad* turns are the positive class. For a turn that people label bad, the judge finds it or misses it. For a good turn, the
 judge passes it or raises a false alarm.
@@ -57,7 +57,7 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns with equal verdicts. If few are bad, it is high even for a useless judge."""
+        """Share of turns with equal verdicts. If few turns are bad, the share is high even for a useless judge."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
@@ -126,7 +126,7 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
     """Estimate the share of good turns from the judge's scores and some labels (PPI++). The estimate is unbiased despite the
-    judge's errors, and more precise the fewer the judge makes. The labeled turns must be chosen at random.
+    judge's errors. The fewer errors, the more precise it is. The labeled turns must be chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -146,8 +146,8 @@ class Threshold(NamedTuple):
 def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several are best, the middle one is returned, or None if labels of one kind are missing. It is fitted to these labels, so
-    expect slightly worse results on others.
+    If several thresholds are best, the middle one is returned. If labels of one kind are missing, None is returned. The
+    threshold is fitted to these labels, so expect slightly worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():

@@ -10,7 +10,7 @@ A series learns its usual level from its first scores. From then on, three detec
   It finds small, lasting shifts.
 * ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
 
-Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first ones.
+Scores from 0 to 1 are used as they are. Other scores (seconds, tokens) are replaced by their ranks among the first scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Detector = Literal["cusum", "ewma", "release", "anchors"]
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
 """Bets, as fractions of the highest bet that can't lose everything. Small shifts need small bets."""
 _EFFECTIVE = 5.0
-"""Effective scores that form one observation, if scores have different weights."""
+"""Effective number of scores that form one observation, if scores have different weights."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
@@ -131,7 +131,7 @@ class Series:
         """Weighted scores that don't form an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since bets were open. When no bet is left, they become part of the usual level. Good and bad values count alike, to avoid a bias."""
+        """Values since the first open bet. When no bet is left, all of them join the usual level, good or bad, to avoid a bias."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values from 0 to 1, which are ranks if the series uses them."""
@@ -262,7 +262,7 @@ class Series:
         return found
 
     def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
-        """Return a difference from the version before. The new version's scores become the usual level."""
+        """Return a difference from the version before, if there is one. Then the new version's scores become the usual level."""
         releases = self._releases
         if releases.add(value, weight, version, at, exemplar):
             for bets in (self._low, self._high):  # so that new runs start with the release
@@ -292,7 +292,7 @@ class Series:
     # --- state across restarts
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values. Runs of the weighted mean start again."""
+        """Return the state as plain values, without runs of the weighted mean, which start again after a restart."""
         sides = self._low, self._high
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
@@ -336,7 +336,7 @@ class _Bets:
         """The values since the bets were opened."""
         self.since = 0.0
         self.exemplars: list[str] = []
-        """The latest turns that won."""
+        """The latest turns whose values won the bets."""
 
     def set_bound(self, bound: float) -> None:
         self.bound = bound

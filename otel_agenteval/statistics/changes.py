@@ -31,7 +31,7 @@ class Change:
     at: float
     tenant: str | None = None
     facts: tuple[str, ...] = ()
-    """For a change for the worse, what its failed turns have more often than others, if there is a score store."""
+    """After a change for the worse: facts that its failed turns have more often than others, if there is a score store."""
 
     @property
     def title(self) -> str:
@@ -74,7 +74,7 @@ class Changes:
         self._series: dict[_Key, Series] = {}
         self._places: LabelValues[_Key] = LabelValues(_SERIES)
         self._of_agent: dict[tuple[str, str | None], dict[str, _OpenSeries]] = {}
-        """Series in use, by agent and tenant, and by metric."""
+        """Series in use, by (agent, tenant) and then by metric."""
         self._last: dict[_Key, Change] = {}
 
     def add(
@@ -140,7 +140,7 @@ class Changes:
         telemetry.watch(CHANGE_SIZE, lambda: self._gauges(lambda change: change.found.size))
 
     def _gauges(self, value: Callable[[Change], float]) -> Iterator[tuple[Mapping[str, str], float]]:
-        # Tenants share a gauge, whose values would be added.
+        # Tenants share a gauge, in which their values would be added. So only the latest change counts.
         latest = {(change.metric, change.agent, change.verdict): change for change in sorted(self.read(), key=lambda one: one.at)}
         for (metric, agent, verdict), change in latest.items():
             yield {"metric": metric, "agent": agent, "verdict": verdict}, value(change)

@@ -1,9 +1,9 @@
-"""Search for what sets bad turns apart from the rest: facts, and pairs of facts, that are more frequent among the bad ones.
+"""Search for facts, and pairs of facts, that are more frequent among bad turns than among the rest.
 
 A fact is a value of an attribute of a turn, such as ``model = gpt-5`` or ``duration_s > 12``. Turns are weighted by how many
-turns they stand for, and the turns of a conversation count as one draw. Each share is converted into independent turns with the
-same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is expected to differ by
-chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+turns they stand for, and the turns of a conversation count as one draw. Each share is converted into a number of independent
+turns with the same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is expected to
+differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAX_FINDINGS = 10
 _MIN_TURNS = 3
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 _MAX_VALUES = 6  # numbers with at most this many values are compared by value
-_MIN_OVERLAP = 0.95  # common turns, as a share of all turns of two facts, from which they count as the same turns
-_MIN_DRAWS = 15  # draws with and without a fact from which their variance is known well enough
+_MIN_OVERLAP = 0.95  # two facts have "the same turns" if they share at least this part of all their turns
+_MIN_DRAWS = 15  # least number of draws with a fact, and without it, for a reliable variance
 _MAX_P_WITHIN = 0.01
 _NORMAL = NormalDist()
 
@@ -86,11 +86,11 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Possible effects last, then the largest difference first, by the lower end of the interval. Facts that a finding before
-    them explains are left out."""
+    """Findings by the lower end of the interval, largest first, with possible effects last. Facts that an earlier finding
+    explains are left out."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """Facts of nearly the same turns as the bad ones, if the bad turns are ``selected`` by their facts."""
+    """Facts that nearly only the bad turns have, if the bad turns are ``selected`` by their facts."""
 
 
 class _Table(NamedTuple):
@@ -110,7 +110,7 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find the facts, and pairs of facts of which each matters if the other one holds, that set bad turns apart.
+    """Find facts that set bad turns apart, and pairs of facts in which each matters if the other fact holds.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
@@ -172,7 +172,7 @@ class _Search:
         self.row_of = {fact: row for row, fact in enumerate(self.facts)}
 
     def leave_out_same(self) -> list[TurnFact]:
-        """Leave out the facts of nearly the same turns as the bad ones, and return them."""
+        """Leave out and return the facts whose turns are nearly the same as the bad turns."""
         is_same = (self.has_fact & self.bad).sum(1) >= _MIN_OVERLAP * (self.has_fact | self.bad).sum(1)
         same = [self.facts[row] for row in np.flatnonzero(is_same)]
         self.facts = [self.facts[row] for row in np.flatnonzero(~is_same)]
@@ -184,7 +184,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count a fact among the bad turns and the others, of all turns or of some (``among``)."""
+        """Count a fact among the bad turns and among the other turns: all of them, or those in ``among``."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -198,7 +198,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p value of each pair: the larger one of each fact's p values where the other fact holds."""
+        """Return the p value of each pair: the larger p value of one fact among the turns with the other fact."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -211,7 +211,7 @@ class _Search:
             if facts[i].attribute == facts[j].attribute or not bad[i, j]:
                 continue
             p = 1.0
-            # Cheap first: within each fact, the other one must be more frequent among the bad turns.
+            # Cheap first: within each fact, the other fact must be more frequent among the bad turns.
             may_matter = all(
                 bad[i, j] * rest[k, k] > rest[i, j] * bad[k, k] and _may_differ(bad[i, j], bad[k, k], rest[i, j], rest[k, k])
                 for k in (i, j)
@@ -238,7 +238,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return the p value of a fact among turns that agree in which of the sets they belong to."""
+        """Return the p value of a fact, stratified by the sets to which a turn belongs."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -317,7 +317,7 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 def _facts(
     turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
-    """Return the facts of some bad turns, the most frequent first, which turns have them, and the facts of the same turns."""
+    """Return the most frequent facts of bad turns, which turns have them, and for each fact the facts of the same turns."""
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
     for fact, indices in turns_of_name.items():
@@ -329,7 +329,7 @@ def _facts(
             has_by_fact[TurnFact(attribute, text)] = _mask(len(turns), with_number[is_in_range])
     bad_counts = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in has_by_fact.items() if not has.all()})
     facts = [fact for fact, count in bad_counts.most_common(_MAX_FACTS) if count >= _MIN_TURNS]
-    # Of the same turns, a cause explains more than an effect, and a name more than a number.
+    # Of facts with the same turns, the first is kept: a cause explains more than an effect, and a name more than a number.
     facts.sort(key=lambda fact: (fact.attribute in effects, fact.attribute in numbers))
     has_fact = np.array([has_by_fact[fact] for fact in facts]).reshape(len(facts), len(turns))
     firsts = _first_of_same_turns(has_fact)
@@ -341,7 +341,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return for each fact the first one that holds for nearly the same turns, which may be itself."""
+    """Return for each fact the index of the first fact that holds for nearly the same turns, which may be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -379,7 +379,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers (``> 12``), each with True for the values in it."""
+    """Yield ranges of numbers (``> 12``), or single numbers if there are few, each with True for the values in it."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -1,9 +1,9 @@
-"""Estimates of judged metrics for all turns, based on the judged ones, by metric and agent.
+"""Estimates of judged metrics for all turns, based on the judged turns, by metric and agent.
 
 There is an estimate for the last hour and one since the start. A score that was sampled with probability p represents 1/p
 turns. Turns of one trace are correlated, so the variance is computed over traces (:mod:`.weighted` explains the mathematics).
-The hour has a 95 % interval. Since the start, there is a confidence sequence, whose interval is valid no matter how often it is
-checked. Proxies, which are known for every turn in the draw, narrow both.
+The estimate for the hour has a 95 % interval. The estimate since the start has a confidence sequence: its interval is valid no
+matter how often it is checked. Proxies, which are known for every turn in the draw, narrow both.
 
 Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class then
 represent them too: turns selected by rules, or turns selected at random. Turns that need no judge call, such as empty turns,
@@ -117,7 +117,7 @@ class Estimates:
         """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that takes part in a metric's draw, in place of older ones."""
+        """Record the proxies of a turn that takes part in a metric's draw, in place of older proxies."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -185,7 +185,7 @@ class Estimates:
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
         ``trace`` is the unit of the variance, and ``turn_id`` the turn's first id. A late score of an earlier revision is
-        ignored. ``replaces`` has the ids of other turns that turned out to be parts of this one.
+        ignored. ``replaces`` has the ids of other turns that turned out to be parts of this turn.
         """
         if probability <= 0 or not math.isfinite(value):
             return
@@ -224,7 +224,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums in its part and of all time. A sign of -1 removes it."""
+        """Add a score to its trace's sums, for its part of the time and for all time. A sign of -1 removes it."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)

@@ -1,12 +1,12 @@
 """The comparison of two groups of turns that all commands and pages share: difference, uncertainty, and turns needed for a clear result.
 
-- Values with a case id are compared case by case if at least half of the smaller group's cases are in the other one.
-- Other values are independent samples. If none is sampled and no conversation has several, rates get Fisher's exact test, and
-  other values in small groups a permutation test.
+- Values with a case id are compared case by case if at least half of the smaller group's cases are also in the other group.
+- Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
+  test, and other measures of small groups a permutation test.
 - As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
   evidence, so that the variance is computed over conversations.
-- Amounts, such as seconds and dollars, are tested on a logarithm: few large ones would hide a change of all others. Their
-  variance over a few conversations would be too small, so that the means of the conversations get a permutation test.
+- Amounts, such as seconds and dollars, are tested on a logarithm, because a few large amounts would hide a change of all others.
+  Their variance over a few conversations would be too small, so the means of the conversations get a permutation test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_KEPT = 20_000
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
 """Terms by which Student's 95 % quantile exceeds the normal one, divided by powers of the degrees of freedom."""
 _FEW = 200
-"""Turns of both groups up to which a permutation test is used. It takes seconds for many, and then changes nothing."""
+"""Turns of both groups up to which a permutation test is used. For many turns, it would take seconds and change nothing."""
 
 
 class Group:
@@ -106,9 +106,9 @@ class Side:
     def __init__(self, *, is_amount: bool = False) -> None:
         self._group = Group(is_amount=is_amount)
         self._logs = Group(is_amount=True) if is_amount else None
-        """The same with logarithms, unless a value is 0 or negative."""
+        """Logarithms of the values, unless a value is 0 or negative."""
         self._alone: dict[str, float] | None = {}
-        """Values by cluster, unless a cluster has several or a value is sampled."""
+        """Values by cluster, unless a cluster has several values or a value is sampled."""
         self._clusters: _Clusters | None = {} if is_amount else None
         """Sums of amounts and of their logarithms, and their number, by cluster, unless a value is sampled."""
         self._cases: dict[str, tuple[float, int]] | None = {}
@@ -222,7 +222,7 @@ class GroupValue(NamedTuple):
     passed: int | None
 
     def measures(self) -> Iterable[tuple[Measure, float]]:
-        """Yield what is compared of the score."""
+        """Yield the score's measures that are compared, with their values."""
         has_verdict = self.passed is not None and self.direction != "neutral"
         if self.type != "boolean":
             yield "mean", self.value
@@ -241,7 +241,7 @@ class Compared(NamedTuple):
 
 
 def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tuple[list[Compared], list[str]]:
-    """Compare the metrics of two groups. Returns also the metrics that only one group has."""
+    """Compare the metrics of two groups. Also return the metrics that only one group has."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
         case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of the input is no case

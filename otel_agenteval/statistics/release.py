@@ -1,9 +1,8 @@
 """Compares the scores of a new ``service.version`` with those of the version before, as they arrive.
 
-The test is that of :mod:`.groups`, so that a report and the commands agree on the same turns. It is made after 20 scores of the
-new version, then after each quarter more, up to some 3,000. All tests of a release share its allowed false alarms.
-
-Versions may run side by side: only one that is new begins a release, and both sides of a comparison grow.
+The test is the same as in :mod:`.groups`, so that a report and the commands agree on the same turns. It runs after 20 scores of
+the new version, and then each time that their number has grown by a quarter, up to about 3,000. All tests of a release share its
+allowed false alarms. Versions may run side by side. Only a new version begins a release, and both versions get further scores.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ FIRST = 20
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""Independent tests that are as likely to give a false alarm as the 23 of a release, by simulation (``tests/statistics``)."""
+"""Independent tests that give as many false alarms as the 23 tests of a release, by simulation (``tests/statistics``)."""
 _OF_AMOUNTS = 0.25
 """Share of the allowed false alarms for amounts, which follow the mix of requests more than scores do."""
 _EXEMPLARS = 3
@@ -90,7 +89,7 @@ class VersionScores:
         """Values and their squares, weighted with the square of their weights."""
         self.ends = [math.inf, -math.inf]
         self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
-        """The same with logarithms, unless a value is 0 or negative."""
+        """Logarithms of the values, unless a value is 0 or negative."""
 
     def add(self, value: float, weight: float) -> None:
         self.raw.add(value, weight)
@@ -174,7 +173,7 @@ class ReleaseWatch:
         self._is_amount = is_amount
         self.version: str | None = None
         self.before: str | None = None
-        """The version before, or None for the first one."""
+        """The version before, or None for the first version."""
         self.since = 0.0
         self.reported = False
         """True if a change with this release was already reported."""
@@ -188,7 +187,7 @@ class ReleaseWatch:
     def _begin_tests(self) -> None:
         self._next = float(FIRST)
         self._low: list[str] = []
-        """Latest scores of the new version below the mean of the one before, as exemplars."""
+        """Exemplars: turns with the new version's latest scores below the mean of the version before."""
         self._high: list[str] = []
 
     def add(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:

@@ -20,7 +20,7 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that one of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer repetitions."""
+    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer repetitions."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
@@ -38,7 +38,7 @@ def consistency(cases: Sequence[Tries]) -> float | None:
 
 
 FEWEST_CASES = 5
-"""Cases that an interval needs. With fewer, no interval contains the true mean as often as it states."""
+"""Minimum number of cases for an interval. With fewer, no interval contains the true mean as often as it states."""
 _LEAST_SPREAD = 0.05
 """Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
 
@@ -53,8 +53,8 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
     """Return the mean of all values, with the case as the cluster, or None without values.
 
     ``is_share`` is True if no value can be below 0 or above 1. The interval has Student's quantile. Scores from 0 to 1 get Wilson's
-    interval with the observed variance, other positive values an interval of the mean's logarithm. In simulations, 93 to 97 % of the intervals contain the true mean, and 90 % for
-    very skewed values such as costs with a few extreme ones.
+    interval with the observed variance, other positive values an interval of the mean's logarithm. In simulations, 93 to 97 % of
+    the intervals contain the true mean, and 90 % if values are very skewed, such as costs with a few extreme values.
     """
     cases = [found for found in values.values() if found]
     if not cases:

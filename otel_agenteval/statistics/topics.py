@@ -40,7 +40,7 @@ class NewTopic(NamedTuple):
     center: list[float]
     """Mean direction of its texts."""
     stability: float
-    """Mean Jaccard index of the cluster and the nearest one in random parts of the texts, from 0 to 1."""
+    """Mean Jaccard index of the cluster and the nearest cluster in random parts of the texts, from 0 to 1."""
 
 
 class Position(NamedTuple):

@@ -5,8 +5,8 @@ that every turn has. If they correlate with the score, the sample's mean is corr
 proxies and those of all turns. This is prediction-powered inference (PPI++ of Angelopoulos, Duchi and Zrnic 2023), or the
 regression estimator of survey statistics (Särndal, Swensson and Wretman 1992).
 
-The weight of a proxy minimizes the variance. An uninformative proxy therefore changes nothing, and a wrong one doesn't bias the
-estimate but only stops improving it.
+The weight of a proxy minimizes the variance. Therefore, an uninformative proxy changes nothing, and a wrong proxy doesn't bias
+the estimate, but only doesn't improve it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective traces required per proxy, and for the mean, to use proxies, because their weights must be estimated too.
+"""Effective traces required per proxy, and for the mean. With fewer, proxies aren't used: their weights must be estimated, too.
 
 For scores from 0 to 1, the rarer outcome counts, such as failures if nearly all turns pass.
 """
@@ -174,7 +174,7 @@ class Sums:
         all_means = everyone.total / everyone.n
         all_spread = everyone.outer / everyone.n - np.outer(all_means, all_means)
         left = float(spread[0, 0] - with_score @ worth) * n / max(n - 1 - len(varying), 1.0)
-        # The proxies are known for all turns, but these turns are themselves a sample of all possible ones
+        # The proxies are known for all turns, but these turns are themselves a sample of all possible turns
         between = float(worth @ all_spread[np.ix_(places, places)] @ worth) / everyone.n
         total = max(left, 0.0) + max(between, 0.0)
         if not 0 < total < variance:
@@ -208,5 +208,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return one turn's part in its trace's vector. ``proxies`` must be :func:`padded`."""
+    """Return one turn's contribution to its trace's vector. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])
