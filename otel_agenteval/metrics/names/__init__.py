@@ -30,7 +30,7 @@ class ToolMetric(NamedTuple):
     """The equivalent metric here, or None."""
     preset: Mapping[str, Any]
     parameters: Spellings
-    """Parameter names of this metric, in addition to those of the tool."""
+    """Parameter names of this metric, in addition to the tool's names."""
     note: str
     """Note for users. Without an equivalent, the difference and an alternative."""
 
@@ -147,7 +147,7 @@ def presets() -> Mapping[str, SeedPreset]:
 
 @functools.cache
 def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
-    """Return the spellings of each seed catalog: those of all metrics, and those by metric."""
+    """Return the spellings of each seed catalog: for all metrics, and by metric."""
     return {
         seed: (
             _spellings(content.get("parameters", {})),
