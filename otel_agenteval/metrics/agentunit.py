@@ -235,7 +235,7 @@ _DEFAULTS: dict[str, BoundMetric] = {
 }
 _BUILT_IN = frozenset(_DEFAULTS)
 DEFAULT_METRICS: Mapping[str, BoundMetric] = _DEFAULTS
-"""Metrics of the preset ``agentunit`` and registered ones, by AgentUnit's names."""
+"""Metrics of the preset ``agentunit``, and registered metrics, by AgentUnit's names."""
 
 
 def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:

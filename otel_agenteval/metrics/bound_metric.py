@@ -38,7 +38,7 @@ NOT_EVALUATED = frozenset((
 
 
 class _Absent:
-    """Missing judge or embedder. A metric is skipped only if it calls it."""
+    """Missing judge or embedder. A metric is skipped only if it calls the missing model."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -71,7 +71,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(
     name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
 ) -> BoundMetric:
-    """Return a metric for an entry of the configuration, with its threshold on the given scale, and names of the system's preset.
+    """Return a metric for an entry of the configuration, with its threshold on ``scale``, and the names of a preset's ``system``.
 
     A metric's own name without parameters uses :attr:`Metric.live`. All this also applies to inner metrics in the parameters.
 
@@ -128,7 +128,7 @@ class BoundMetric:
         """Ground truth that replaces the turn's."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports, if cases of a data set have other parameters. None for all."""
+        """Parameters that identify the series in reports, if cases of a data set have other parameters. None: all parameters."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
@@ -136,7 +136,7 @@ class BoundMetric:
         self.missing = next((name for name in metric.required if name not in self.params), None)
         """Name of a required parameter without a value, which makes every score an error."""
         self.signature_hash = _signature_hash(metric.name, self.params, view)
-        # `inverse`, true or false, makes an assertion of a detector
+        # setting `inverse` to true or false turns a detector into an assertion
         direction = "up" if metric.direction == "neutral" and "inverse" in self.params else metric.direction
         self._facts = Facts(
             metric.name, metric.kind, metric.unit, direction, self.threshold, metric.type, metric.version, policy,
@@ -242,9 +242,9 @@ class BoundMetric:
 
         A metric that fails has ``status="error"``, and one that doesn't apply ``status="skipped"``.
 
-        No exception of the metric is raised, not even ``SystemExit``. Exceptions meant for the caller's thread are:
-        ``KeyboardInterrupt``, the cancellation of a task or greenlet, and a signal handler that exits. ``judge`` can also
-        be a :class:`ChoosesJudges`.
+        The metric's exceptions aren't raised, not even ``SystemExit``. Only exceptions meant for the caller's thread are raised:
+        ``KeyboardInterrupt``, the cancellation of a task or greenlet, and the exit of a signal handler. ``judge`` can also be a
+        :class:`ChoosesJudges`.
         """
         try:
             if not self._is_plain:
@@ -304,7 +304,7 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """Return a sort key for pieces of a turn: failed ones and values that aren't finite are worst, then the worst value."""
+        """Return a sort key for pieces of a turn: failed pieces and values that aren't finite are worst, then the worst value."""
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -382,9 +382,9 @@ class BoundMetric:
     def over(self, scores: Sequence[Score]) -> Score:
         """Score the scores of the inner metrics, some of which may be missing.
 
-        A score is missing if its metric wasn't evaluated (:data:`NOT_EVALUATED`). Then the composite is skipped with its
-        name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were evaluated
-        without a value.
+        A score is missing if its metric wasn't evaluated (:data:`NOT_EVALUATED`). Then the composite is skipped with that
+        metric's name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were
+        evaluated without a value.
         """
         if "companion" in self.metric.traits:
             (score,) = scores

@@ -365,7 +365,7 @@ def metric_of(fn: Callable[..., Any]) -> Metric:
         return Result(float(value), passed=value) if isinstance(value, bool) else value
 
     found.__name__ = name if name.startswith("code_") else f"code_{name}"
-    found.__doc__ = inspect.getdoc(fn) or f"Return what the function {name} says of a turn."
+    found.__doc__ = inspect.getdoc(fn) or f"Return the result of the function {name} for a turn."
     metric()(found)
     return _METRICS[found.__name__]
 
@@ -454,7 +454,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Let an alias, with and without its prefix, mean a metric, whatever it meant before."""
+    """Make an alias, with and without its prefix, refer to a metric. An earlier meaning is replaced."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -527,7 +527,7 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return the sorted names of a group's metrics whose optional package is installed, or isn't.
+    """Return the sorted names of a group's metrics whose optional package is (or if not ``is_installed``, isn't) installed.
 
     Raises:
         ConfigError: An unknown group.
@@ -613,7 +613,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return the spellings of this name's tool, of the metric, and its own names, the first of which take precedence."""
+        """Return the spellings of parameters. Tool names take precedence over the metric's, and both over the parameters' names."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,
@@ -634,7 +634,7 @@ def resolve(name: str) -> ResolvedName:
         ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
             another meaning in its tool (with an alternative).
     """
-    if canonical := _find(name) or _find(name.partition(".")[0]):  # behind the point is the name of an entry
+    if canonical := _find(name) or _find(name.partition(".")[0]):  # an entry's name follows the dot
         return ResolvedName(canonical, {}, {}, live=canonical.live if name == canonical.name else {})
     _import_metrics_called(name)
     entries = _ALIASES.get(name, [])

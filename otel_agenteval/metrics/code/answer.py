@@ -109,7 +109,7 @@ def code_truncated_answer(turn: Turn) -> bool | Result:
         return skip("missing:finish_reason")
     if reason not in _CUT:
         return True
-    why = f"the answering call stopped by {call.finish_reason}"
+    why = f"the last model call ended with {call.finish_reason}"
     return Result(False, explanation=why, detail={"finish_reason": call.finish_reason, "model": call.model})
 
 
@@ -145,7 +145,7 @@ def code_content_filtered(turn: Turn) -> bool | Result:
 
 
 def _filtered(reason: str | None, **detail: str | None) -> Result:
-    return Result(False, explanation=f"a model call was stopped by {reason}", detail={"reason": reason, **detail})
+    return Result(False, explanation=f"a model call ended with {reason}", detail={"reason": reason, **detail})
 
 
 @metric(boolean=True, groups=("default", "quality"))

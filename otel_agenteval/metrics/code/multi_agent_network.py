@@ -26,9 +26,9 @@ _BOTTLENECK_SHARE = 0.5
 
 
 MOST_STEPS = 2_000_000
-"""Edges that one measure may visit, which takes one to two seconds. No graph of 100 agents exceeds this limit."""
+"""Maximum edges that one measure visits, in one to two seconds. No graph of 100 agents exceeds this limit."""
 MOST_MOVES = 250_000
-"""Edges that the mean distance may visit, each with many agents at once. No graph of 100 agents exceeds this limit."""
+"""Maximum edges that the mean distance visits, each for many agents at once. No graph of 100 agents exceeds this limit."""
 MOST_AGENTS = 10_000
 """Agents in the largest graph whose distances are measured. Memory grows with the square of this number."""
 
@@ -66,7 +66,7 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return the sum of differences to the highest out-degree by its maximum. Requires at least three agents."""
+        """Return the sum of differences to the highest out-degree, divided by its maximum. Requires at least three agents."""
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))

@@ -286,8 +286,8 @@ def _rouge(
 ) -> Result:
     """Return the ``measure`` of the best reference.
 
-    ``units`` counts what is compared. Without it, that is the longest common subsequence. A reference of fewer than ``least``
-    words only matches an output that is as short.
+    ``units`` counts the units to compare. If None, the longest common subsequence is compared. A reference of fewer than
+    ``least`` words only matches an output that also has fewer words.
     """
     output = turn.output or ""
     texts = _references(turn, reference)
@@ -445,7 +445,7 @@ def _alignment(candidate: Sequence[str], wanted: Sequence[str], alpha: float, be
     for place in range(len(wanted) - 1, -1, -1):
         free.setdefault(wanted[place], []).append(place)
     matches = chunks = 0
-    before: int | None = None  # where the word before was found, or None
+    before: int | None = None  # position of the previous word's match, or None
     for token in candidate:
         places = free.get(token)
         here = places.pop() if places else None

@@ -1,6 +1,6 @@
 """These metrics check for disclosed personal data, missing consent and exceeded privacy budgets.
 
-``code_pii_leakage`` reports the type, position and masked value of personal data. No score contains a complete value.
+``code_pii_leakage`` reports the type, position and masked value of personal data. Its scores never contain a complete value.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _precise_leaks(
 
 @dataclass(slots=True)
 class _Charge:
-    """The epsilon that one turn spent, and the epsilon spent in its scope before it."""
+    """The epsilon that one turn spent, and the epsilon spent in its scope before the turn."""
 
     scope: str
     before: float
@@ -234,9 +234,9 @@ class _Charge:
 
 
 class EpsilonLedger:
-    """A sum of the epsilon that turns spend, per scope.
+    """Ledger of the epsilon that turns spend, per scope.
 
-    A turn that is scored again, or a revision of it, is charged once and gets the same earlier spending. The ledger drops the
+    A turn that is scored again or revised isn't charged again, and its earlier spending stays the same. The ledger drops the
     least recently used scopes and turns beyond its size.
     """
 
@@ -251,7 +251,7 @@ class EpsilonLedger:
         return len(self._spent) + len(self._charges)
 
     def charge(self, scope: str, turn: Turn, epsilon: float) -> float:
-        """Charge a turn's epsilon and return the epsilon spent in its scope before it."""
+        """Charge a turn's epsilon and return the epsilon spent in its scope before the turn."""
         with self._lock:
             if turn.turn_id:
                 charge = self._charges.get((scope, turn.turn_id))
@@ -283,7 +283,7 @@ _LEDGER = EpsilonLedger()
 
 
 class _OwnLedger:
-    """Note that turns the scope ``all`` into a ledger of the metric's own, so that each experiment begins anew."""
+    """Annotation that replaces the scope ``all`` with a ledger for this metric only, so that each experiment starts at zero."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema  # imported only for a metric with parameters
@@ -489,7 +489,7 @@ _LEAST_DIGITS = 5
 
 
 def is_public(found: str, public: Sequence[str]) -> bool:
-    """Return True for a contact in any notation. ``*@acme.com`` is the whole domain. Numbers may lack the country's code."""
+    """Return True for a contact in any notation. ``*@acme.com`` matches the whole domain. Numbers may lack the country code."""
     return any(_is_same_contact(found, contact) for contact in public)
 
 

@@ -101,7 +101,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
 
 
 def _violations_of_texts(schema: Schema | str, texts: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the first document's violations, empty if any document is valid, or None."""
+    """Return the first document's violations, an empty list if any document is valid, or None without documents."""
     feature = "code_contains_json with a schema"
     if not texts:
         violations(schema, None, feature=feature)  # an invalid schema is always an error
@@ -310,7 +310,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 
 
 def _as_json(value: Any) -> Any:
-    """Return a configured value as a parser would, with a JSON text parsed."""
+    """Return a configured value as a JSON parser would return it. Text is parsed if it is JSON."""
     if not isinstance(value, str):
         return jsonio.loads(jsonio.dumps(value))
     try:

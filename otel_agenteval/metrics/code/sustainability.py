@@ -40,7 +40,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the number in the turn's metadata, or the sum over its outermost spans with one."""
+    """Return the number in the turn's metadata, or the sum over the outermost spans that have it."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]

@@ -265,7 +265,7 @@ Bound = Annotated[int, Ge(0)]
 
 
 def in_range(count: int, exact: int | None, least: int | None, most: int | None) -> bool:
-    """Return True if a number is the exact one, or without an exact one, within the limits that are set."""
+    """Return True if a number equals ``exact`` or, if ``exact`` is unset, is within the limits."""
     if exact is not None:
         return count == exact
     return (least is None or count >= least) and (most is None or count <= most)
@@ -457,7 +457,7 @@ def code_content_similarity(
 
 
 LEVENSHTEIN_LIMIT = 5_000
-"""Maximum characters of either side. The time of an edit distance is the product of the lengths."""
+"""Maximum characters of either side. The time for an edit distance grows with the product of the lengths."""
 
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:LevenshteinEvaluator",), extra="text", traits=("heavy",))

@@ -122,9 +122,9 @@ def code_tool_arguments(
     The metric checks each call of a tool that has required arguments. Names are compared ignoring case. An argument is provided if its
     key exists, even with an empty value. If a call's arguments aren't an object, all required arguments are missing.
 
-    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If it ignores all of these calls,
-    it is skipped as ``missing:arguments`` or ``truncated``. If no tool with required arguments was
-    called, the value is 1 (vacuous).
+    The metric ignores a call if its arguments weren't recorded, or are malformed because the turn's content was truncated. If all calls
+    of tools with required arguments are ignored, the metric is skipped as ``missing:arguments`` or ``truncated``. If no tool with
+    required arguments was called, the value is 1 (vacuous).
 
     Parameters:
         required_arguments: Required arguments by tool: ``{tool: [argument, …]}``. If unset, the turn's reference
@@ -199,7 +199,7 @@ def _required(given: Any, path: str) -> dict[str, list[str]]:
     threshold=0.7,
     groups=("default", "quality"),
     aliases={
-        f"{seed}:{name}": {"threshold": 0.7}  # a repaired failure counts there
+        f"{seed}:{name}": {"threshold": 0.7}  # in these catalogs, a repaired failure counts
         for seed, own in (("agenteval", "code_tool_success"), ("agentunit", "tool_success"))
         for name in (own, "ToolSuccessMetric")
     },
@@ -260,7 +260,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a successful call does what an earlier one failed to do: a third of the arguments' words are the same."""
+    """Return True if a later call repeats a failed call: its arguments contain a third of the words in the failed arguments."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -609,8 +609,8 @@ def code_has_matching_span(turn: Turn, *, query: dict[str, Any], without_spans: 
     | ``or`` | the span matches any of these queries. ``or`` must be the only condition |
 
     Descendant conditions ignore each span that matches the query ``stop_recursing_when``, and all spans below it. A condition that starts
-    with ``all_`` is true if the span doesn't have relatives of this kind. Null conditions are ignored. An unknown condition, an invalid
-    value, or ``or`` together with another condition is an error.
+    with ``all_`` is true if the span doesn't have relatives of this kind. Null conditions are ignored. It is an error if a condition is
+    unknown, a value is invalid, or ``or`` isn't the only condition.
 
     Parameters:
         query: Object with conditions, nested at most 50 levels deep.

@@ -121,7 +121,7 @@ class _Structure:
         inner = {(source, target) for source, target in self.edges if source in self.nodes and target in self.nodes}
         entries = {_key(name) for name in ([entry] if entry else given.get("entry", ()))}
         leaves = {_key(name) for name in (exits or given.get("exits", ()))}
-        # Undeclared entries are nodes without incoming edges, undeclared exits those without outgoing ones.
+        # If none are declared, nodes without incoming edges are entries, and nodes without outgoing edges are exits.
         starts = entries & self.nodes if entries else self.nodes - {target for _, target in inner}
         ends = leaves & self.nodes if leaves else self.nodes - {source for source, _ in inner}
         reached = _reachable(starts, inner)  # an entry that isn't a node reaches nothing
@@ -197,7 +197,7 @@ def code_workflow_structure_validity(
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return the names without a partner among the others, using each partner once."""
+    """Return the names that aren't in ``used``. Each used name matches only one name."""
     partners = Counter(map(_key, used))
     found = []
     for name in names:

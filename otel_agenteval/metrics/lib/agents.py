@@ -58,7 +58,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
     """Return a reduced turn, with its interactions already read, for a metric that evaluates many multi-agent metrics.
 
-    Given ``roles`` replace the turn's agents.
+    ``roles``, if given, replace the turn's agents.
     """
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
@@ -83,7 +83,7 @@ def known_agents(turn: Turn) -> list[str]:
 
 
 def participants(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
-    """Return the known agents, followed by the others that took part, in order of appearance."""
+    """Return the known agents, followed by other agents that took part, in order of appearance."""
     taking_part = (name for found in interactions for name in (found.sender, *found.recipients))
     return list(dict.fromkeys([*known_agents(turn), *(name for name in taking_part if name is not None)]))
 
@@ -134,7 +134,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _agent_calls(turn: Turn) -> list[Interaction]:
-    """Return the calls from agent to agent. A tool call with an agent's name and that agent's run count as one."""
+    """Return the calls from agent to agent. If a tool call has an agent's name, it counts as one call with that agent's run."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

@@ -176,7 +176,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Languages whose lines mostly also match another language. One line of their own is enough to choose them."""
+"""Languages whose lines mostly also match another language. A single line that only they match is enough to choose them."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

@@ -70,8 +70,8 @@ def lookup(document: Any, path: str) -> Any:
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
     """Return the JSONPath of the first difference between two documents, or None if equal.
 
-    The order is that of the expected document. With ``ignore_list_order``, lists are compared as multisets, and the path is that
-    of the list. The walk isn't recursive, so nesting can have any depth.
+    The expected document determines the order. With ``ignore_list_order``, lists are compared as multisets, and the path of an
+    unequal list is returned. The walk isn't recursive, so nesting can have any depth.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -163,8 +163,8 @@ def containers(text: str) -> list[tuple[int, int]]:
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
     """Return the end of the container at ``start``, or None.
 
-    If there is none, add the complete containers inside, with their ends, and the starts of the incomplete ones. The same text
-    then isn't read again.
+    If the container has no end, add the complete containers in it to ``inner``, and the starts of incomplete ones to ``broken``.
+    The same text then isn't read again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -205,12 +205,12 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Markup that the parser accepts and we don't. The argument is the position at which parsing resumes."""
+    """Markup that the parser accepts, but this module doesn't. The argument is the position at which parsing resumes."""
 
 
 class XmlDocument(NamedTuple):
     fault: dict[str, Any] | None
-    """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if it is one."""
+    """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if the text is a document."""
     missing: list[str]
 
 
@@ -264,7 +264,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _without_endless_markup(data: bytes) -> bytes:
-    """Make markup without an end invalid, at the same length. The parser would search each for its end, up to the end of the text."""
+    """Make markup without an end invalid, at the same length. Otherwise, the parser searches for each end in all of the text."""
     data = re.sub(b"<!--", lambda found: found[0] if data.startswith(b"-->", data.find(b"--", found.end())) else b"< --", data)
     for opening, closing in ((b"<?", b"?>"), (b"<![CDATA[", b"]]>")):
         after_last = data.rfind(closing) + 1

@@ -43,7 +43,7 @@ class GivenInTurn(GivenTexts):
             yield value
 
     def gap(self) -> str | None:
-        """Return why the agent may have been given something that no text contains, or None.
+        """Return why the texts may lack something that the agent was given, or None.
 
         The reason is used for a skipped score:
 
@@ -128,7 +128,7 @@ def _has_unknown_parts(turn: Turn) -> bool:
 
 
 def has_material(turn: Turn) -> bool:
-    """Return True if the agent was given more than a question to check numbers against.
+    """Return True if numbers can be checked against more than the user's question.
 
     Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
     they are a text to work on.

@@ -169,7 +169,7 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the last video, or None. Those that the agent made follow those of the user."""
+    """Return the last video, or None. The agent's videos come after the user's."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 

@@ -19,7 +19,7 @@ from ..registry import Asks, Param, Result
 from .values import Words
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A number in the usual notation. Python also accepts others, such as ``1_0`` and ``nan``."""
+"""A number in the usual notation. Python also accepts other notations, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 
@@ -90,7 +90,7 @@ def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label")
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
-    """Return a list of texts without blank ones, with other items converted to text."""
+    """Return a list of texts that aren't blank, with other items converted to text."""
     items = [item if isinstance(item, str) else "" if item is None else str(item) for item in entries(reply, key)]
     return [item.strip() for item in items if item.strip()]
 

@@ -49,7 +49,7 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""The user ``nobody``. Limits on processes don't apply to root, so root switches to this user first."""
+"""Unprivileged user and group. Limits on processes don't apply to root, so root switches to this user first."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
     python = next((path for path in ("/usr/local/bin/python3", "/usr/bin/python3") if os.access(path, os.X_OK)), None)
     limiter, bwrap = shutil.which("prlimit"), shutil.which("bwrap")
     if python is None or limiter is None or bwrap is None:
-        problem = "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install the missing one"
+        problem = "sandbox: bubblewrap requires bwrap, prlimit and a python3 below /usr; install what is missing"
         raise MetricError("sandbox_unavailable", problem)
     folders: list[str] = []  # /lib and similar folders often link to /usr
     for path in (Path("/bin"), Path("/sbin"), *sorted(Path("/").glob("lib*"))):

@@ -27,7 +27,7 @@ class Forest:
     """The spans of a turn with their relations, by index.
 
     Parents that aren't among the spans are ignored. In a cycle of parents, the first span becomes a root. If spans share an id,
-    the first one is the parent.
+    the first of them is the parent.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:

@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Return the text without nesting: each pair of parentheses becomes a statement, and 0 or NIL (if empty) in its place."""
+    """Return the text without nesting. The content of parentheses becomes a statement, and its place gets 0, or NIL if empty."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -144,14 +144,14 @@ _MIN_STEPS = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
 _MAX_COPIED = 50_000
-"""Maximum number of tokens times chained calls. The parser copies the chain at each of its calls."""
+"""Maximum number of tokens times chained calls. The parser copies the chain at each call in it."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip
 """Database names, mapped to the parser's dialect names."""
 
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
-"""Parts of a statement, of which one must exist."""
+"""Parts of each kind of statement. At least one part must exist."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
@@ -279,7 +279,7 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 # --- tables and columns -----------------------------------------------------------------------------------------------
-# sqlglot's own scopes don't serve here, because they compare names with their case.
+# sqlglot's own scopes can't be used, because they don't ignore the case of names.
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
@@ -369,7 +369,7 @@ def _cte(table: Any) -> Any:
         if isinstance(clause, exp.With):
             ctes = clause.expressions
             own = next((index for index, cte in enumerate(ctes) if cte is inside), len(ctes))
-            for cte in ctes[: own + bool(clause.args.get("recursive"))]:  # a CTE sees earlier ones, and if recursive, itself
+            for cte in ctes[: own + bool(clause.args.get("recursive"))]:  # a CTE sees earlier CTEs and, if recursive, itself
                 if cte.alias.lower() == table.name.lower():
                     return cte
         if isinstance(node, exp.CTE):

@@ -33,7 +33,7 @@ STEPS = 100
 TOTAL_CHARS = 16_000
 """Characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Maximum number of attributes that an application set on its own span."""
+"""Maximum characters, and maximum number, of attributes that an application set on its own span."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
@@ -282,7 +282,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: those without a known tool call, and the others by call."""
+    """Return the agent's remarks since the last user message: remarks without a known tool call, and other remarks by call."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -338,7 +338,7 @@ def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
 # --- the course of a turn
 
 _TEXTS, _CHARS = 40, 500
-"""Characters of each retrieved text."""
+"""Maximum number of retrieved texts, and maximum characters of each text."""
 
 
 def cut(text: str, limit: int) -> str:

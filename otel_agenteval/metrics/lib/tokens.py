@@ -30,7 +30,7 @@ _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
 )
-"""Characters that only change how their neighbors are drawn, with joiners outside of emoji."""
+"""Characters that only change how their neighbors are drawn, including joiners outside of emoji."""
 _COMPATIBLE = lazy("[\ufb00-\ufdff\ufe70-\uffee]+")
 """Full-width and half-width characters, ligatures, and Arabic letters by position."""
 _SPACELESS = lazy(
@@ -117,7 +117,7 @@ def _upper(word: str) -> str:
 
 
 def normalized(text: str) -> str:
-    """Return a text without unseen characters, in one spelling, and with spaces around each syllable in scripts without them."""
+    """Return a text without unseen characters, in one spelling, and with spaces around syllables of scripts without spaces."""
     if text.isascii() or _NOT_LATIN.search(text) is None:
         return text
     text = _UNSEEN.sub("", text).replace("\u200b", " ")
@@ -131,7 +131,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return the words of at least ``least`` characters, in lower case, and all of scripts without spaces."""
+    """Return the words of at least ``least`` characters, in lower case, and all words of scripts without spaces."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 

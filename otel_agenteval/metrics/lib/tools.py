@@ -28,7 +28,7 @@ _ABOUT_FAILURES = frozenset(
 def failure_in(result: Any) -> str | None:
     """Return how a tool's result reports a failure, or None if it doesn't.
 
-    A result reports one with ``isError``, as an object with only an ``error``, or as a text that begins like an exception.
+    A result reports a failure with ``isError``, as an object with only an ``error``, or as a text that begins like an exception.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -51,7 +51,7 @@ def failure_in(result: Any) -> str | None:
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
     """Return the expected tools from the parameter or the turn's references, or None.
 
-    Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, whichever tool it is written for.
+    Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, in the spelling of any supported tool.
     A text lists names with commas, semicolons or bars.
 
     Raises:
@@ -94,7 +94,7 @@ _call = keyed(
     required=("name",),
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
-"""Reader of expected calls in our spelling and those of LangChain, Anthropic, DeepEval, OpenAI and the five seed systems."""
+"""Reader of expected calls in the spelling of otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or the five seed systems."""
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
@@ -106,14 +106,14 @@ _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
     """Return the turn's tool calls without unexpected calls that ran another agent.
 
-    Frameworks make such tools from agents. An expected one is a tool like any other.
+    Frameworks make such tools from agents. An expected tool of this kind counts like any other tool.
     """
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
         return calls
     agents = {_normalized(run.name) for run in turn.agent_runs if run.name}
-    # tool spans that are agent runs, or the nearest tool span above one
+    # tool spans that are agent runs, or the nearest tool span above an agent run
     tools = {call.span_id for call in calls if call.span_id}
     parents = {span.id: span.parent for span in turn.spans} if turn.agent_runs else {}
     seen: set[str] = set()
@@ -138,7 +138,7 @@ def _normalized(name: Any) -> str:
 def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
     """Return the reason that a call's arguments are unknown, or None.
 
-    In a turn that wasn't rebuilt from spans, absent arguments are none.
+    In a turn that wasn't rebuilt from spans, absent arguments mean that the call had none.
     """
     if call.arguments is not None:
         return None
@@ -203,7 +203,7 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the reason that a part to compare is unknown of a call with this name, or None."""
+        """Return the reason that the arguments or output to compare are unknown for a call with this name, or None."""
         for call in calls:
             if call.name == self.name:
                 if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
@@ -234,7 +234,7 @@ class Expectation:
 
 
 def _same_output(expected: Any, result: Any) -> bool:
-    """Return True if the outputs are equal as JSON, or if the result has the expected one in an object with one key.
+    """Return True if the outputs are equal as JSON, or the result is an object with one key that has the expected output.
 
     Google's SDKs write ``{"result": …}``, for example, and Amazon's ``[{"json": …}]``.
     """
@@ -261,11 +261,11 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
 
 
 _MOST_STEPS = 2_000_000
-"""Steps of the exact pairing. With more calls than that takes, the best pairs are chosen one after the other."""
+"""Maximum steps of the exact pairing. If it takes more steps, the best pairs are chosen one after the other."""
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Return how well each expectation is met by a call of its own, for the pairing with the highest sum."""
+    """Return how well each expectation is met by a separate call, for the pairing with the highest sum."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -323,7 +323,7 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
 
 
 def match_at_places(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> bool:
-    """Return True if each call fully meets the expectation at its position, and none is left."""
+    """Return True if each call fully meets the expectation at its position, and no call or expectation is left."""
     return len(expectations) == len(calls) and all(one.match(call) == 1.0 for one, call in zip(expectations, calls, strict=True))
 
 
@@ -354,20 +354,20 @@ class Circle(NamedTuple):
     name: str
     calls: int
     last: int
-    """Position of the last one among the turn's calls."""
+    """Position of the last equal call among the turn's calls."""
     size: int
-    """Characters of its arguments."""
+    """Characters of the arguments."""
 
 
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
     """Return the calls of the named tools that were repeated more than ``most`` times in vain, the most repeated first.
 
-    As many calls as ``asked``, the user's words, names are intended. If the turn isn't ``finished``, waiting for a state was in
-    vain, too.
+    If the user's words (``asked``) name a number of calls, that many calls are intended. If the turn isn't ``finished``, waiting
+    for a state was in vain, too.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):
-        return []  # nearly always, and before the results are compared
+        return []  # true for most turns, and checked before the results are compared
     outcomes = [_outcome(call) for call in calls]
     latest = dict(zip(keys, outcomes, strict=True))
     seen: set[tuple[Any, str]] = set()

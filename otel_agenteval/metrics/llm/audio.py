@@ -68,7 +68,7 @@ def _transcript(given: Any) -> str:
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
-    """Return the text about the turn's recordings and transcripts, and the recordings, or None without both."""
+    """Return the text about the turn's recordings and transcripts, and the recordings, or None if there are neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
@@ -79,7 +79,7 @@ def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
 
 
 def _ask(turn: Turn, judge: Asks, stage: str, task: str, form: str, **criteria: str) -> dict[str, Any] | None:
-    """Return the judge's reply about the turn's recordings and transcripts, or None without both."""
+    """Return the judge's reply about the turn's recordings and transcripts, or None if there are neither."""
     if (found := _recordings_of(turn)) is None:
         return None
     material, media = found

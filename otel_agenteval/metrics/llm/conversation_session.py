@@ -310,7 +310,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
     """Return each interaction (user messages and answer) and the unanswered messages.
 
-    Messages before the user's first one, such as a greeting, belong to the first interaction.
+    Messages before the user's first message, such as a greeting, belong to the first interaction.
     """
     found: list[list[Message]] = []
     current: list[Message] = []

@@ -41,7 +41,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold. The caller compares with a configured one."""
+    """Apply the holistic method's default threshold, if no threshold is configured. The caller applies a configured one."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -399,7 +399,7 @@ def llm_hallucination(turn: Turn, judge: Asks) -> Result:
         '"verdict": "<SUPPORTED, CONTRADICTED or UNSUPPORTED>"}, ...]}',
     )
     given = [verdict_of(entry) for entry in entries(reply)[: len(claims)]]
-    if len(given) < len(claims):  # which could be those that the context contradicts
+    if len(given) < len(claims):  # the context could contradict the other claims
         raise invalid("verdicts", f"one per claim ({len(claims)})")
     found = [verdict.strip().upper() if isinstance(verdict, str) else "" for verdict in given]
     detail = _hallucinated(claims, found)

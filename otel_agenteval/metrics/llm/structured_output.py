@@ -31,6 +31,6 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
         return skip("too_long")
     document = object_of(output)
     if document is None or field not in document:
-        return Result(0.0, explanation="the output is no JSON object" if document is None else "the output lacks the field")
+        return Result(0.0, explanation="the output isn't a JSON object" if document is None else "the output lacks the field")
     material = {"value": as_text(document[field]), "ground_truth": jsonio.text_of(truth_of(turn))}
     return scored(judge.ask("field_equality", _PROMPTS["same_meaning"], material, SCORE, criteria={"field": field}))
