@@ -96,6 +96,14 @@ def test_a_wrong_turn_is_refused_with_its_path(given, path):
         oa.Turn.from_dict(given)
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(5, "5"), (True, "True"), (["a"], "['a']"), (list(range(99)), repr(list(range(99)))[:80])]
+)
+def test_a_wrong_value_is_shown_as_repr_up_to_80_characters(value, shown):
+    with pytest.raises(oa.ConfigError, match=rf"^turn\.input: must be text, got {re.escape(shown)}$"):
+        oa.Turn.from_dict({"turn_id": "t", "input": value})
+
+
 def test_a_score_survives_the_way_out_and_in_and_absent_keys_take_defaults():
     score = oa.get_metric("code_tool_success").evaluate(oa.Turn.from_dict({"tool_calls": [{"name": "t", "error": "x"}]}))
     assert oa.Score.from_dict(score.to_dict()) == score

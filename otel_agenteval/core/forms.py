@@ -1,4 +1,4 @@
-"""Readers of values with a fixed form: parts of a turn, reference data as other tools spell it, and texts from a template.
+"""Readers that check and convert values: parts of turns, reference data of other tools, and texts from a template.
 
 A reader receives a value and its path, and returns the value in our form or raises a ConfigError that names the path.
 """
@@ -18,20 +18,20 @@ from .wellformed import bounded_name, is_count, plain, well_formed
 Reader = Callable[[Any, str], Any]
 
 _ALIKE = 0.6
-"""Likeness from which an unknown key is suggested as the name of an absent required one."""
+"""Minimum likeness of an unknown key to a missing required key at which an error suggests the required key."""
 _SIMILAR = 0.75
-"""Likeness from which an unknown key counts as a misspelled one even if other unknown keys are ignored."""
+"""Minimum likeness at which an unknown key counts as a misspelled known key, even if other unknown keys are ignored."""
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
-    """Return the error about an unknown key. ``known`` also has other spellings of those that are ``allowed``."""
+    """Return the error about an unknown key. ``known`` contains all accepted spellings, ``allowed`` only the names to list."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
     listed = ", ".join(allowed)
     return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")
 
 
 def wrong(path: str, value: Any, wanted: str) -> ConfigError:
-    return ConfigError(f"{path}: must be {wanted}, got {str(value)[:80]!r}")
+    return ConfigError(f"{path}: must be {wanted}, got {repr(value)[:80]}")
 
 
 def a_text(value: Any, path: str) -> str:
@@ -78,7 +78,7 @@ def anything(value: Any, path: str) -> Any:
 
 
 def as_given(value: Any, path: str) -> Any:
-    """Leave a value to the metric, also if JSON has no such value."""
+    """Return a value unchanged, even if JSON has no such type. The metric interprets it."""
     return value
 
 
@@ -105,7 +105,7 @@ def keyed(
     ignored: Collection[str] = (),
     ignore_others: bool = False,
 ) -> Callable[[Any, str], dict[str, Any]]:
-    """Return a reader of objects with fixed keys. A key in camel case is read too, and null is an absent value.
+    """Return a reader of objects with fixed keys. Keys in camel case are accepted too, and null counts as absent.
 
     ::
 
@@ -118,7 +118,7 @@ def keyed(
         other_names: other tools' names of a key, in order of preference.
         required: keys that must have a value.
         ignored: keys that other tools write and no metric reads.
-        ignore_others: True to ignore all unknown keys but those that seem to misspell an absent key.
+        ignore_others: True to ignore unknown keys, except those that seem to misspell an absent key.
     """
     names = {key: (key, *(other_names or {}).get(key, ())) for key in readers}
     return _ObjectReader(
@@ -151,7 +151,7 @@ class _ObjectReader:
         return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
     def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return how the value spells each key that it has, by key, and each unknown one, by its form in snake case.
+        """Return the value's spellings of known keys, by key, and of unknown keys, by their snake-case form.
 
         ``{"source": "b", "maxRank": 3, "sender": "a", "Color": 1}`` → ``{"from": "sender", "max_rank": "maxRank"}, {"color": "Color"}``
         """
