@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Length of all kept texts together, in each of the two generations. A result of many parts counts as 100 for each of them."""
+"""Limit for the total length of the texts in each of the two generations. Each item of a result adds 100 characters."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}
@@ -23,9 +23,9 @@ _MISSING = object()
 
 
 def remembered(read: Callable[[str], Result], times: int = 1) -> Callable[[str], Result]:
-    """Wrap a function of one text, so that it keeps its latest results, which all threads share and must be immutable. The oldest
-    go when the texts exceed :data:`MOST_CHARACTERS`, of which one text may have an eighth. A text counts ``times`` times, for
-    results that take much more memory than the text.
+    """Cache the latest results of a function of one text. All threads share the results, so they must be immutable. If the texts
+    exceed :data:`MOST_CHARACTERS`, the oldest results are dropped. A text longer than an eighth of the limit isn't cached. If a
+    result takes much more memory than its text, set ``times``: the text then counts that many times.
     """
 
     @wraps(read)
@@ -48,7 +48,7 @@ def forget() -> None:
 
 
 def _store(key: tuple[Callable[[str], Any], str], found: object, times: int) -> None:
-    """Add a result. Threads that do so at the same time lose a result at worst."""
+    """Cache a result. If several threads do this at the same time, a result can be missing from the cache."""
     global _older, _recent, _size
     length = times * len(key[1]) + 100 * (1 + (len(found) if isinstance(found, (tuple, frozenset, dict)) else 0))
     if length > MOST_CHARACTERS // 8:

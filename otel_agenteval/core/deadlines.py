@@ -1,7 +1,7 @@
 """Deadlines that cover a whole request, including every wait in it.
 
-Timeouts of sockets and HTTP clients limit each wait separately. A host that sends one byte at a time, or resolves its name
-slowly, can exceed any of them. Code that can check the time between waits uses a :class:`Deadline`. Code that can't runs inside
+Timeouts of sockets and HTTP clients limit each wait separately. If a host sends one byte at a time, or its name resolves slowly,
+the request can take much longer. Code that can check the time between waits uses a :class:`Deadline`. Other code runs inside
 :func:`within`.
 """
 
@@ -46,7 +46,7 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run a function on another thread, and return its result. After the time, raise a TimeoutError and abandon the thread."""
+    """Run a function on another thread, and return its result. After ``seconds``, raise a TimeoutError and abandon the thread."""
     context = contextvars.copy_context()
     found: list[T] = []
     faults: list[BaseException] = []
@@ -69,7 +69,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def addresses_of(host: str, port: int, deadline: Deadline) -> list[tuple[Any, ...]]:
-    """Resolve a host with ``socket.getaddrinfo``, which has no timeout. Raises a TimeoutError, or an OSError for unknown names."""
+    """Resolve a host before the deadline. Raises a TimeoutError, or an OSError for an unknown name."""
     look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
         ipaddress.ip_address(host)

@@ -1,4 +1,4 @@
-"""Text of agents and users for people: on a terminal, which executes some characters and hides others, and in notebooks."""
+"""Safe display of agents' and users' text in notebooks and on terminals, which execute some characters and hide others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) 
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return a table of names and texts, with a caption of facts."""
+    """Return an HTML table of names and texts. The caption shows the title and ``facts``, a short text about the whole table."""
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</th>'
         f'<td style="text-align:left;white-space:pre-wrap">{_cell(text)}</td></tr>'

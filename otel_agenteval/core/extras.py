@@ -20,7 +20,7 @@ from .errors import MissingExtra
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Seconds that an import or a fork waits for the lock. A longer wait is a deadlock: the holder waits for a lock of the waiter."""
+"""Seconds that an import or a fork waits for the lock. A longer wait is a deadlock: the holder waits for the waiter."""
 
 _lock = threading.RLock()
 _held = False
@@ -67,7 +67,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a version from the metadata's folder (``importlib.metadata`` imports slowly). Raises a ModuleNotFoundError."""
+    """Return a version, if possible without the slow ``importlib.metadata``, or raise a ModuleNotFoundError."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:

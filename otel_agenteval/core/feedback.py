@@ -27,7 +27,7 @@ BAD = frozenset((
     "down", "thumbs_down", "thumb_down", "thumbsdown", "downvote", "dislike", "disliked", "negative", "bad", "unhelpful", "not_helpful", "no", "false",
     "reject", "rejected", "incorrect", "wrong", "dissatisfied", "unsatisfied", "unhappy", "fail", "edited", "👎",
 ))  # fmt: skip
-"""Words that mean a score of 0. ``edited`` is one: the user had to correct the answer."""
+"""Words that mean a score of 0. They include ``edited``, because the user had to correct the answer."""
 _SEPARATORS = re.compile(r"[\s.\-]+")
 _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a-f]{2})?")
 """Matches a turn id, a trace id, or a W3C ``traceparent``."""
@@ -110,7 +110,7 @@ def feedback_of(
         worst, best = ends
         if not min(ends) <= number <= max(ends):
             raise ConfigError(
-                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}. Set another scale with scale"
+                f"feedback.score: must be within the scale {worst:g} to {best:g}, got {number:g}; for another scale, set feedback.scale"
             )
         found = (number - worst) / (best - worst)
     own = _hash(seed, str(score), *(str(texts[name]) for name in ("label", "comment", "edited")))
@@ -216,7 +216,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for feedback, also for an evaluation result that is named so and that otel-agenteval didn't emit."""
+    """Return True for feedback, including an evaluation result with a feedback name that otel-agenteval didn't emit."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -228,8 +228,8 @@ def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: 
 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """Return the feedback in an event or log record, or None without a readable rating. Only the last part of an attribute name
-    counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
+    """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last part of an attribute's
+    name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
     """
     values: dict[str, Any] = {}
     if isinstance(body, Mapping):
@@ -264,7 +264,7 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the scale that attributes define, or 1 to 5 (or 10) for ratings, -1 to 1 for -1, or None for 0 to 1."""
+    """Return the scale from the attributes. Defaults: 1 to 5 (or 10) for a rating, -1 to 1 for the score -1, or None (0 to 1)."""
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def private(path: str, flags: int) -> int:
-    """Open a file, for use as an ``opener``. New files get mode 0600, because they have content. Others keep their mode."""
+    """Open a file, for use as an ``opener``. New files get mode 0600, because they contain users' texts."""
     return os.open(path, flags, 0o600)
 
 
@@ -23,13 +23,13 @@ def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder with its missing parents, all of them for their owner alone."""
+    """Create a folder and its missing parents, accessible only to their owner."""
     for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):
         new.mkdir(mode=0o700, exist_ok=True)
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return the end of an error message for a file of another format version. ``if_older`` is the fix for an older one."""
+    """Return the end of an error message for a file of another format version. ``if_older`` is the fix for an older file."""
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
     return f"of {age} version, got {found}, this program reads {known}; {fix}"
 
@@ -45,7 +45,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the visible reason why a file, which may be new in an existing folder, can't be written, or None."""
+    """Return the visible reason why a file can't be written, or None. Only its folder must exist already."""
     file = Path(path).absolute()
     try:
         if file.is_dir():
@@ -60,7 +60,7 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Return the visible reason why a folder, which may be created, can't be written to, or None."""
+    """Return the visible reason why a folder can't be created or written to, or None."""
     folder = Path(path).absolute()
     try:
         there = next(above for above in (folder, *folder.parents) if above.exists())
@@ -79,7 +79,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log a warning with option and lasting consequence if ``fault_in``, such as :func:`fault_of_file`, finds a reason."""
+    """If ``fault_in``, such as :func:`fault_of_file`, finds a fault, log it with the option ``where`` and the consequence."""
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

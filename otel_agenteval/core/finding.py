@@ -14,14 +14,14 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""``info`` is only counted, and ``critical`` is for a person to see at once."""
+"""``info`` is only counted. ``critical`` means that a person should look at once."""
 LISTED = 10
-"""Maximum number of findings in a detail, which counts all."""
+"""Maximum number of findings in a detail. Its ``count`` includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Least ratio of two numbers, or of two texts by their common parts, of which one can be mistaken for the other."""
+"""Minimum ratio of two numbers, or similarity of two texts, at which one can be mistaken for the other."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
@@ -40,14 +40,14 @@ class Finding(NamedTuple):
     compared_with: str | None = None
     """Path of the text that the finding contradicts or was compared with."""
     nearest: str | None = None
-    """The most similar text at that path."""
+    """The most similar text at the path ``compared_with``."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
-    """Return a score's detail: the first findings, the most severe ones first, and the number of all."""
+    """Return a score's detail: the most severe findings, and the number of all findings."""
     ranked = sorted(findings, key=lambda one: -SEVERITIES.index(one.severity))
     return {"findings": [one.to_dict() for one in ranked[:LISTED]], "count": len(findings), **more}
 
@@ -77,7 +77,7 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a path for people: a tool call by the tool's name, and its number if the turn has several."""
+    """Return a path for people: a tool call is shown as the tool's name, and its number if the turn has several calls."""
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
     if not isinstance(name, str):
@@ -132,8 +132,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores, each with its findings as ``evidence``. It has the ``place`` for people. With a turn that has the
-    text, it also has ``before``, ``found`` and ``after``, and the text that it was ``compared`` with, if that one is similar.
+    """Return stored scores, each with its findings as ``evidence``. Each finding has a ``place`` for people. If the turn has the
+    text, the finding also has ``before``, ``found`` and ``after``, and the text it was ``compared`` with if that is similar.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 
@@ -147,7 +147,7 @@ def _with_texts(turn: Any, finding: Mapping[str, Any]) -> dict[str, Any]:
     text = jsonio.text_of(value_at(turn, path))
     if path and text and (not nearest or found is None or is_near(found.found, nearest)):
         start = max(0, text.find(nearest))
-        end = start + len(nearest) if text.startswith(nearest, start) else start  # without it, the beginning of the text
+        end = start + len(nearest) if text.startswith(nearest, start) else start  # else the text's beginning
         place = {"path": path, "start": start, "end": end, "place": place_of(turn, path)}
         shown["compared"] = {**place, **_texts(_around(text, start, end, finding))}
     return shown

@@ -49,13 +49,13 @@ def at_fork(
     in_parent: Callable[[], object] = _nothing,
     in_child: Callable[[], object] = _nothing,
 ) -> None:
-    """Call functions of a module around each fork."""
+    """Register functions to call around each fork."""
     _handlers.append((step, before, in_parent, in_child))
     _handlers.sort(key=lambda handler: handler[0])
 
 
 def in_child(reset: Callable[[], object], step: Step = Step.STATE) -> None:
-    """Call a bound method in each forked child while its object is alive."""
+    """Register a bound method to call in each forked child while its object is alive."""
     known, number, method = _resets[step], next(_numbers), cast("MethodType", reset)
     known[number] = weakref.ref(method.__self__, lambda _: known.pop(number, None)), method.__func__
 

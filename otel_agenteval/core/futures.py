@@ -1,6 +1,6 @@
 """Concurrent work on daemon threads, within a time limit, and coroutines on one event loop.
 
-A thread can't be stopped. Work that never returns is left behind, and doesn't hold up the end of the process.
+A thread can't be stopped. Work that never returns is abandoned, and doesn't delay the process's exit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _threads = SideThreads(100_000)
 _LONGEST_WAIT = 0.5
-"""Seconds. A wait without an end can miss Ctrl-C."""
+"""Maximum seconds of one wait, because an unlimited wait can miss Ctrl-C."""
 
 
 def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
@@ -50,7 +50,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
 def completed(
     items: Iterable[_T], begin: Callable[[_T], Future[_R]], most: int, seconds: float
 ) -> Iterator[tuple[_T, Future[_R] | None]]:
-    """Begin work on each item, ``most`` at a time, and yield it with its future, or with None after ``seconds``."""
+    """Start work on each item, at most ``most`` at a time. Yield each item with its future, or with None after ``seconds``."""
     waiting = iter(items)
     running: dict[Future[_R], tuple[_T, float]] = {}  # in the order of their starts
     done: SimpleQueue[Future[_R]] = SimpleQueue()
@@ -72,7 +72,7 @@ def completed(
                     oldest.cancel()
                     yield item, None
             else:
-                if future in running:  # otherwise, it was too late
+                if future in running:  # otherwise, the item was already yielded with None
                     yield running.pop(future)[0], future
     finally:
         for future in running:
@@ -102,11 +102,11 @@ class _Loop:
 
 _lock = threading.Lock()
 _current: _Loop | None = None
-"""The loop of all coroutines of this package, because an asynchronous client belongs to the loop of its first use."""
+"""The loop for all coroutines of this package. They share it because an asynchronous client works only on its first loop."""
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the process's. A nested call gets its own loop."""
+    """Run a coroutine in ``loop``, by default the package's shared loop. A call from inside that loop gets a new loop."""
     global _current
     if loop is None:
         with _lock:

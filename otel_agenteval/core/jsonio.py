@@ -36,8 +36,8 @@ def _may_be_too_deep(text: str | bytes) -> bool:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. It is written as the innermost item of as many lists as make orjson
-    refuse deeper values. This takes a fifth of the parsing time, and far less than a recursive function.
+    """Return True if the value is nested deeper than MAX_DEPTH. To find out, wrap the value in so many tuples that orjson refuses
+    deeper values. This takes a fifth of the parsing time, and far less time than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
@@ -69,7 +69,7 @@ _ESCAPE = re.compile(
 
 
 def _with_valid_unicode(text: str | bytes) -> bytes | None:
-    """Return the document with U+FFFD for lone surrogates and invalid UTF-8, or None if it has none."""
+    """Return the document with U+FFFD for lone surrogates and invalid UTF-8, or None if the document has neither."""
     if isinstance(text, str):
         if "\\ud" not in text and "\\uD" not in text and well_formed(text) is text:  # the usual case: plain text, not JSON
             return None
@@ -93,7 +93,7 @@ _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\u
 
 
 def weight(document: bytes) -> int:
-    """Estimate the bytes of a document's values as Python objects, at most, without parsing: up to a hundred times its length."""
+    """Estimate the maximum memory of a parsed document in bytes, without parsing it: up to a hundred times its length."""
     is_wide = any(mark in document for mark in _NEEDS_WIDEST)
     text = len(document) * (_WIDEST if is_wide else 1 if document.isascii() else 2)
     structure = _structure(document)
@@ -192,7 +192,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return text and what people write as text unchanged, None as an empty text, and other values as compact JSON."""
+    """Return text unchanged, dates, decimals and ids as people write them, None as an empty text, other values as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -1,7 +1,7 @@
 """Selects the label values that get their own series, within a limited number of places.
 
-If the first values kept their places forever, a burst of one-time names would occupy all of them. Places are therefore kept by
-use:
+If the first values kept their places forever, a burst of one-time names would occupy all places. A value therefore keeps its
+place only while it is used:
 
 - While places are free, every new value gets one.
 - After that, a new value must be seen repeatedly.
@@ -56,7 +56,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place, at a monotonic time. With 0 ``sightings``, it belongs to the last sighting."""
+        """Record the use of a value that has a place, at a monotonic time. If ``sightings`` is 0, it isn't a new sighting."""
         place = self._places.get(value)
         if place is not None:
             place.used = now
@@ -89,7 +89,7 @@ class LabelValues(Generic[Value]):
         self._sightings = 0
 
     def _weaker_than(self, count: int, now: float) -> Value | None:
-        """Return the value to replace with one that was seen ``count`` times, or None."""
+        """Return the value that must give its place to a value seen ``count`` times, or None."""
         if not self._places:  # the limit is 0
             return None
         oldest = next(iter(self._places))

@@ -40,7 +40,7 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """True if the process still runs, including under another user."""
+        """True if the process still runs, even under another user."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -77,7 +77,7 @@ def first_of_program() -> Process:
 
 
 def _is_worker_of_gunicorn() -> bool:
-    """Return True in a gunicorn worker without readable ancestry, because of dropped privileges or a missing ``/proc``."""
+    """Return True in a gunicorn worker whose ancestry can't be read, because of dropped privileges or a missing ``/proc``."""
     is_same_program_known = bool(_read(_PROC / str(os.getppid()) / "auxv"))
     return os.environ.get("SERVER_SOFTWARE", "").startswith("gunicorn/") and not is_same_program_known
 
@@ -106,7 +106,7 @@ def _state_of(pid: int) -> tuple[str, int]:
 
 
 def _fields_of(pid: int) -> list[str]:
-    """Return the kernel's fields on a process, from its state on. The name before it can contain any characters."""
+    """Return the kernel's fields about a process, from its state on. The name before the state can contain any characters."""
     return _read(_PROC / str(pid) / "stat").rpartition(b")")[2].decode().split()
 
 

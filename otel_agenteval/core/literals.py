@@ -15,7 +15,7 @@ LONGEST_PYTHON = 1_000_000
 """Longest text to parse, in characters."""
 _F_STRING = re.compile(r"(?<![A-Za-z0-9_])(?:[rR]?[fF]|[fF][rR])['\"]")
 _MOST_FIELDS = 100_000_000
-"""Limit for braces × characters of a text with f-strings, each of whose fields Python's parser copies with all that follows."""
+"""Limit for braces × characters of a text with f-strings. For each field, Python's parser copies the rest of the text."""
 
 
 def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "<text>") -> Any:
@@ -29,7 +29,7 @@ def python_tree(text: str, mode: Literal["eval", "exec"] = "eval", name: str = "
 
 
 def python_value(text: str) -> Any:
-    """Return the value of JSON, or of a list or object as Python writes it, or the text itself."""
+    """Return the value of a JSON text, or of a list or dict as Python prints it. Return other texts unchanged."""
     for read in (jsonio.loads, python_literal) if text.lstrip()[:1] in ("{", "[") else (jsonio.loads,):
         try:
             return read(text)
@@ -65,13 +65,13 @@ _WORDS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _JSON = json.JSONDecoder()
 _JSON_STARTS = (*'"[]{}-0123456789',)
-"""First characters within an object or a list of JSON."""
+"""Characters that can follow the opening bracket of a JSON object or list."""
 _FAILURES = 20
-"""Most failures to parse a part as JSON: each costs a walk through the whole text, which counts lines."""
+"""Maximum number of failed attempts to parse a part as JSON. For each failure, ``json`` counts the lines of the whole text."""
 
 
 def java_value(text: str) -> Any:
-    """Return the value of a ``toString`` text, with objects as dicts with their class as ``java_class``, or None."""
+    """Return the value of a ``toString`` text, or None. Objects become dicts that contain their class as ``java_class``."""
     if text[-1:] not in ("}", "]", ")") or len(text) > LONGEST_JAVA or _START.match(text) is None:
         return None
     try:
@@ -120,7 +120,7 @@ class _Parser:
         self._failures = 0
 
     def value(self, at: int, depth: int, closer: str = "") -> tuple[Any, int]:
-        """Return the value at a place, and its end. ``closer`` ends the object or list around it."""
+        """Return the value at a position, and the value's end. ``closer`` ends the object or list that contains the value."""
         text = self._text
         if depth > _DEEPEST:
             raise ValueError
@@ -147,7 +147,7 @@ class _Parser:
             bracket = text[end.start() : end.start() + 5].lstrip()[:1]
             if bracket == closer or bracket not in _OPENERS or text.find(_OPENERS[bracket], at, end.start()) < 0:
                 break
-            end = _BARE_END.search(text, end.start() + 1)  # the bracket closes one inside the value: a timeout (HTTP 504)
+            end = _BARE_END.search(text, end.start() + 1)  # the bracket belongs to the value: a timeout (HTTP 504)
         if end is None:
             raise ValueError
         return _scalar(text[at : end.start()].strip()), end.start()

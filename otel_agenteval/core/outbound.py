@@ -75,8 +75,8 @@ def _read_trusted() -> ssl.SSLContext:
 
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
-    """Return connections that observe the deadline of :func:`bounded_by`. An unused connection is closed after ``idle`` seconds,
-    or never with None. Raises an ImportError if the proxy requires a package that isn't installed.
+    """Return a connection pool that observes the deadline of :func:`bounded_by`. Unused connections are closed after ``idle``
+    seconds, or never if it is None. Raises an ImportError if the proxy requires a package that isn't installed.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:
@@ -98,7 +98,7 @@ def encoded(text: httpx.URL | str) -> httpcore.URL:
 
 
 class Transport(httpx.BaseTransport):
-    """Connections of :func:`pool_to` for a ``httpx.Client``."""
+    """Transport for an ``httpx.Client`` that uses the connections of :func:`pool_to`."""
 
     def __init__(self, verify: ssl.SSLContext, proxy: str | None = None) -> None:
         self._pool = pool_to(verify, proxy)

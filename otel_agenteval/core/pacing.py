@@ -1,4 +1,4 @@
-"""When to send requests: backoff after failures, the header ``Retry-After``, rate limits, and circuit breakers.
+"""Timing of requests: backoff after failures, the header ``Retry-After``, rate limits, and circuit breakers.
 
 When a model server is down, its jobs wait and keep their order until one of them succeeds. All processes that share a queue
 share the state. Single requests also have a breaker, without shared state, which covers judges that an application calls directly.
@@ -21,13 +21,13 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds, doubled from ``first`` to ``longest``. A random half spreads the attempts of many clients."""
+    """Return a pause in seconds, doubled per failure up to ``longest``. A random part, up to half, is cut to spread retries."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds that a ``Retry-After`` header requests, as a number or a date, at most an hour, or 0."""
+    """Return the seconds that a ``Retry-After`` header (a number or a date) requests, at most an hour, or 0 if it is invalid."""
     try:
         asked = float(header or 0)
     except ValueError:
@@ -39,8 +39,8 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Limits a rate: fills with ``rate`` tokens per second and holds one second's tokens, at least one. More can be taken. Later
-    ones then wait until the debt is paid. Thread-safe.
+    """Limits a rate: fills with ``rate`` tokens per second and holds one second's tokens, at least one. A caller can take more
+    tokens than there are. Later callers then wait until the debt is paid. Thread-safe.
     """
 
     def __init__(self, rate: float, monotonic: Callable[[], float]) -> None:
@@ -57,7 +57,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, or return a negative amount. Returns the seconds until all are there, at most until the bucket is full."""
+        """Take tokens, or put back a negative amount. Returns the seconds until they are there, or the bucket is full."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -101,8 +101,8 @@ class CircuitBreaker:
 
     It opens when an outage is reported, or after ``threshold`` failures in a row (never with None). All calls then wait for the
     same moment, so they keep their order, and one call tries the server. A failure doesn't count if the server answered another
-    call in the meantime: it is slow or overloaded, but not down. ``longest`` is the maximum seconds between two tries. ``kind``
-    is the server's name in ``shared``, the outages that other processes found.
+    call in the meantime: the server is slow, but not down. ``longest`` is the maximum number of seconds between two tries.
+    ``kind`` is the server's name in ``shared``, the outages that other processes found.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait (0 to go on, None during a try), and True if the call tries. :meth:`leave` must follow."""
+        """Return the seconds to wait (None while another call tries the server), and True to try it. Then call :meth:`leave`."""
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)

@@ -18,7 +18,7 @@ class Instrumentation(NamedTuple):
     name: str
     version: str
     targets: tuple[str, ...]
-    """Packages that it instruments. One of them is enough if it names several."""
+    """Packages that it instruments. It works if at least one of them is installed."""
     unmet: tuple[str, ...]
     """Version requirements on the targets that aren't met."""
 

@@ -38,8 +38,8 @@ def jobs_of(text: str | None) -> int:
 
 
 class Processes:
-    """A pool of processes that call functions with picklable values, or this process if there is only one job. Processes are
-    spawned, because a fork would inherit locks and connections.
+    """A pool of processes that call functions with picklable values. If there is only one job, this process calls the functions.
+    Processes are spawned, because a fork would inherit locks and connections.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -72,7 +72,7 @@ class Processes:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise AgentEvalError(
-                "--jobs: a worker process was killed, possibly out of memory. Option --jobs 1 uses the least memory"
+                "--jobs: a worker process was killed, possibly out of memory. --jobs 1 uses the least memory"
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""Proxies configured by environment variables. Judges don't need httpx, so this isn't a part of :mod:`.outbound`."""
+"""Proxies configured by environment variables. Unlike :mod:`.outbound`, this module works without httpx, as judges do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import urllib.request
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy for a URL by ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
+    """Return the proxy for a URL from ``HTTPS_PROXY``, ``HTTP_PROXY``, ``ALL_PROXY`` and ``NO_PROXY``, or None."""
     parts = urllib.parse.urlsplit(url)
     proxies = urllib.request.getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")

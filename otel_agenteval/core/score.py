@@ -45,7 +45,7 @@ class Facts(NamedTuple):
 
     @property
     def gives_verdict(self) -> bool:
-        """True if the metric's scores pass or fail: not neutral, or with a threshold or a gate in the configuration."""
+        """True if the metric's scores pass or fail: it isn't neutral, or it has a threshold, or its policy is ``gate``."""
         return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
 
 
@@ -62,7 +62,7 @@ def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
 
 
 class ScoreSummary:
-    """The parts of a score that repeat from turn to turn: facts, status, verdict, label and error type. Usually one object."""
+    """The parts of a score that repeat from turn to turn. Scores with equal parts usually share one object."""
 
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
@@ -197,7 +197,7 @@ class Score:
     @property
     def detail(self) -> dict[str, Any]:
         """Facts behind the value."""
-        self._summary = None  # the caller may change them
+        self._summary = None  # the caller may change the returned dict
         if self._detail is None:
             self._detail = {}
         return self._detail
@@ -219,7 +219,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """The parts of the score that repeat, for outlets. A later change of the score isn't noticed, except in ``detail``."""
+        """The repeated parts of the score, for outlets. Later changes aren't included, except those in ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -322,7 +322,7 @@ class Score:
             if key not in FIELDS:
                 raise ConfigError(f"score.{key}: unknown key. Did you mean {' or '.join(nearest(key, FIELDS, 2))}?")
         if not isinstance(fields.get("metric"), str):
-            raise ConfigError("score.metric: must be a metric name, got none")
+            raise ConfigError(f"score.metric: must be a metric name, got {fields.get('metric')!r}")
         for key, allowed in _CHOICES.items():
             if key in fields and fields[key] not in allowed:
                 raise ConfigError(f"score.{key}: must be one of {', '.join(allowed)}, got {fields[key]!r}")
@@ -391,7 +391,7 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of verdicts that pass, or None. Dashboards compute it from the outcomes ``pass`` and ``fail``."""
+    """Return the share of passed verdicts, or None if there are none. Dashboards use the outcomes ``pass`` and ``fail``."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 

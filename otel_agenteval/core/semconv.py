@@ -186,7 +186,7 @@ class Instrument:
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
-    """How to combine a gauge of several processes. :data:`ESTIMATES` are combined differently."""
+    """How to combine a gauge's values from several processes. :data:`ESTIMATES` are combined differently."""
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
@@ -402,14 +402,14 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Counter → groups of known label values, whose series exist with 0, because ``rate()`` misses the first burst of a new series.
-Others are counted from their first occurrence on.
+"""Counter → groups of known label values. Their series start at 0, because ``rate()`` misses the first burst of a new series.
+The series of other values start when a value first occurs.
 """
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Yield every known combination of a counter's labels. ``given`` has the values of labels that only the configuration
-    determines (``metric``), or selects from the known ones. Raises a KeyError for a label without values.
+    """Yield every known combination of a counter's labels. ``given`` contains the values of labels that only the configuration
+    determines (``metric``), and can restrict other labels to some known values. Raises a KeyError for a label without values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:

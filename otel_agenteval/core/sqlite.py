@@ -33,7 +33,7 @@ _WAL_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A kind of file: its name, its tables, and how older files get them."""
+    """A kind of file: its name, its tables, and the migrations of older files."""
 
     name: str
     """For messages, such as "judge queue"."""
@@ -115,7 +115,7 @@ class SqliteFile:
         self._make_locks()
         self._db: sqlite3.Connection | None = None
         self._found: os.stat_result | None = None
-        """The file when it was opened."""
+        """``stat`` of the file when it was opened."""
         self.closed = False
         _FILES.add(self)
 
@@ -162,7 +162,7 @@ class SqliteFile:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is not None and self._found is not None and not is_at(self.path, self._found):
-            _log.warning("%s was moved or removed; it is created again", self.path)
+            _log.warning("%s was moved or removed. A new file is created", self.path)
             self._forget()
         if self._db is None:
             if self.closed:
@@ -220,9 +220,9 @@ at_fork(Step.FILES, before=_before_fork, in_parent=_after_fork_in_parent, in_chi
 def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *, exclusive: bool = False) -> sqlite3.Connection:
     """Open, create or migrate a file in an existing folder, and return a connection for any thread.
 
-    It doesn't begin transactions by itself. The write-ahead log isn't synced with every transaction: data survives the end of the
-    process, but a machine failure can lose the last moments. A new file is readable for its owner only. This call, and each later
-    change, waits ``busy`` seconds for other processes. ``exclusive`` locks out all other connections, so that no call waits.
+    The connection doesn't begin transactions by itself. The write-ahead log isn't synced in every transaction: data survives the
+    end of the process, but a machine failure can lose the latest transactions. Only the owner can read a new file. This call, and
+    each later change, waits ``busy`` seconds for other processes. ``exclusive`` locks out all others, so that no call waits.
     Raises an OSError or ``sqlite3.Error``. A file of another kind or of a later version stays unchanged.
     """
     if path != MEMORY:
@@ -239,7 +239,7 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
 
 
 def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> sqlite3.Connection:
-    """Return a read-only connection. Raises a ``sqlite3.Error``, also for another kind or version."""
+    """Return a read-only connection. Raises a ``sqlite3.Error``, also for a file of another kind or version."""
     db = _connect(path, busy, mode="ro")
     try:
         version = schema.version_in(db, path)

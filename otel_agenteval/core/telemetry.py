@@ -99,8 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry keeps the location of
-    these values here, until a label value was replaced.
+    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry caches here where
+    these values are stored, until any label value is replaced.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -247,7 +247,7 @@ class Telemetry:
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report all known label sets of a counter from now on, as in :func:`~otel_agenteval.core.semconv.known_label_sets`."""
+        """Report 0 for each label set from :func:`~otel_agenteval.core.semconv.known_label_sets` that hasn't been counted yet."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -263,8 +263,8 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in its unit, or raise a KeyError. ``exemplar`` is the ``trace_id`` and ``span_id`` in
-        hex of a trace that was exported.
+        """Record a value in a histogram, in the instrument's unit. Raises a KeyError like :meth:`add`. ``exemplar`` contains the
+        ``trace_id`` and ``span_id``, in hex, of an exported trace.
         """
         series = self._series[name]
         key = series.key_of(labels)
@@ -289,8 +289,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record many observations under one lock, usually all of one turn. With the plans in ``planned`` and the values for
-        their histograms, they count as one sighting of each label value, or as none ``again``. All have the same ``exemplar``.
+        """Record many observations under one lock, usually all of one turn, and plans with values for their histograms. Together,
+        they count as one sighting of each label value, or as none if ``again`` is true. All have the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -317,8 +317,8 @@ class Telemetry:
                     self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Register a function for current values, called at each collection. Equal label sets are added. If it raises, its values
-        are missing, and the failure counts as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
+        """Register a function for current values, called at each collection. Equal label sets are added. If the function
+        raises, its values are missing, and the failure counts as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
         """
         self._series[name].watches.append(read)
 
@@ -404,7 +404,7 @@ class Telemetry:
         bucket = bisect_left(series.buckets, value)
         cell.counts[bucket] += 1
         cell.sum += value
-        if value < cell.least:  # noqa: PLR1730 - as a call it costs three times as much
+        if value < cell.least:  # noqa: PLR1730 - a call of min() takes three times as long
             cell.least = value
         if value > cell.most:  # noqa: PLR1730
             cell.most = value
@@ -448,14 +448,14 @@ class Readable(Protocol):
 
 
 class TelemetryGroup:
-    """Sums telemetries that share an exit, such as a Prometheus registry. Otherwise, two engines would export duplicate series."""
+    """Sums telemetries that share an exporter, such as a Prometheus registry. Separately, they would export duplicate series."""
 
     def __init__(self) -> None:
         self._members: tuple[Telemetry, ...] = ()
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add a telemetry. One that joins twice must leave twice, but is counted once."""
+        """Add a telemetry. A telemetry that joins twice must leave twice, but is counted once."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
@@ -482,8 +482,8 @@ class TelemetryGroup:
 
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
-    """Return the combined state of several telemetries. Counters and histograms are added, gauges combined as the instrument
-    defines, and means of independent samples weighted by their effective sample sizes.
+    """Return the combined state of several telemetries. Counters and histograms are added. Gauges are combined as the instrument
+    defines. Means of independent samples are weighted by effective sample size.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -502,9 +502,9 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates, weighted by turns, and half-widths of intervals as the root of the sum of squares, like standard errors."""
+    """Combine estimates: means weighted by turns, and half-widths of intervals as the root of the sum of squares."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Number of turns, and the mean or the distance of an interval's end from the mean."""
+    """By label set: number of turns, and the mean, or the distance of an interval's end from the mean."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -70,7 +70,7 @@ def mark_as_ours() -> None:
 
 @contextmanager
 def borrowed() -> Iterator[None]:
-    """Use a thread of the host as the package's own for a while."""
+    """Treat the current thread, which is the host's, as the package's own inside this context."""
     before, token = is_ours(), attach(_own_context())
     _here.ours = True
     try:
@@ -91,7 +91,7 @@ def _own_context() -> Context:
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Suppress instrumentation, because a metric may call an instrumented model, and wait for no server (:func:`may_wait`)."""
+    """Suppress instrumentation, because a metric may call an instrumented model. Inside, :func:`may_wait` returns False."""
     token = attach(_own_context())
     before, _here.scores = may_wait(), True
     try:
@@ -113,16 +113,16 @@ def unseen() -> Iterator[None]:
 
 _HIDING_KEYS = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")
 _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), "suppress_instrumentation"), True)
-"""Keys of a context. The last is that of older instrumentations."""
+"""Context keys that suppress instrumentation. Older instrumentations use the last key."""
 
 
 def may_wait() -> bool:
-    """Return False on a thread that scores turns now. It should not wait again for a server that didn't answer."""
+    """Return False while this thread scores turns: it should not wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
 
 
 def is_own_work() -> bool:
-    """Return True on threads of the package, and below :func:`own_work`. Spans that start there are part of no turn."""
+    """Return True on threads of the package, and inside :func:`own_work`. Spans that start there aren't part of any turn."""
     return get_value(_OWN_WORK) is True
 
 
@@ -140,7 +140,7 @@ def is_meant_for_host(error: BaseException) -> bool:
 
 
 def _is_from_signal_handler(error: BaseException) -> bool:
-    """Return True if a signal handler of the host raised it: these run on the main thread between any two instructions."""
+    """Return True if the host's signal handler raised the error. Signal handlers run on the main thread, between instructions."""
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = set()
@@ -157,7 +157,7 @@ _IDLE_SECONDS = 10.0
 
 
 class SideThreads:
-    """Pool of threads that run work in order, several at once. They start with the first work."""
+    """A pool of threads that begin work in the order of its arrival. Threads start when there is work and end when idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -201,7 +201,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """The calls behind one that hangs exceed their limit."""
+    """The calls that wait behind a hanging call exceed the limit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -215,8 +215,8 @@ class _LaneCall:
 
 
 class Lane:
-    """Runs calls in their order. ``patience`` is the number of seconds for which a caller waits, and ``max_bytes`` the limit of what
-    waits. ``failed`` gets the exceptions of calls whose callers went on.
+    """Runs calls one after another. A caller waits up to ``patience`` seconds. Behind a hanging call, at most ``max_bytes`` wait.
+    ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf"), failed: Callable[[BaseException], None] = lambda error: None) -> None:  # fmt: skip
@@ -237,7 +237,7 @@ class Lane:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which the current call has run if that is longer than callers wait, or 0."""
+        """Seconds for which the current call has run, or 0 if that isn't longer than callers wait."""
         since = self._since
         seconds = 0.0 if since is None else time.monotonic() - since
         return seconds if seconds > self._patience else 0.0
@@ -247,11 +247,11 @@ class Lane:
         return self._bytes >= self._max_bytes
 
     def do(self, work: Callable[[], object], size: int = 0) -> bool:
-        """Run work, and return True when it is done. If an earlier call hangs, it only waits for its turn.
+        """Run work, and return True when it is done. If an earlier call hangs, only queue the work, and return False.
 
         Raises:
-            TimeoutError: the work has begun and goes on.
-            LaneFull: the work isn't done.
+            TimeoutError: the work isn't done in time. It still runs, or will run.
+            LaneFull: the work was refused.
         """
         with self._changed:
             is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)
@@ -265,7 +265,7 @@ class Lane:
         return not is_behind
 
     def ask(self, work: Callable[[], _T], seconds: float) -> _T:
-        """Return the result of work, or raise TimeoutError if it isn't there in time. Work that hasn't begun is then left out."""
+        """Return the result of work, or raise a TimeoutError after ``seconds``. Work that hasn't begun by then is dropped."""
         call = _LaneCall(work, 0)
         self._put(call)
         try:
@@ -277,7 +277,7 @@ class Lane:
             raise
 
     def start_no_thread(self) -> None:
-        """Do calls on their callers' threads from now on, unless the lane's own runs."""
+        """From now on, run calls on their callers' threads, unless the lane's thread is already running."""
         self._may_start = False
 
     def _put(self, call: _LaneCall) -> None:
@@ -288,7 +288,7 @@ class Lane:
             if self._is_running:
                 return
             self._is_running = self._may_start and started(self._run, "otel-agenteval-lane") is not None
-        if not self._is_running:  # the interpreter ends
+        if not self._is_running:  # no thread may start, or the interpreter is shutting down
             self._work()
 
     def _result_of(self, call: _LaneCall, seconds: float) -> Any:

@@ -55,7 +55,7 @@ _CANCELLATION = re.compile(
     r"|(?:response|request|stream)?abort(?:ed)?(?:error|exception)?|endofstream|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Error types, without their modules, that mean that somebody canceled the turn."""
+"""Matches error types (without their modules) that mean that somebody canceled the turn."""
 _CANCELLATION_MESSAGE = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
@@ -65,7 +65,7 @@ _CANCELLATION_MESSAGE = re.compile(
 
 @dataclass(slots=True)
 class ErrorInfo:
-    """Details of a failure. Both can be unknown, because the failure itself is the fact."""
+    """Details of a failure. Both fields can be unknown: that this object exists means that something failed."""
 
     type: str | None = None
     """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
@@ -296,7 +296,7 @@ class Turn:
     start: datetime.datetime | None
     """UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or that of a later agent, model or tool span. None if unknown."""
+    """Wall-clock seconds from the root span's start to its end, or to the end of a later agent, model or tool span."""
     close_reason: CloseReason | None
     complete: bool
     """False if anything of the turn is known to be missing."""
@@ -311,7 +311,7 @@ class Turn:
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
     instructions_lost_at: int | None
-    """Index in ``llm_calls`` of the first call without the system instructions, or the user's message, of the calls before."""
+    """Index in ``llm_calls`` of the first call that lacks the system instructions or user message of the earlier calls."""
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
@@ -374,7 +374,7 @@ class Turn:
     def written(cls, data: Mapping[str, Any]) -> Turn:
         """Return a turn from the output of :meth:`to_dict`.
 
-        Unlike :meth:`from_dict`, each field is parsed and checked on first use.
+        Unlike :meth:`from_dict`, parse and check structured fields only on first use, and don't check other fields.
         """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
@@ -444,8 +444,8 @@ class Turn:
     def from_dict(cls, data: Mapping[str, Any]) -> Turn:
         """Parse the form ``turn.v1``.
 
-        Also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text, and for tools ``arguments`` as
-        JSON text and ``error`` as text or bool.
+        Also accepts ``llm_calls`` as a number if only the count is known, ``error`` as text or bool, and a tool's ``arguments``
+        as JSON text.
 
         Raises:
             ConfigError: If a key is unknown or a value has the wrong type. The message contains its path.
@@ -583,7 +583,7 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Return tool arguments as an object, parsed from text, or None for other values, which instrumentations record too."""
+    """Return tool arguments as an object, parsed if they are text. Return None for other values, which do occur."""
     value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 

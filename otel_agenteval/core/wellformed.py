@@ -46,7 +46,7 @@ def for_document(text: str) -> str:
 
 
 def for_label(text: str) -> str:
-    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters but the line feed, because scrapers
+    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters except the line feed. Some scrapers
     split the page with ``str.splitlines``.
     """
     if text.isprintable():
@@ -185,7 +185,7 @@ def _written_time(value: datetime.date | datetime.time) -> str:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode UTF-8, with U+FFFD for invalid bytes. An encoded lone surrogate becomes a single one."""
+    """Decode UTF-8, with U+FFFD for invalid bytes. An encoded lone surrogate becomes a single U+FFFD."""
     try:
         return well_formed(raw.decode("utf-8", "surrogatepass"))
     except UnicodeDecodeError:
