@@ -1,4 +1,4 @@
-"""Reading of the configuration from a file, the environment and code, and its effective form as YAML.
+"""Loads the configuration from a file, the environment and code, and writes it with all defaults as YAML.
 
     load_config()                                     defaults < file < environment < code
     load_config("agenteval.yaml")
@@ -8,9 +8,9 @@ The file is YAML 1.2, so ``off`` and ``10:30`` are text. ``OTEL_AGENTEVAL_CONFIG
 ``${env:NAME:-default}`` stand for environment variables.
 
 The environment variable of an option is ``OTEL_AGENTEVAL_`` and its path, joined by ``__``: ``OTEL_AGENTEVAL_TURN__IDLE_TIMEOUT=10s``.
-An empty variable counts as unset. Lists and mappings are written as YAML or JSON.
+An empty variable counts as unset. Write lists and mappings in it as YAML or JSON.
 
-All faults are reported in one :class:`ConfigError`, one line each.
+One :class:`ConfigError` reports all faults, one per line.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .types import KeyPath
 
 ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
-"""Variables that aren't options: the switch, and the name of the file."""
+"""Variables that aren't options: the switch that turns otel-agenteval off, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""The file that ``otel-agenteval record`` passes to its program."""
+"""Variable with the path of the file that a program started by ``otel-agenteval record`` writes to."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 
@@ -56,7 +56,7 @@ def load_config(
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return the configuration of valid options, and add other errors to ``faults``. Raises ConfigError for the file."""
+    """Return a configuration of valid options, and add other errors to ``faults``. Raises ConfigError if the file is unreadable."""
     config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
     with faults:
         if lines:
@@ -116,7 +116,7 @@ _WHOLE_IN_LAYER = {("outlets", "prometheus")}
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Merge ``above`` into ``below`` mapping by mapping, and update ``sources``. Lists are replaced."""
+    """Return ``below`` updated with ``above``: mappings are merged, other values replaced. Updates ``sources`` in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -132,7 +132,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield path, value and variable of each option in the environment, sections before their options."""
+    """Yield the path, value and variable of each option in the environment. A section comes before its options."""
     given = sorted(
         (
             name
@@ -161,7 +161,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def variables() -> dict[str, tuple[str, ...]]:
-    """Return the path of each option and section by its environment variable."""
+    """Return a mapping from environment variables to the paths of their options and sections."""
     return {variable_of(path): path for path in option_paths(Config)}
 
 

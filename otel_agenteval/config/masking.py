@@ -1,7 +1,7 @@
 """Masking of secrets in a configuration.
 
-A value is a secret by the name of its key, by its form, by its position in an address, or because an environment variable with the
-name of a secret has the same value.
+A value counts as a secret because of its key's name, its form, or its position in an address, or because an environment variable
+whose name suggests a secret has the same value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 MASK = "****"
 _LEAST_KNOWN = 6
-"""Minimum characters of a variable's value that is masked in other values."""
+"""Minimum length of an environment variable's value for which occurrences in the configuration are masked."""
 _SECRET_KEY = re.compile(
     r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
     r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",
@@ -33,7 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
-    """Return a value with its secrets masked. ``env`` is the environment with secrets (default: ``os.environ``)."""
+    """Return a value with its secrets masked. ``env`` is the environment that can contain them (default: ``os.environ``)."""
     secrets = {
         value
         for name, value in (os.environ if env is None else env).items()

@@ -36,7 +36,7 @@ class Selector(Section):
 
 
 class _AsGiven(Section):
-    """A section that is written without its defaults, because they can change."""
+    """A section whose file form contains only the options that were set, because defaults can change."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: file_form(getattr(self, name)) for name in options_of(type(self)) if name in self.options_given}
@@ -57,7 +57,7 @@ class CascadeOptions(_AsGiven):
     after: Text
     """Name of the cheaper metric, which must be configured too."""
     judge_if: Text
-    """Condition on its score. If it holds, the turn is judged. If not, the rate decides."""
+    """Condition on the cheaper metric's score. If the condition holds, the turn is judged. Otherwise, the rate decides."""
 
 
 _RULE_OF_QUOTA = "must be a whole number from 1, or null"
@@ -74,7 +74,7 @@ class SampleOptions(_AsGiven):
     rates: tuple[SampleRate, ...] = ()
     """Different rates for some turns. The first entry whose ``when`` matches applies."""
     min_per_hour: Quota | None = None
-    """Minimum number of judged turns per hour of each agent, if it has as many."""
+    """Minimum number of turns to judge per agent and hour, if the agent has that many turns."""
     cascade: CascadeOptions | None = None
     """A cheaper judged metric that decides first."""
 
@@ -114,7 +114,7 @@ _word = valid(
     lambda value: value if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w{0,59}", value, re.ASCII) else None,
 )
 FAULTY = "\0"
-"""The name of an invalid entry, while all other entries are still checked."""
+"""Stands for the name of an invalid entry while the other entries are checked."""
 
 
 class MetricEntry(Section):
@@ -125,7 +125,7 @@ class MetricEntry(Section):
     params: dict[str, Any] = NO_ENTRIES
     """Parameters of the metric, listed in its documentation."""
     name: Annotated[str, Before(_word), Kind("word")] | None = None
-    """Name of the metric's scores, to tell several configurations of one metric apart: with ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
+    """Suffix for the name of the metric's scores, to tell several configurations of one metric apart: with ``name: refund``, scores of ``code_contains`` are called ``code_contains.refund``."""
     policy: Literal["gate", "trend"] = "trend"
     """``gate`` if every turn must pass, ``trend`` to watch the mean."""
     when: Selector | None = None

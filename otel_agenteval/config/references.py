@@ -15,12 +15,12 @@ from .types import Before, FilePath, Kind, Switch, texts
 
 
 def _accepted(value: Any) -> Any:
-    """Parse a list of attributes, or ``{attribute: reference}``. In a list, the last part of an attribute names its reference."""
+    """Parse ``{attribute: reference}`` or a list of attributes, in which the last part of an attribute names the reference."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return {item: re.split(r"[.:]", item)[-1] for item in value}
     if isinstance(value, Mapping) and all(isinstance(item, str) and item for pair in value.items() for item in pair):
         return dict(value)
-    raise ValueError("must be a list of span attributes, or a mapping of them to reference names. Example: [baggage:case_id]")
+    raise ValueError("must be a list of span attributes, or a mapping of attributes to references. Example: [baggage:case_id]")
 
 
 def _is_template(text: str) -> bool:
@@ -34,14 +34,14 @@ def _ids(value: Any) -> Any:
         for found, wanted in value.items()
     ):
         return dict(value)
-    raise ValueError("must be a mapping of retrieved ids to reference ids, with * at most once on each side")
+    raise ValueError('must be a mapping of retrieved ids to reference ids, with at most one * per side. Example: {"kb/*": "*"}')
 
 
 _GIVEN = "must be a mapping of reference names to values. Example: {when: {agent: travel}, expected_tools: [search]}"
 
 
 def _facts(value: Any) -> Any:
-    """Check the facts among references. Metrics check the others."""
+    """Check the references that are fields of a turn. Metrics check the other references."""
     for name in READERS.keys() & value.keys() if isinstance(value, Mapping) else ():
         try:
             READERS[name](value[name], name)
@@ -79,7 +79,7 @@ Paths = Annotated[
     Kind("path or list of paths"),
 ]
 _templates = texts(
-    "must be one or more templates with {documents} and other text, and each placeholder at most once", _is_template
+    "must be one or more templates, each with {documents} and other text, and with each placeholder only once", _is_template
 )
 
 
@@ -107,7 +107,7 @@ class ReferenceOptions(Section):
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
-    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the text at these places in its prompt becomes its context and input."""
+    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the text in place of these placeholders in its prompt becomes its context and input."""
     response: ResponseOptions = ResponseOptions()
     """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES

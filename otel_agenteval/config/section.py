@@ -31,7 +31,7 @@ class Option(NamedTuple):
 
 
 class Section:
-    """A set of options: annotations with a type, a default, and documentation below. Raises pydantic.ValidationError."""
+    """A set of options, declared by annotations with type, default, and documentation. Raises a pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]
@@ -61,11 +61,11 @@ class Section:
 
     @classmethod
     def _read(cls, value: Any) -> Any:
-        """Convert a shorter form into a mapping. Subclasses with such a form override this method."""
+        """Convert a section's short form into a mapping. Subclasses with a short form override this method."""
         return value
 
     def _check(self) -> None:
-        """Raise ValueError if options exclude each other. Subclasses with such options override this method."""
+        """Raise ValueError if options don't fit together. Subclasses with such options override this method."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -123,7 +123,7 @@ class Section:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the section in the form of a file, with defaults and unmasked secrets."""
+        """Return the section as a configuration file contains it, with defaults and unmasked secrets."""
         return {
             name: file_form(getattr(self, name), option.metadata, option.annotation)
             for name, option in options_of(type(self)).items()
@@ -152,7 +152,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 
 def validator_of(section: type[Section]) -> Any:
-    """Return pydantic's validator of a section. The rest of the schema isn't kept."""
+    """Return pydantic's validator of a section. Only the validator is kept, to save memory."""
     found = _validators.get(section)
     if found is None:
         from pydantic import TypeAdapter
@@ -162,7 +162,7 @@ def validator_of(section: type[Section]) -> Any:
 
 
 def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
-    """Return a value in the form of a file: ``5m``, ``4MiB``, sections as mappings."""
+    """Return a value as a configuration file contains it: ``5m``, ``4MiB``, sections as mappings."""
     if isinstance(value, Section):
         return value.to_dict()
     if isinstance(value, (tuple, list)):
@@ -174,7 +174,7 @@ def file_form(value: Any, metadata: Any = (), annotation: Any = None) -> Any:
 
 
 def kind_of(metadata: Any, annotation: Any) -> Kind | None:
-    """Return the kind of an option, also of an optional one."""
+    """Return the :class:`Kind` of an option, even if None is allowed too."""
     for item in metadata:
         if isinstance(item, Kind):
             return item
@@ -183,7 +183,7 @@ def kind_of(metadata: Any, annotation: Any) -> Kind | None:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """Return the section class of an option, also of an optional one."""
+    """Return the section class of an option, even if None is allowed too."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     if get_origin(annotation) in (tuple, dict):

@@ -173,5 +173,5 @@ class ServeOptions(Section):
         same = next((tenant.name for tenant in self.tenants if tenant.token == self.token), None)
         if same is not None:
             raise ValueError(
-                f"serve.token is also the token of tenant {same!r}. Use a different one, because serve.token gives access to the API"
+                f"serve.token is also the token of tenant {same!r}. Change one, because serve.token gives access to the API"
             )

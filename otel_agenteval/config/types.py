@@ -1,6 +1,6 @@
-"""The types of options: each has a reader, a description for the documentation, and a writer. Also the paths of values.
+"""The types of options, each with a reader, a description for the documentation and a writer, and the paths of values.
 
-Readers raise ValueError with the rule, which starts with *must be*. An example or a fix follows after a semicolon.
+Readers raise ValueError with the rule, which starts with *must be*. An example or a fix can follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_LONGEST = 365 * 86400.0  # beyond any use, and within what a lock can wait
+_LONGEST = 365 * 86400.0  # longer than anyone needs, but not too long for the timeout of a lock
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+)):([0-9]{1,5})")
@@ -30,7 +30,7 @@ class Kind:
     described: str
     write: Callable[[Any], Any] | None = None
     secret: bool = False
-    """True if errors must not show a value in this place."""
+    """True if errors must not show the value."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def size(value: Any) -> int:
 
 
 def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
-    """Parse a whole number within limits, also from text, or raise ValueError with the message ``allowed``."""
+    """Parse a whole number within limits, given as number or text, or raise ValueError with the message ``allowed``."""
     text = _plain_text(value)
     if not re.fullmatch(r"[0-9]{1,13}", text) or not least <= int(text) <= most:
         raise ValueError(allowed)
@@ -85,7 +85,7 @@ def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
 
 
 def finite_number(value: Any) -> float | None:
-    """Parse a finite number from 0, also from text. Return None for other values."""
+    """Parse a finite number from 0 up, given as number or text. Return None for other values."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -105,7 +105,7 @@ def split_address(value: Any) -> tuple[str, int]:
 
 def http_url(value: Any) -> str:
     """Return the URL of a server without its trailing slash. Credentials and queries aren't allowed, because keys belong in
-    headers. Raises ValueError if the value isn't such a URL. The message doesn't quote it.
+    headers. Raises ValueError if the value isn't such a URL. The message doesn't quote the value.
     """
     text = value.strip() if isinstance(value, str) else ""
     try:
@@ -125,7 +125,7 @@ def file_path(value: Any) -> str:
 
 
 def _plain_text(value: Any) -> str:
-    """Return a whole number or text as text, the form of environment variables. Other values become empty."""
+    """Return a whole number or text as text, as environment variables contain it. Other values become empty text."""
     return str(value).strip() if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
 
 
@@ -152,7 +152,7 @@ _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "of
 
 
 def truth_of(value: Any) -> bool | None:
-    """Return the meaning of ``true``, ``yes``, ``on`` or 1, and of their opposites, in any case. Return None for other values."""
+    """Return True for ``true``, ``yes``, ``on`` or 1, False for their opposites, in any case, and None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
 
@@ -170,7 +170,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a reader of a list of texts, or of one text ``alone``, which raises ValueError with the rule."""
+    """Return a reader of a list of texts, or of a single text if ``alone``. The reader raises ValueError with the rule."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value
@@ -207,7 +207,7 @@ def _address(value: Any) -> str:
 
 
 def duration_text(duration: float) -> str:
-    """Return a duration in the form of a file: ``5m``, ``1.5s``, ``5ms``."""
+    """Return a duration as a configuration file contains it: ``5m``, ``1500ms``."""
     for unit in ("h", "m", "s"):
         if duration >= _SECONDS[unit] and (duration / _SECONDS[unit]).is_integer():
             return f"{duration / _SECONDS[unit]:.0f}{unit}"
@@ -215,7 +215,7 @@ def duration_text(duration: float) -> str:
 
 
 def size_text(count: int) -> str:
-    """Return a size in the form of a file: ``4MiB``, ``64kB``, ``1000001B``."""
+    """Return a size as a configuration file contains it: ``4MiB``, ``64kB``, ``1000001B``."""
     return next(f"{count // factor}{unit}" for unit, factor in _BYTES.items() if count % factor == 0)
 
 
@@ -253,7 +253,7 @@ Port = Annotated[
 ]
 Address = Annotated[str, Before(_address), Kind("HOST:PORT")]
 Url = Annotated[str, Before(http_url), Kind("HTTP or HTTPS URL", secret=True)]
-FILE = Kind("path", secret=True)  # of a score store, it contains the password of a database
+FILE = Kind("path", secret=True)  # the path of a score store can contain a database password
 FilePath = Annotated[str, Before(file_path), FILE]
 _text = valid(
     "must be a non-empty text without control characters",
@@ -277,6 +277,6 @@ def dotted(path: KeyPath) -> str:
 
 
 def location(path: KeyPath, sources: Mapping[KeyPath, str]) -> str:
-    """Return the beginning of an error about a value: its file and line or its variable, if known, and its path."""
+    """Return the prefix of an error about a value: where it was set (file and line, or variable), if known, and its path."""
     place = next((sources[path[:end]] for end in range(len(path), -1, -1) if path[:end] in sources), None)
     return ": ".join(part for part in (place, dotted(path)) if part)

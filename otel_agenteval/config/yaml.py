@@ -27,14 +27,14 @@ _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}
 
 
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
-"""Names of aliases and tags in PyYAML's messages, which can be an unquoted secret."""
+"""Matches names of aliases and tags in PyYAML's messages. A secret that the user forgot to quote can look like one."""
 _MAX_CHARACTERS = 500_000
 _MAX_VALUES = 200_000
-"""Aliases of aliases can expand a few lines into billions of values."""
+"""Maximum number of values, because aliases of aliases can expand a few lines to billions of values."""
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - the shape that the base class has; ours begins empty
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - declared as in the base class, but empty
 
 
 class _Dumper(yaml.SafeDumper):
@@ -46,17 +46,17 @@ class _Dumper(yaml.SafeDumper):
 for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
-    _Dumper.add_implicit_resolver(*_resolver)  # besides those of YAML 1.1, so that text is quoted if one of them applies
-# decimal, also with a leading 0
+    _Dumper.add_implicit_resolver(*_resolver)  # added to those of YAML 1.1: texts that any of them would convert are quoted
+# always decimal, even with a leading 0
 _Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # type: ignore[arg-type]
 _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """Parse a document, and return it with the place of each value: ``origin:line``, or only ``origin`` without ``lines``.
+    """Parse a document. Return it, and the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` become the value of the variable. An empty variable counts as unset. ``$${`` is a
-    literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, texts stay as they are.
+    literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
 
     Raises:
         ConfigError: the text isn't YAML or is too large, a key is duplicate, or a variable is unset and has no default.
@@ -89,7 +89,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a document that :func:`load` accepts, with their places in the text."""
+    """Return the node tree of a document that :func:`load` accepts. Each node has its position in the text."""
     loader: Any = _Loader(text)
     try:
         node: yaml.Node | None = loader.get_single_node()
@@ -99,7 +99,7 @@ def compose(text: str) -> yaml.Node | None:
 
 
 def dump(value: Any) -> str:
-    """Return YAML text for :func:`load` and any YAML 1.1 reader. Objects of other types are written as text."""
+    """Return YAML text for :func:`load` and any YAML 1.1 parser. Objects of unknown types are written as text."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -122,7 +122,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Checks the parsed nodes and replaces variables, before Python values are made of the nodes."""
+    """Checks the parsed nodes and replaces variables, before PyYAML converts the nodes to Python values."""
 
     def __init__(self, loader: Any, origin: str, env: Mapping[str, str] | None, lines: bool) -> None:
         self._loader = loader
@@ -130,7 +130,7 @@ class _Reader:
         self._env = env
         self._lines = lines
         self._weights: dict[int, int] = {}
-        """The number of values of each node, including expanded aliases."""
+        """Node id → number of values in the node, including expanded aliases."""
         self._weight = 0
         self._around: set[int] = set()
         self.places: dict[KeyPath, str] = {}
