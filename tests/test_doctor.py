@@ -138,7 +138,7 @@ def test_a_program_whose_turns_are_as_they_should_be(doctor: Doctor, tmp_path: P
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "✗ no spans: the program made a TracerProvider"),
+        ("", "✗ no spans: the program created a TracerProvider"),
         ("tracer.start_span('GET /').end()", "✗ the spans have no turn"),
         (
             "trace.get_tracer('opentelemetry.instrumentation.openai_v2').start_span('c', attributes={'gen_ai.operation.name': 'chat'}).end()",

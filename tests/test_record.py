@@ -126,8 +126,8 @@ def test_a_sitecustomize_that_was_there_runs_too(record: Record, tmp_path: Path)
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("pass", "made no TracerProvider"),
-        ("from opentelemetry.sdk.trace import TracerProvider; TracerProvider()", "made a TracerProvider"),
+        ("pass", "created no TracerProvider"),
+        ("from opentelemetry.sdk.trace import TracerProvider; TracerProvider()", "created a TracerProvider"),
     ],
 )
 def test_why_nothing_was_recorded(record: Record, code: str, why: str, tmp_path: Path) -> None:

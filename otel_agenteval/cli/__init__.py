@@ -1,6 +1,6 @@
 """The command line: one module per command, and the exit codes.
 
-May import everything. Each command has a table ``EXIT_CODES`` with the meaning of its codes. ``--help`` and
+May import all other subpackages. Each command has a table ``EXIT_CODES`` with the meaning of its codes. ``--help`` and
 ``docs/reference/cli.md`` show the table.
 Start at :mod:`.main`.
 """

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of parts; a process scores one part at a time (default: depends on the size)",
     )
-    parser.add_argument("--shard", metavar="K/N", help="score only part K of N, counted from 0, for example in a Kubernetes Job")
+    parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
     parser.add_argument("--engine", choices=("local", "daft"), default="local", help="run locally (the default) or on Daft")
     parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; `auto` uses the one on this machine")
@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     if scorer.by_conversation and (shard[1] > 1 or args.engine == "daft"):
         scorer.close()
         raise ConfigError(
-            "metrics of conversations need all turns of a conversation in one process. Leave out --shard and --engine, or name other metrics "
-            "with --metrics"
+            "--shard, --engine: not allowed with conversation metrics, which need all turns of a conversation in one process. Leave out these "
+            "options, or name other metrics with --metrics"
         )
     jobs = jobs_of(args.jobs)
     folder = Path(args.out) / f"shard-{shard[0]:05d}-of-{shard[1]:05d}" if shard[1] > 1 else Path(args.out)

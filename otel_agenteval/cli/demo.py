@@ -1,7 +1,7 @@
 """``otel-agenteval demo``: run a scripted agent and print its turns and scores.
 
-The agent plans train journeys. Its models and tools are scripts, its spans are real: the OpenTelemetry SDK makes them, and the pipeline
-scores them like any agent's. Times and ids are scripted too, so that each run prints the same. The demo sends nothing over the network.
+The agent plans train journeys. Its model and tools are scripted, but the OpenTelemetry SDK creates its spans, and the pipeline
+scores them. Times and ids are scripted too, so that each run prints the same text. The demo doesn't use the network.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ TOOLS = (
 
 @dataclass(frozen=True)
 class Use:
-    """The model requests a tool, and the tool returns a result or fails."""
+    """A tool call: the model's request, and the tool's result or error."""
 
     tool: str
     arguments: dict[str, Any]
@@ -294,7 +294,7 @@ def _show(provider: TracerProvider, handle: Handle) -> None:
 def play(
     provider: TracerProvider, handle: Handle, scenes: Sequence[Scene] = SCENES, start_ns: int | None = None
 ) -> Iterator[tuple[Scene, ScoredTurn]]:
-    """Play scenes, and yield each one with its scored turn."""
+    """Play scenes, and yield each scene with its scored turn."""
     assert handle.processor is not None
     kept: deque[ScoredTurn] = deque()
     handle.processor.engine.keep_turns(kept)
@@ -330,11 +330,11 @@ def excerpt(page: str) -> list[str]:
 
 def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: a port that was just left is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # like the server: a port that was just closed counts as free
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return True
-        except OverflowError:  # no port at all: configuration refuses it with its reason
+        except OverflowError:  # not a port number: the configuration reports the error
             return False
     return False

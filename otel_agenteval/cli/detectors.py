@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report on the configured detectors, without measures such as the latency, and the exit code of the reading."""
+    """Return the report on the configured detectors (not on measures such as latency), and the exit code of reading the files."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
@@ -116,7 +116,7 @@ def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str,
 
 
 def _alarms(evaluation: Evaluation, kinds: Sequence[str], turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, TurnAlarms]]:
-    """Evaluate turns, also in other processes."""
+    """Yield the alarms of each turn. Can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         yield (0, key), alarms_in(turn, scores, kinds)
 
@@ -137,7 +137,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return whether an alarm is right, by turn and metric. Only the configured file may be missing until the first label."""
+    """Return, by turn and metric, True if a label confirms the alarm. The configured file may not exist yet."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
@@ -165,7 +165,7 @@ def _numbers_in(given: str | None) -> list[int]:
 
 
 def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Suggestion]:
-    """Return the suggestions with these numbers. Raises ConfigError for another number."""
+    """Return the suggestions with these numbers. Raises ConfigError for an unknown number."""
     bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
     if bad is not None:
         allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
@@ -174,7 +174,7 @@ def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Su
 
 
 def _file_to_write(args: argparse.Namespace) -> Path:
-    """Return the configuration that ``--accept`` changes. Raises ConfigError if it can't, or if the turns can't be read twice."""
+    """Return the file that ``--accept`` changes. Raises ConfigError if it can't be written, or the turns can't be read twice."""
     file = args.config or os.environ.get(RESERVED_ENV[1])
     if not file:
         raise ConfigError("--accept: requires --config FILE, the configuration to write")
@@ -198,7 +198,7 @@ def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
 
 
 def _check_in_effect(chosen: Sequence[Suggestion], config: Config) -> None:
-    """Raise ConfigError if a setting isn't in effect, because an environment variable can replace the metrics of the file."""
+    """Raise ConfigError if a setting isn't in effect. An environment variable can replace the metrics in the file."""
     params: list[tuple[str, Mapping[str, Any]]] = [(one.name, one.params) for one in select_metrics(config)]
     for one in chosen:
         if any(name == one.metric and one.value not in given.get(one.parameter, ()) for name, given in params):

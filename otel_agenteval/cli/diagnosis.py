@@ -44,15 +44,15 @@ good, note, bad = (partial(DoctorFinding, level) for level in (GOOD, NOTE, BAD))
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SHORT = 0.2
-"""Seconds below which a duration with a default of a second or more was hardly meant."""
+"""Seconds below which a duration is probably a mistake if its default is a second or more."""
 _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield the values that are valid but hardly meant."""
+    """Yield the options whose values are valid but probably a mistake."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
-            yield bad(f"{path}: {found[0]} isn't replaced by a variable", f"write ${{env:{found[1]}}}")
+            yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")
     for path, value, option in _options(config, ""):
         kind = kind_of(option.metadata, option.annotation)
         if kind is FILE and isinstance(value, str) and not is_address(value) and not Path(value).absolute().parent.is_dir():

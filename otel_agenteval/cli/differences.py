@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the facts that set the failed turns of each metric, or a group of turns, apart."""
+    """Write the facts that distinguish each metric's failed turns, or a group of turns, from other turns."""
     config = config_of_sources(args)
     if args.baseline:
         if args.group or not args.files:
@@ -91,7 +91,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Mapping[str, Sequence[V
 
 
 def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Sequence[VerdictRow]]:
-    """Return the rows of the metrics that most recorded turns failed."""
+    """Return the rows of the metrics with the most failed turns."""
     found = _recorded(args.files, args, config)
     del found[""]
     failures = {metric: sum(row.bad for row in rows) for metric, rows in found.items()}
@@ -100,7 +100,7 @@ def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Seque
 
 
 def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) -> dict[str, list[VerdictRow]]:
-    """Return the rows of recorded turns by metric, and those of all turns as ``""``."""
+    """Return the rows of recorded turns by metric, and the rows of all turns under the key ``""``."""
     evaluation = Evaluation(config, ",".join(args.metric) or None)
     work = _facts_reader(config, evaluation)
     found: dict[str, list[VerdictRow]] = {"": []}
@@ -111,7 +111,7 @@ def _recorded(files: Sequence[str], args: argparse.Namespace, config: Config) ->
 
 
 def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable[str] = ()) -> TurnWork:
-    """Return work that reads the public facts of turns, with these and the configured attributes."""
+    """Return a function that reads the public facts of turns, including the attributes in ``names`` and in the configuration."""
     attributes = config.outlets.store.attributes if config.outlets.store is not None else ()
     return partial(_facts, evaluation, tuple(dict.fromkeys((*attributes, *names))), config.privacy.redact)
 
@@ -119,7 +119,7 @@ def _facts_reader(config: Config, evaluation: Evaluation | None, names: Iterable
 def _facts(
     evaluation: Evaluation | None, attributes: Sequence[str], redacted: Sequence[str], turns: Iterable[tuple[Key, Turn]]
 ) -> Iterator[tuple[Key, dict[str, VerdictRow]]]:
-    """Yield the row of each turn as ``""`` and, with an evaluation, one for each metric's verdict. It runs in other processes."""
+    """Yield each turn's row under the key ``""`` and, with an evaluation, a row per verdict. Can run in other processes."""
     scored = evaluation.scores(turns) if evaluation is not None else (((0, key), turn, ()) for key, turn in turns)
     for key, turn, scores in scored:
         row = facts_row(named_publicly(turn, redacted), attributes)

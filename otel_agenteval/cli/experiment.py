@@ -127,14 +127,14 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
-    """Return the rows of a data set with other names of columns."""
+    """Return the rows of a data set with renamed columns."""
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
     rows = [row for _, row in rows_in(dataset, "dataset")]
     known = dict.fromkeys(column for row in rows for column in row)
     for name, column in names.items():
         if not name or column not in known:
             raise ConfigError(
-                f"--columns: {name}={column}: must be NAME=COLUMN of the data set, which has {', '.join(known) or 'no column'}"
+                f"--columns: {name}={column}: must be NAME=COLUMN with a column of the data set: {', '.join(known) or 'none'}"
             )
     new = {column: name for name, column in names.items()}
     return [{new.get(column, column): value for column, value in row.items()} for row in rows]

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"Configured:  {name}={value!r}, if its entry in the configuration has no parameters")
     if metric.heavy:
         where = "opens media on a separate thread" if metric.media else "runs on the worker thread only"
-        print(f"Heavy:       {where}; it has no span event")
+        print(f"Heavy:       {where}; its scores aren't added as span events")
     if metric.extra:
         print(f"Extra:       pip install 'otel-agenteval[{metric.extra}]'")
     for p in metric.parameters.values():

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scores. The file appears once it is complete."""
+    """Write the scores. The output file appears only when it is complete."""
     config = load_config(args.config)
     ending = Path(args.out or "").suffix.removeprefix(".")
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     with StoreReader(store_path(args.store, config)) as reader:
         for name in wanted.metrics:
-            if not reader.has_metric(name):  # your own metrics are only in the store
+            if not reader.has_metric(name):  # only the store may know the user's own metrics
                 try:
                     resolve(name)
                 except ConfigError as error:

@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns that are read from the store together."""
 _MOST_SPLIT = 20
-"""Failure modes that are split into topics, most frequent first."""
+"""Maximum number of failure modes that are split into topics: the most frequent ones."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -102,16 +102,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it. Raises ConfigError without cases or a writable file."""
+    """Write the data set, and print the command that runs it. Raises ConfigError if that fails or there are no cases."""
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
-        raise ConfigError(f"--cases: no turn of the mode has an input and a metric to evaluate it again. {how}")
+        raise ConfigError(f"--cases: no turn of the mode has an input and a metric that can evaluate it again. {how}")
     write_report("\n".join(map(jsonio.dumps, cases)), path, "--cases")
     print(f"{number_of(len(cases), 'case')} written. Next: otel-agenteval experiment app:answer {path} --gate", file=sys.stderr)
 
 
 Found = tuple[list[FailureMode], list[dict[str, Any]], list[FailedTurn]]
-"""The failure modes, the cases of the chosen one, and the recorded turns that failed."""
+"""The failure modes, the cases of the chosen mode, and the recorded turns that failed."""
 Parameters = Mapping[str, Mapping[str, Any]]
 """Configured parameters by metric."""
 
@@ -171,7 +171,7 @@ def _read_turns(
     labels: Mapping[str, Mapping[str, Any]],
     turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:
-    """Evaluate turns, also in other processes. ``mode`` is the one whose cases are wanted, ``redacted`` are kinds of data."""
+    """Yield evaluated turns, also in other processes. Cases are made for the failure ``mode``. ``redacted`` are kinds of data."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)
@@ -216,7 +216,7 @@ def _with_topics(
     try:
         embedder = embedder_from(config) or LocalEmbedder()
     except ConfigError:
-        if config.embedder.model is None and config.embedder.base_url is None:  # the local one isn't installed
+        if config.embedder.model is None and config.embedder.base_url is None:  # the local embedder isn't installed
             return modes
         raise
     ids = [mode.fault.mode for mode in modes[:_MOST_SPLIT]]
@@ -247,7 +247,7 @@ def _split(
     store: str | None = None,
     describe: bool = False,
 ) -> list[FailureMode]:
-    """Return the failure modes with their topics. ``known`` topics keep their names. The judge can ``describe`` new ones."""
+    """Return the failure modes with their topics. ``known`` topics keep their names. The judge can ``describe`` new topics."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:
         print("--describe: no judge is configured, so topics are named by their words", file=sys.stderr)
@@ -278,7 +278,7 @@ def _split(
 def _described(
     found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
 ) -> list[tuple[FailureMode, list[Topic]]]:
-    """Return the topics with descriptions. After an error of the judge, topics keep their words."""
+    """Return the topics with descriptions. After a judge error, the remaining topics keep their names, made of frequent words."""
     described: dict[tuple[str, str], StoredTopic] = {}
     try:
         for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):

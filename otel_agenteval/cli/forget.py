@@ -1,4 +1,4 @@
-"""``otel-agenteval forget``: delete what is kept of a conversation or a user."""
+"""``otel-agenteval forget``: delete the data of a conversation or a user."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("forget: no store, journal or queue is configured. Name them with --config, --store or --journal")
     column: Literal["user_id", "conversation_id"] = "conversation_id" if args.user is None else "user_id"
     value = args.conversation if args.user is None else args.user
-    values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # as the store and the queue contain it
+    values = dict.fromkeys((value, public_id(value, config.privacy.redact)))  # the second is its form in the store and the queue
     try:
         if journal is not None and Path(journal).exists():
             from ..server.journal_folder import forget_in_journal
@@ -74,12 +74,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _with_queue_of_sidecar(config: Config) -> Config:
-    """Return the configuration with the judge queue that ``serve`` uses by default, if it exists."""
+    """Return the configuration with the judge queue that ``serve`` uses by default, if that queue exists."""
     from ..server.app import as_sidecar
 
     try:
         queue = as_sidecar(config).judge.queue
-    except ConfigError:  # there is no folder for state, so no queue in it
+    except ConfigError:  # there is no state folder, so it can't contain a queue
         return config
     if queue.path is None or queue.backend == config.judge.queue.backend or not Path(queue.path).exists():
         return config
@@ -87,7 +87,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of turns. All waiting jobs are leased once, and the others are put back."""
+    """Delete the waiting jobs of matching turns. To find them, lease all waiting jobs, and put the other jobs back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable
@@ -102,7 +102,7 @@ def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
             for job in jobs:
                 try:
                     found = is_meant(Payload.decode(job.payload).turn())
-                except (NewerPayload, ValueError, KeyError):  # the process that reads it reports it
+                except (NewerPayload, ValueError, KeyError):  # the process that runs the job reports it
                     found = False
                 if found:
                     gone += queue.ack(job)

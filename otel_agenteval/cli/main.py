@@ -1,7 +1,7 @@
 """The command line: ``otel-agenteval``.
 
-A command is a module of this package with a table ``EXIT_CODES`` and two functions, ``add_arguments`` and ``run``. :data:`COMMANDS` has
-its name and purpose, so that ``--help`` imports no command.
+A command is a module of this package with a table ``EXIT_CODES`` and the functions ``add_arguments`` and ``run``. :data:`COMMANDS`
+contains each command's name and purpose, so that ``--help`` imports no command.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    if isinstance(sys.stdout, io.TextIOWrapper):  # the encoding of a terminal or file may lack characters of an answer
+    if isinstance(sys.stdout, io.TextIOWrapper):  # the encoding of a terminal or file may lack characters of the output
         sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(args, "log_format"):
         from ..server import logformat
@@ -155,7 +155,7 @@ def command_named(name: str) -> Any:
 
 
 def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of the command line. Modules of other commands than ``commands`` aren't imported."""
+    """Return the parser of the command line. Only the modules of ``commands`` are imported."""
     codes = {
         OK: "success",
         FAILED: "the result is bad; see the help of the command",

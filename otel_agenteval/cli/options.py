@@ -55,7 +55,7 @@ def add_config(parser: Arguments) -> None:
 
 
 def add_scored_config(parser: Arguments) -> None:
-    """Add the configuration of a command that scores turns, which :func:`scored_config` reads."""
+    """Add the configuration options of a command that scores turns. :func:`scored_config` reads them."""
     add_config(parser)
     parser.add_argument(
         "--preset", choices=get_args(Preset), help="also run another evaluation tool's default metrics, with its thresholds"
@@ -68,7 +68,7 @@ def scored_config(args: argparse.Namespace) -> Config:
 
 
 def add_imports(parser: Arguments) -> None:
-    """Add the modules that define the user's metrics."""
+    """Add the option for modules that define the user's metrics."""
     parser.add_argument(
         "--import", action="append", default=[], dest="imports", metavar="MODULE",
         help="Python module with your own metrics, installed or in the current folder; repeatable",
@@ -86,7 +86,7 @@ def apply_imports(args: argparse.Namespace) -> None:
 
 
 def add_program(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """Add a program with its arguments, after ``--``."""
+    """Add a positional argument for a program and its arguments, after ``--``."""
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help=purpose)
 
 
@@ -138,7 +138,7 @@ def turns_wanted(args: argparse.Namespace) -> Wanted:
 
 
 def add_turn_sources(parser: argparse.ArgumentParser) -> None:
-    """Add recorded traces or a score store, filters for its turns, and the report."""
+    """Add arguments for recorded traces or a score store, filters for its turns, and the report."""
     add_files(parser, needed=False)
     add_store(parser)
     add_turns(parser)
@@ -201,7 +201,7 @@ def moment(text: str | None, option: str) -> float | None:
 
 
 def check_address(option: str, text: str | None) -> None:
-    """Raise ConfigError if the address that an option gives to a server isn't HOST:PORT, None or ``off``."""
+    """Raise ConfigError if the value of an address option isn't HOST:PORT, ``off`` or None."""
     if text is None or text == "off":
         return
     try:
@@ -235,7 +235,7 @@ def report_reading(reading: Reading) -> int:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if not reading.spans and not reading.logs:
-        if not reading.bad:  # otherwise, each file already has a line
+        if not reading.bad:  # otherwise, the reasons are already printed
             print(
                 "no spans found, because the files are empty. Record some: otel-agenteval record -- python app.py",
                 file=sys.stderr,

@@ -76,7 +76,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
     except OSError as error:
         raise AgentEvalError(f"{program[0]}: can't be started: {error.strerror or error}") from None
     passed_on = [(one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM)]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the program, which decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal also sends it to the program, which decides how to react
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
     try:
         code = process.wait()
@@ -87,7 +87,7 @@ def run_recorded(program: Sequence[str], out: Path) -> int:
 
 
 def facts_about(out: Path) -> list[dict[str, Any]]:
-    """Return the facts that the processes of a recorded program wrote about themselves."""
+    """Return the facts that the recorded program's processes wrote about themselves."""
     try:
         lines = Path(about(str(out))).read_bytes().splitlines()
     except OSError:
@@ -105,7 +105,7 @@ def why_nothing(facts: Sequence[dict[str, Any]]) -> str:
         )
     if not any(fact.get("made") == "TracerProvider" or "racer" in fact.get("made", "") for fact in facts):
         return (
-            "the program made no TracerProvider of the OpenTelemetry SDK. Create one, or let opentelemetry-instrument create it: "
+            "the program created no TracerProvider of the OpenTelemetry SDK. Create one, or let opentelemetry-instrument create it: "
             "otel-agenteval record -- opentelemetry-instrument python app.py"
         )
-    return "the program made a TracerProvider, but no span ended. Install and enable an instrumentation of your framework"
+    return "the program created a TracerProvider, but no span ended. Install and enable an instrumentation for your framework"

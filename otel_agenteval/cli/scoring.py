@@ -1,4 +1,4 @@
-"""Scoring of recorded turns, in one or several processes, for the commands that do it: options, models, evaluation, and gates."""
+"""Shared code of commands that score recorded turns: options, models, evaluation in one or more processes, and gates."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Yield the results of work on recorded turns. Then print what couldn't be read."""
+    """Yield the results of work on recorded turns. Then print the number of lines that couldn't be read."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
@@ -168,12 +168,12 @@ class Evaluated(NamedTuple):
     texts: Sequence[str]
     """Its text in each output."""
     scored: Sequence[tuple[Score, str]]
-    """Its scores, each with the hash of its metric's parameters; empty if no output needs them."""
+    """Its scores, each with the hash of its metric's parameters. Empty if no output needs them."""
     facts: Mapping[str, FactValue]
     """Its facts. Empty unless the run is compared with a baseline."""
 
     def add_to(self, outputs: Iterable[RunOutput], run: Run | None) -> None:
-        """Write the turn to the outputs, and keep its scores and facts in the run of all turns."""
+        """Write the turn to the outputs, and add its scores and facts to the run, if any."""
         for output, text in zip(outputs, self.texts, strict=True):
             output.add(text, self.scored)
         if run is not None:
@@ -184,9 +184,9 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Scores turns. A pickled copy in another process lacks judge and embedder. ``with_scores`` keeps all scores,
-    ``with_content`` also input and output of turns with a failed score, and ``with_facts`` the facts of each turn. The default of
-    ``cases`` is those of ``references.dataset``.
+    """Scores turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores if ``with_scores``,
+    the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if ``with_facts``. By default,
+    ``cases`` contains the cases in ``references.dataset``.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class Evaluation:
         scored = []
         for score in [redacted_score(score, redactor, turn) for score in scores]:
             if score.status != "skipped":
-                score.about = (turn.turn_id, b"%d" % turn.revision)  # gives it the same id as in other outlets
+                score.about = (turn.turn_id, b"%d" % turn.revision)  # gives the score the same id as in other outlets
             scored.append((score, self._hashes[score.facts]))
         if self._with_content and any(outcome(score) in ("fail", "error") for score, _ in scored):
             known = expected_value(turn.references) if turn.ground_truth is None else turn.ground_truth
@@ -321,7 +321,7 @@ def _copy(
 
 
 def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str]:
-    """Return the metrics whose regression is a failure, besides the gates. Raises ConfigError if one can't regress."""
+    """Return the metrics that fail if they regress, in addition to gates. Raises ConfigError for a metric that can't regress."""
     if args.allow_unevaluated and not args.gate:
         raise ConfigError("--allow-unevaluated: requires --gate")
     if args.fail_on_regression is None:
@@ -342,7 +342,7 @@ def watched(args: argparse.Namespace, metrics: Sequence[BoundMetric]) -> set[str
 
 
 def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric], baseline: Run | None, watch: set[str]) -> Report:
-    """Return the report on a run of these metrics, in which gates without a verdict fail unless they may."""
+    """Return the report on a run. Gates without a verdict count as failed unless ``--allow-unevaluated`` is set."""
     comparison = None
     if baseline is not None:
         comparison = compare(baseline, run, Path(args.baseline).name, watch)
@@ -358,7 +358,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print the failed gates, and the comparison if no report has it. Return the exit code."""
+    """Print the failed gates, and the comparison if no report contains it. Return the exit code."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

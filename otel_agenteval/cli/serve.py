@@ -15,7 +15,7 @@ from ..core.errors import ConfigError
 from . import FAILED, OK, UNUSABLE
 from .options import add_config, add_logging, check_address, number_of_processes
 
-if TYPE_CHECKING:  # the help of the command costs the import of no server
+if TYPE_CHECKING:  # the command's help doesn't import the server
     from ..config.root import Config
     from ..server.app import Service
     from ..server.notify import Notifier
@@ -119,7 +119,7 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
 
 
 class _Running:
-    """Reactions of the sidecar to signals, and to the end of its parent process."""
+    """Reactions of the running sidecar to signals, and to the end of its parent process."""
 
     def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
         self.stop = asyncio.Event()
@@ -146,7 +146,7 @@ class _Running:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
-        """End when standard input, a pipe of the parent, ends. The next start continues open turns of a journal."""
+        """End, because the parent ended and closed standard input. With a journal, the next start continues the open turns."""
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return
@@ -163,7 +163,7 @@ class _Running:
 
 
 def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-    """Reload the configuration on SIGHUP. One that is refused changes nothing."""
+    """Reload the configuration on SIGHUP. If the new configuration is invalid, the previous one stays in use."""
     notifier.reloading()
     try:
         fixed = service.reload(configured(args))

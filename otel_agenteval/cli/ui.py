@@ -19,7 +19,7 @@ from ..core.errors import AgentEvalError, ConfigError
 from . import OK, UNUSABLE
 from .options import add_config, check_address
 
-if TYPE_CHECKING:  # the help of the command costs the import of no server
+if TYPE_CHECKING:  # the command's help doesn't import the server
     from ..core.score import Score
     from ..core.turn import Turn
     from ..evaluation.scored_turn import ScoredTurn
@@ -33,9 +33,9 @@ EXIT_CODES = {
 _ADDRESS = "127.0.0.1:19475"
 _AT_ONCE = 200
 _OF_TURNS = ("turn_id", "conversation_id", "service", "agent", "start", "duration_s", "cost_usd", "input", "output", "ground_truth")  # fmt: skip
-"""Facts of a turn that a file of scores can have."""
+"""Fields of a turn that a file of scores can contain."""
 _AMOUNTS = {"code_latency": "duration_s", "code_cost": "cost_usd"}
-"""Metrics whose value is a fact of the turn."""
+"""Metric → field of the turn that contains the metric's value."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -128,7 +128,7 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | None) -> Path:
-    """Write the turns of all paths into a store. Each of several paths becomes a version, so that they can be compared."""
+    """Write the turns of all paths into a store. If there are several paths, each becomes a version, for comparison."""
     from ..config.outlets import StoreOptions
     from ..core.telemetry import Telemetry
     from ..outlets.store.outlet import StoreOutlet
@@ -159,7 +159,7 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
 
 
 def _versions(paths: Sequence[str | Path]) -> list[str]:
-    """Return the version that the turns of each path get: its name, or the whole path if two have the same name."""
+    """Return the version for the turns of each path: the file's name, or the whole path if two files have the same name."""
     names = [Path(path).name for path in paths]
     return [str(path) if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
 
@@ -221,7 +221,7 @@ def _has_scores(file: str) -> bool:
 
 
 def _of_scores(file: str) -> Iterator[ScoredTurn]:
-    """Yield the turns of the scores that ``eval`` wrote, with the facts that the file has."""
+    """Yield the turns in a file of scores that ``eval`` wrote, with the fields that the file contains."""
     from ..core.score import FIELDS, Score
     from ..core.turn import Turn
 

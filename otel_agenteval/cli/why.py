@@ -1,4 +1,4 @@
-"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the text that it is about.
+"""``otel-agenteval why``: print each metric's result on a turn, with the reason and the text behind it.
 
 The command reads a score store, or the latest turns of a running sidecar.
 """
@@ -95,7 +95,7 @@ class _Found(NamedTuple):
     start: str = ""
     """When the turn started, for the first line."""
     facts: Sequence[str] = ()
-    """Who answered the turn how, without facts that a failure can change. Empty unless a store was read."""
+    """Facts about how the turn was answered, except those that a failure can change. Empty unless a store was read."""
 
 
 def _print_results(found: _Found) -> None:
@@ -112,7 +112,7 @@ def _print_results(found: _Found) -> None:
         by = ", by the judge" if found.by == "judge" else ""
         print(escaped(f"first fault{by}: {found.fault.path}: {found.fault.reason}"))
     elif any(score.verdict is False for score in scores):
-        print("first fault: unknown (--judge asks the judge)")
+        print("first fault: unknown (to ask the judge, add --judge)")
     print(render_outcomes(found.outcomes, scores, width, evidence=evidence, color=color), end="")
 
 
@@ -136,7 +136,7 @@ def _of_store(path: str | None, short: str, config: Config, asks: bool) -> _Foun
 
 
 def _judged(turn: Turn, scores: Sequence[Score], config: Config) -> Fault:
-    """Return the first fault by the configured judge, within its budget. Raises AgentEvalError without a readable reply."""
+    """Return the first fault that the configured judge finds, within its budget. Raises AgentEvalError for an invalid reply."""
     from ..judging.session import CommandBudget
     from .judge import configured_judge
     from .scoring import close_models, warn_of_new_budget
@@ -158,7 +158,7 @@ def _of_url(url: str, turn_id: str, config: Config) -> _Found:
         base = http_url(url)
     except ValueError as error:
         raise ConfigError(refusal("--url", repr(url), str(error))) from None
-    token = config.serve.token  # covers all turns, unlike that of a tenant
+    token = config.serve.token  # covers all turns, unlike a tenant's token
     if token is None:
         own = (tenant.token for tenant in config.serve.tenants if turn_id.startswith(qualified(tenant.name, "")))
         token = next(own, None)

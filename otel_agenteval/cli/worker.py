@@ -100,7 +100,7 @@ def _processes(args: argparse.Namespace, config: Config) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """Return the configuration, overridden by the command line. Raises ConfigError if the queue doesn't outlive the process."""
+    """Return the configuration, overridden by the command line. Raises ConfigError if the judge or its queue is unsuitable."""
     check_address("--metrics", args.metrics)
     serve: dict[str, Any] = {"grpc": None, "http": None, "journal": None, "web": None}
     if args.metrics is not None:
@@ -184,12 +184,12 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return how many processes make the configured number of concurrent judge calls best."""
+    """Return the best number of processes for the configured number of concurrent judge calls."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Return the configuration of one of ``count`` processes, which share its limits. Raises ConfigError if one is too small."""
+    """Return the configuration of one of ``count`` processes, with its share of each limit. Raises ConfigError for small limits."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)
@@ -202,7 +202,7 @@ def share_of(config: Config, number: int, count: int) -> Config:
 
 
 def _limits_of(config: Config) -> dict[tuple[str, ...], int]:
-    """Return the limits of all configured servers, by their option's path."""
+    """Return the limits of all configured servers, by option path."""
     services: dict[tuple[str, ...], Any] = {("judge",): config.judge, ("embedder",): config.embedder}
     services |= {("judge", "servers", name): server for name, server in config.judge.servers.items()}
     return {
