@@ -88,10 +88,10 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
 def without_environment(
     config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
 ) -> Config:
-    """Return a program's own configuration, and log that scoring is off: a wrong variable must not stop an agent.
+    """Return the configuration without variables, and log that scoring is off, because a wrong variable must not stop an agent.
 
     Raises:
-        ConfigError: the own configuration is invalid too, or ``strict`` is true.
+        ConfigError: the configuration is invalid without variables too, or ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)
@@ -115,9 +115,9 @@ def engine_from(
     waited: Callable[[], float] | None = None,
     enabled: bool = True,
 ) -> Engine:
-    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises a ConfigError. ``decision_delay`` has the
-    seconds of ``turn.decision_delay: auto``. Providers are global by default, resolved at the first score. ``waited`` returns
-    monotonic seconds for the deadlines of turns and conversations.
+    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises a ConfigError. ``decision_delay`` is the
+    meaning of ``turn.decision_delay: auto`` in seconds. The default providers are the global ones at the first score. ``waited``
+    returns monotonic seconds for the deadlines of turns and conversations.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

@@ -1,8 +1,8 @@
-"""Scores of a turn, and of an ending root: promised to its span, written at once, or created later.
+"""Evaluation of turns, and the score events of a root span that ends: promised to the span, or written at once.
 
-Nothing is evaluated on the agent's thread. The ending root gets a list of events that refers to its turn, and the worker gets
+Usually, the agent's thread evaluates nothing. The ending root gets a list of events that refers to its turn, and the worker gets
 the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
-once. Only if the SDK supports no other way, a turn is evaluated while the agent waits, within a time budget.
+once. If the SDK doesn't support this, the turn is evaluated while the agent waits, within a time budget.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Return a turn with later feedback and its inline scores. None if its spans aren't remembered anymore."""
+        """Return a turn, evaluated again, with its later feedback. None if its spans are no longer remembered."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -84,7 +84,7 @@ def _events_in(group: SpanGroup) -> set[str]:
 
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""Size up to which a turn gets span events. A larger one would keep the agent of a synchronous exporter waiting."""
+"""Maximum size of a turn that gets span events. With a synchronous exporter, the agent would wait too long for a larger turn."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
 """Seconds that a reader of events waits for another thread's evaluation."""
@@ -175,7 +175,7 @@ class DeferredTurns:
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None. Only raises exceptions that are meant to end the caller's thread."""
+        """Return the root's events, or None if they aren't ready. Only raises exceptions that must reach the caller's thread."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
@@ -184,7 +184,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return the scored turns once, for the worker, or nothing if another thread is stuck or ``finish`` queued them again."""
+        """Return the scored turns to the worker, once. Turns stuck in another thread are dropped. ``finish`` can queue them again."""
         if not self._is_done:
             self.drop("stuck")
         for scored in tuple(self._scored):
@@ -203,7 +203,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns, unless another thread did or is stuck. After an interruption, the next call does the rest."""
+        """Evaluate the turns, unless another thread has done it or is stuck. The next call continues after an interruption."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return

@@ -118,7 +118,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply another configuration: metrics, their parameters, policies and samples, references, and limits of turns. Returns
-        changed sections that are only read at startup. A ConfigError changes nothing.
+        changed sections that are only read at startup. If this raises a ConfigError, nothing has changed.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -151,7 +151,7 @@ class Engine:
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling thread, which must be the main one, each limited to ``turn.max_work``."""
+        """Call ``start``, then score turns on the calling thread, the main thread. ``turn.max_work`` limits each turn."""
         with borrowed():
             self._watchdog.start()
             try:
@@ -171,12 +171,12 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return the reasons of metrics that give no result now, because a call doesn't return, by name."""
+        """Return, by metric name, why the metric gives no results now: a call of it hangs."""
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return why a judge or an embedder gives no scores, by their names."""
+        """Return, by name, why a judge or an embedder gives no scores."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
@@ -203,7 +203,7 @@ class Engine:
         self.outlets.keep_all()
 
     def end_conversation(self, conversation_id: str) -> bool:
-        """End a conversation and evaluate its metrics. Return False if it isn't held."""
+        """End a conversation and evaluate its metrics. Return False if it isn't open."""
         store = self.pipeline.conversations
         if store is None:
             return False
@@ -226,7 +226,7 @@ class Engine:
         return {**(found or {}), **judged} if found is not None or judged else None
 
     def keep_turns(self, kept: MutableSequence[ScoredTurn]) -> MemoryOutlet:
-        """Append every scored turn to the caller's list. ``engine.outlets.remove`` ends that."""
+        """Append every scored turn to the caller's list, until the returned outlet is passed to ``engine.outlets.remove``."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
@@ -252,7 +252,7 @@ class Engine:
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver all finished scores, however many turns wait for evaluation."""
+        """Deliver all finished scores, even if turns still wait for evaluation."""
         return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:
@@ -321,7 +321,7 @@ class Engine:
         return done
 
     def _leave(self, item: WorkItem) -> None:
-        """Leave an unprocessed item to the next process, or count it as dropped. Announce a change without its facts."""
+        """Leave an unprocessed item to the next process, or count it as dropped. A change is announced without its facts."""
         if isinstance(item, DetectedChange):
             self.outlets.announce(item.change, item.root)
         elif self.left_behind is None:
@@ -357,7 +357,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Spend most of the remaining time on waiting jobs. Others count as dropped, unless their queue outlives the process."""
+        """Spend most of the remaining time on waiting jobs. Other jobs are dropped, unless their queue outlives the process."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
@@ -370,9 +370,9 @@ def _left(until: float) -> float:
 # --- preparation for the first turn: imports, compiled patterns and small models
 #
 # A short-lived thread, separate from the agent's, runs steps of a few milliseconds with pauses in between. It starts after a
-# short delay, so that it costs short programs nothing. If a turn comes first, it only waits for the imports that it needs.
+# short delay, so that it costs short programs nothing. If a turn arrives first, the turn waits only for the imports it needs.
 #
-# The end of the interpreter waits for the current step, because native code must not lose its thread. So does a fork, see
+# The interpreter's exit waits for the current step, because native code must not lose its thread. A fork also waits, see
 # :func:`~otel_agenteval.core.extras.late_imports`.
 
 WARM_UP_DELAY = 0.2
@@ -380,7 +380,7 @@ WARM_UP_DELAY = 0.2
 
 
 class WarmUp:
-    """Thread that runs ``steps``, one per element, once. A step that raises ends the warm-up and is passed to ``failed``."""
+    """Thread that runs the ``steps`` once. If a step raises, the warm-up ends, and the exception is passed to ``failed``."""
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
         self._steps = steps

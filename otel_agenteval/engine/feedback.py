@@ -1,4 +1,4 @@
-"""Memory of scored turns, and user feedback that joins its turn, in the turn's own trace or long after it was scored."""
+"""Memory of scored turns, and user feedback on them, from the turn's own trace or from long after it was scored."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RecentTurns:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, str | list[str]] = {}
-        """Turn ids by trace key. Usually there is one, and a list would be one more object for the garbage collector."""
+        """Turn ids by trace key. Usually there is only one id. A list would be one more object for the garbage collector."""
         self._alike: dict[str, str] = {}
         """Names, shared by many turns to save memory."""
 
@@ -127,7 +127,7 @@ _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
 """Maximum number of characters of waiting feedback."""
 _MOST_OF_TURN = 100
-"""Maximum number of remembered feedbacks of a turn. An older one that is delivered again counts twice."""
+"""Maximum number of remembered feedbacks of a turn. Older feedback that is delivered again counts twice."""
 
 
 class TurnFeedback(NamedTuple):
@@ -170,7 +170,7 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add the feedback in a turn's spans to its scores, and that on the turn that it supersedes."""
+        """Add the feedback in a turn's spans to its scores, and the feedback on the turn that it supersedes."""
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
@@ -185,7 +185,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score. An unknown turn is awaited, unless ``last``. On the worker."""
+        """Return the turn with the feedback as a score. Feedback on an unknown turn waits, unless ``last``."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
@@ -194,7 +194,7 @@ class FeedbackJoiner:
         return scored
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score. Empty if the feedback was delivered before. A changed one replaces it."""
+        """Return the turn with the feedback as a score. Empty if the same feedback arrived before."""
         earlier = {} if turn.feedback is None else turn.feedback
         if earlier.get(feedback.id) == feedback:
             return ()
@@ -206,7 +206,7 @@ class FeedbackJoiner:
         return [turn.scored([feedback.score_of(turn.turn_id, turn.revision, self._options.threshold)])]
 
     def turn_of(self, span: str) -> str | None:
-        """Return the id of the recent turn that holds a span (``TRACE_ID-SPAN_ID``), or None."""
+        """Return the id of the recent turn that contains a span (``TRACE_ID-SPAN_ID``), or None."""
         try:
             trace_id, span_id = ids_of(span)
         except ConfigError:
@@ -240,7 +240,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the ids of the feedback, because its turn never arrived."""
+        """Return a turn with only the ids that the feedback names, because its turn never arrived."""
         if not given.span_id:
             self.count("no_turn")
             return ()
@@ -266,7 +266,7 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Read feedback from spans that were created for it below the span that it refers to."""
+        """Read feedback from annotation spans. The parent of such a span is the span that the feedback refers to."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()
@@ -275,7 +275,7 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def refuse(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value, and log the first."""
+        """Count feedback with an invalid value, and log the first error."""
         if not self._has_refused:
             self._has_refused = True
             _log.warning('invalid feedback was ignored: %s. agenteval_feedback_total{outcome="unreadable"} counts it', error)

@@ -22,7 +22,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log the metrics of ``inline.metrics`` whose packages aren't installed, as a warning if they are configured."""
+    """Log the metrics whose packages aren't installed: selected metrics as warnings, members of selected groups as information."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -43,7 +43,7 @@ class Hints:
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:
-        """Warn if many spans arrived without a turn, and none of them may belong to one that isn't evaluated yet."""
+        """Warn if many spans arrived without a turn, and no held span can belong to a turn that isn't evaluated yet."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN and not may_hold_turn():
             self._waits_for_turn = False
             versions = broken()
@@ -54,11 +54,11 @@ class Hints:
             )  # fmt: skip
 
     def check_turn(self) -> None:
-        """Stop waiting for a turn."""
+        """Record that a turn arrived, so that :meth:`check_spans` doesn't warn."""
         self._waits_for_turn = False
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
-        """Warn about configured metrics that never apply. Costs next to nothing once each has applied."""
+        """Warn about configured metrics that never apply. Costs almost nothing after each metric has applied once."""
         if not self._never:
             return
         for scored in done:

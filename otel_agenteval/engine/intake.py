@@ -30,7 +30,7 @@ from .worker import Worker
 _SHARE_OF_QUEUE = 0.5
 """Share of the worker's queue for turns that only waited for their deadline. They can wait longer if there is no room."""
 _MOST_READ = 10_000
-"""Maximum number of held spans that are read to find one of an agent or a model."""
+"""Maximum number of held spans that are read to find a span of an agent or a model."""
 
 
 class Intake:
@@ -100,7 +100,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive ended spans by trace key, with all spans of a trace in one part."""
+        """Receive ended spans. Each trace key has one part, with all spans of the trace."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -114,7 +114,7 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive content of a span from a log record, which is late or waits (if ``early``) for an unknown span."""
+        """Receive a span's content from a log record. If the span is unknown, the record waits (if ``early``) or is late."""
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
@@ -128,11 +128,11 @@ class Intake:
         return self.put(GivenFeedback(given))
 
     def refuse_feedback(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value, and log the first."""
+        """Count feedback with an invalid value, and log the first error."""
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """Receive user feedback from a span that was created for it below a span of the turn."""
+        """Receive user feedback from an annotation span, whose parent is a span of the turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
@@ -156,7 +156,7 @@ class Intake:
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker. Those that don't fit are dropped unless they ``must`` be kept."""
+        """Queue closed turns for the worker. Turns that don't fit are dropped, unless they ``must`` be kept."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -243,7 +243,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return which of the given traces aren't fully evaluated, without those in the worker's queue."""
+        """Return which of the given traces aren't fully evaluated, not counting those in the worker's queue."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

@@ -27,7 +27,7 @@ _KEPT = 1_000
 
 class TurnOutcomes:
     """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe. ``names`` returns the metrics of
-    turns or, for True, of conversations. ``count_error`` counts errors here.
+    turns or, for True, of conversations. ``count_error`` counts errors in this class.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class TurnOutcomes:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
-        """Remember a turn's scores, or the reason without any."""
+        """Remember a turn's scores, or the reason why it has none."""
         kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
             self._outcomes[turn_id] = kept
@@ -60,7 +60,7 @@ class TurnOutcomes:
                 self._outcomes.popitem(last=False)
 
     def add(self, turn_id: str, scores: Sequence[Score]) -> None:
-        """Remember scores that arrived after a turn's own."""
+        """Remember scores that arrived after the turn's first scores, such as user feedback."""
         with self._lock:
             known = self._outcomes.get(turn_id, ())
             if not isinstance(known, str):
@@ -122,7 +122,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def _lose_turn(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """Count a composed turn as dropped. A revision was already counted with the first one."""
+        """Count a composed turn as dropped. A revision isn't counted again."""
         if new:
             facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
             account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)

@@ -96,7 +96,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch, and remove started items from it. Returns the others if the engine is ending."""
+        """Score and emit a batch, and remove started items from it. If the engine is ending, return the unstarted items."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():
@@ -112,14 +112,14 @@ class Pipeline:
                             self._watchdog.begin(item.trace_key)
                             if isinstance(item, ClosedSpans):
                                 groups = self.composer.compose(item.closed)
-                                self._watchdog.end()  # before its turns are added, which count as dropped with it
+                                self._watchdog.end()  # before its turns are queued, which would count as dropped with it
                                 batch[:0] = map(GroupedSpans, groups)
                             else:
                                 found = self._score(item)
                                 self._watchdog.end()
                                 done += found
                         except OutOfTime:
-                            if not self._is_ending:  # at the end, it is counted as left behind
+                            if not self._is_ending:  # otherwise, the item counts as left behind
                                 self._drop_overdue(item)
                         except BaseException as error:  # drop only this turn
                             self._watchdog.end()
@@ -160,7 +160,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate deferred metrics, on another thread if they open media, which takes seconds. Then the result is empty."""
+        """Evaluate deferred metrics. If they open media, which takes seconds, another thread does it, and the result is empty."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -192,7 +192,7 @@ class Pipeline:
         self.outcomes.drop(item, "too_long")
 
     def _deliver(self, done: Sequence[ScoredTurn]) -> None:
-        """Plan judge calls for scored turns, emit scores, and acknowledge the jobs of judged ones."""
+        """Plan judge calls for scored turns, emit scores, and acknowledge the jobs of judged scores."""
         for scored in done:
             self._outlets.name(scored)
         judging = self.judging
@@ -219,7 +219,7 @@ class Pipeline:
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Add turns to conversations before any is judged, so that a history only depends on start times. Returns ended ones."""
+        """Add turns to conversations before judging, so that a history depends only on start times. Return ended conversations."""
         store = self.conversations
         if store is None:
             return []

@@ -41,7 +41,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detector of score changes, and keeper of the state of statistics: changes and the named components of ``estimates``."""
+    """Detects score changes, and keeps the state of the detector and of the components in ``estimates`` across restarts."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -125,14 +125,14 @@ class ScoreStatistics:
 
     def _begin_in_child(self) -> None:
         if self._file is not None:
-            self._file.close()  # the parent's lock stays
+            self._file.close()  # this doesn't release the parent's lock
             self._file = None
         if self.changes is not None:
             self.changes.reset()
 
 
 class StateFile:
-    """File that one process locks. Others with the same path use files next to it: ``statistics.1.json`` and so on."""
+    """File that one process locks. Other processes with this path use files next to it: ``statistics.1.json`` and so on."""
 
     def __init__(self, path: str) -> None:
         self._lock: int | None = None

@@ -3,7 +3,7 @@
 Turns contain foreign text. If a turn makes a metric or a reader loop, the watchdog raises :class:`OutOfTime` inside that
 loop. The turn is dropped, and the next one is scored.
 
-Python delivers signals only on the main thread, also during a regular expression, which holds the interpreter's lock. So
+Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
 ``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
 main thread is the agent's, and the watchdog is off.
 """
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Seconds of real time from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
-"""Share of the limit of CPU time below which work that takes long waits for something."""
+"""Share of the CPU time limit. Long work that used less CPU time is waiting for something."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 

@@ -1,4 +1,4 @@
-"""The worker's queue, and its items, which :class:`~.pipeline.Pipeline` runs. One more kind is :class:`~.ending_root.DeferredTurns`."""
+"""The worker's queue and most kinds of its items. :class:`~.pipeline.Pipeline` handles them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated on the thread that closed it. Metrics that exceeded the time budget are left."""
+    """Turn that was evaluated on the thread that closed it. Metrics beyond the time budget aren't evaluated yet."""
 
     scored: ScoredTurn
 
@@ -76,7 +76,7 @@ class EvaluatedTurn:
 
 
 class TurnWithMedia(EvaluatedTurn):
-    """Turn whose media another thread opened. If that failed, they are opened here."""
+    """Turn whose media another thread opened. If that failed, the worker opens them."""
 
     __slots__ = ()
 
@@ -139,11 +139,11 @@ class GivenFeedback:
 
 
 class QueuedBatch(NamedTuple):
-    """Items that the worker handles together, without discarded ones."""
+    """Items that the worker handles together, without discarded items."""
 
     items: list[Any]
     length: int
-    """Number of items, with discarded ones."""
+    """Number of items, including discarded items."""
     size: int
     """Bytes of all items."""
 
@@ -157,7 +157,7 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items handled before. A flush that covers more waits for this one."""
+        """Number of items handled before this item. A flush that covers more items waits for this item."""
         self.until = until
         self.late = late
         self.is_back = False
@@ -179,7 +179,7 @@ class WorkQueue:
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0
-        """Number of items ever queued. It marks a place in the queue."""
+        """Number of items ever queued. It serves as a mark of a position in the queue."""
         self.handled = 0
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ class WorkQueue:
 
     @property
     def fill(self) -> float:
-        """Fill level from 0 to 1, and above for items that had to be accepted."""
+        """Fill level from 0 to 1. It is above 1 if items had to be accepted despite a full queue."""
         return self.bytes / self.max_bytes
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
@@ -258,7 +258,7 @@ class WorkQueue:
         return bool(self._aside)
 
     def set_aside(self, item: Any, until: float, late: Callable[[], Any]) -> Aside:
-        """Hold an item of the current batch until :meth:`take_back` or, with the item of ``late``, until a time."""
+        """Hold an item of the current batch until :meth:`take_back`. After ``until``, queue the item of ``late`` instead."""
         with self._lock:
             aside = Aside(item, self.handled, until, late)
             self.bytes += aside.size
@@ -277,7 +277,7 @@ class WorkQueue:
         return True
 
     def take_back_overdue(self, now: float) -> int:
-        """Queue the late items of those whose time is up. Returns their number."""
+        """Queue the ``late`` items of overdue items, and return their number."""
         overdue = [aside for aside in list(self._aside.values()) if aside.until <= now and not aside.is_back]
         count = 0
         for aside in overdue:

@@ -2,7 +2,7 @@
 
 The agent's threads only append to a queue with a limit in bytes, and never wait for the worker. The thread starts with the
 first item and wakes at most a few times a second. Before the first item, at exit and in a forked child there is no thread.
-Then the thread that flushes does the work.
+In these cases, the thread that flushes does the work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
 """Seconds of pause after half a millisecond of work, because the agent's thread can't run at the same time."""
 _BACKLOG = 2_000
-"""Number of items from which the queue is emptied without pauses."""
+"""Number of queued items above which the worker makes no pauses."""
 _RETRY = 0.05
 """Seconds between retries of a full outlet while a caller waits."""
 _SIDE_THREADS = 4
@@ -39,7 +39,7 @@ _QUIET_POLLS = 8
 
 
 class Worker:
-    """Thread that empties the queue. :meth:`connect` gives it its work.
+    """Thread that empties the queue. :meth:`connect` sets the functions that it calls.
 
     Args:
         flush: delivers buffered scores within the given seconds. Returns False if some remain.
@@ -115,7 +115,7 @@ class Worker:
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
         """Run work on another thread, then queue the item of the current batch again, even if the work failed. If the work isn't
-        done in time, the item of ``late`` is queued.
+        done in time, the item that ``late`` returns is queued instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
 
@@ -126,7 +126,7 @@ class Worker:
         def do() -> None:
             try:
                 work()
-            except BaseException as error:  # the item does the rest
+            except BaseException as error:  # handling the item does the rest
                 self._failed("worker", error)
             finally:
                 take_back()
@@ -281,7 +281,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, optionally flush ``outlets``, and end the thread. Starts none. Safe to call twice."""
+        """Handle queued items, optionally flush ``outlets``, and end the thread. Starts no thread. Safe to call twice."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -301,9 +301,9 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close due turns, then empty the queue or, without pauses because a caller waits, handle it ``upto`` an item. After the
-        ``deadline``, nothing more is started. While outlets are full, this retries until the deadline or, without one, returns.
-        ``most`` limits the items per batch: 1 if a caller could not continue before the last of them.
+        """Close due turns, then empty the queue. If a caller waits (``upto`` is set), make no pauses. Start nothing after the
+        ``deadline``. While outlets are full, retry until the deadline, or return if there is none. ``most`` limits the items per
+        batch. It is 1 if the calling thread must be able to stop after any item.
         """
         queue = self.queue
         due = self._close_due_turns()
