@@ -69,7 +69,7 @@ class CaseMetrics:
         return list(found.values())
 
     def _give_all_cases_the_same_gates(self) -> None:
-        """Skip a metric for which only other cases set a required parameter."""
+        """Make a gate in one case a gate in all cases. Skip a metric if only other cases set its required parameter."""
         known = self.all
         gates = {bound.name for bound in known if bound.policy == "gate"}
         complete = {bound.name for bound in known if bound.missing is None}
@@ -90,7 +90,7 @@ class CaseMetrics:
             ]
 
     def _key(self, case: Case) -> str:
-        """Return a text that is equal for cases with the same metrics, or "" for a case without its own."""
+        """Return a text that is equal for cases with the same metrics, or "" for a case without metrics of its own."""
         value, columns = expected_value(case.references), _columns(case)
         filled = {name: columns[name] for name in self._placeholders | _placeholders_in(case.metrics) if name in columns}
         if value is None and case.metrics is None and not filled:
@@ -126,7 +126,7 @@ class CaseMetrics:
         return self._completed([_filled(bound, case) for bound in found])
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Let policies over the run's selected metrics combine a case's metrics."""
+        """Let policy metrics that combine the run's metrics combine the case's metrics instead."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -181,7 +181,7 @@ def _placeholders_in(params: Any) -> set[str]:
 
 
 def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
-    """Return a metric with the values of a case's columns instead of their placeholders."""
+    """Return a metric whose placeholders are replaced by the values of a case's columns."""
     columns = _columns(case)
     if _placeholders_in(bound.params).isdisjoint(columns):
         return bound
@@ -189,7 +189,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
 
 
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a case's ``metrics`` list, each with the beginning of an error message. Raises ConfigError."""
+    """Yield the entries of a case's ``metrics`` list, each with the prefix of its error messages. Raises ConfigError."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
     given = [given] if isinstance(given, Mapping) else given
     if given is not None and not isinstance(given, (list, tuple)):
@@ -199,7 +199,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Return a case's entry, also in the form of promptfoo and Trusys. Raises ConfigError, as for a selector or sampling."""
+    """Parse an entry in our form, or in that of promptfoo or Trusys. Raises ConfigError, also for a selector or sampling."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

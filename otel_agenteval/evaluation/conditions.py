@@ -160,7 +160,7 @@ class Condition:
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:
-        """Return the position of a node's first character, from 1. Nodes count bytes."""
+        """Return the position of a node's first character, from 1. The node itself contains a position in bytes."""
         return len(self._text.encode()[: node.col_offset].decode()) + 1
 
     def _fault(self, position: int, problem: str) -> ConfigError:

@@ -35,7 +35,7 @@ class Case(NamedTuple):
     metrics: Any = None
     """The column ``metrics``: metrics and parameters of this case (:class:`~.case_metrics.CaseMetrics`)."""
     place: str = ""
-    """Beginning of an error message about the case: its file and line."""
+    """Prefix of an error message about the case: its file and line."""
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
@@ -45,7 +45,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     ``input`` (or one of :data:`ASKED`) identify a case, and ``metrics`` (or ``evaluators``, ``assert``, or ``metrics`` in ``value``) has
     its metrics. The fields of an object in the column ``references`` and all other columns are references.
 
-    Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the id of another one.
+    Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the same id as another case.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -72,7 +72,7 @@ def _input_of(row: dict[str, Any]) -> Any:
 
 
 def _only_one(columns: Mapping[str, Any], at: str) -> Any:
-    """Return the metrics of a case from the only column that has some. Raises ConfigError if several have."""
+    """Return the metrics of a case from the only column with metrics. Raises ConfigError if several columns have metrics."""
     metrics = {column: entries for column, entries in columns.items() if entries is not None}
     if len(metrics) > 1:
         raise ConfigError(f"{at}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
@@ -80,21 +80,21 @@ def _only_one(columns: Mapping[str, Any], at: str) -> Any:
 
 
 def rename(found: dict[str, Any]) -> None:
-    """Give references of other tools our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
+    """Rename other tools' references to our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
     for name in [name for name in _OTHER_NAMES if name in found]:
         if name != "tools" or "{" not in str(found[name]):  # not definitions of tools
             found.setdefault(_OTHER_NAMES[name], found.pop(name))
     if "function" in found and "arguments" in found:
         found.setdefault("ground_truth", {"name": found.pop("function"), "arguments": found.pop("arguments")})
     others = () if found.keys() & {"ground_truth", "reference", "value", "expected_output"} else ("answer", "response")
-    for name in ("expected", *others):  # a list is one of expected tools
+    for name in ("expected", *others):  # a list contains expected tools
         if isinstance(found.get(name), (str, int, float)):
             found.setdefault("expected_output", found[name] if name == "expected" else found.pop(name))
             found.setdefault("ground_truth", found["expected_output"])
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Return a value with the values of columns instead of the placeholders in its texts."""
+    """Return a value whose texts have the values of columns in place of placeholders."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -105,7 +105,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def metrics_in_value(columns: dict[str, Any]) -> Any:
-    """Return the metrics in the column ``value`` of a Trusys test case, whose other entries become columns. None without metrics."""
+    """Return the metrics in the column ``value`` of a Trusys test case, or None. Its other entries become columns."""
     value = columns.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = literals.python_value(value)
@@ -117,7 +117,7 @@ def metrics_in_value(columns: dict[str, Any]) -> Any:
 
 
 def _misspelled(columns: Iterable[str]) -> str:
-    """Return a hint for a column that looks like one of a case's."""
+    """Return a hint about a column whose name resembles a column of cases."""
     for column in columns:
         (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
         if likeness(column, close) > 0.7:
@@ -150,7 +150,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
-    """Yield the line, or the number of the case, and row of a file. Raises ConfigError if the file can't be read."""
+    """Yield each row of a file with its line or case number. Raises ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
         with Path(path).open("rb") as file:
@@ -183,7 +183,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
 
 
 def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the cases of a document. Its ``evaluators`` are those of each case."""
+    """Yield the cases of a document. The document's ``evaluators`` apply to each case."""
     key: KeyPath = ()
     shared, cases = [], document
     while isinstance(cases, dict) and cases.keys().isdisjoint(("input", "turns", "user", *ASKED)):
@@ -194,7 +194,7 @@ def _cases_of(document: Any, places: Mapping[KeyPath, str], at: str) -> Iterator
     cases = [cases] if isinstance(cases, dict) and cases else cases or []
     if not isinstance(cases, list) or not isinstance(shared, list):
         raise ConfigError(
-            f"{at}: must be a list of cases, or an object with one under {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
+            f"{at}: must be a list of cases, or an object with such a list under {', '.join(_LISTS_OF_CASES)}. evaluators must be a list"
         )
     for number, case in enumerate(cases):
         place = places.get((*key, number), f"{at}: case {number + 1}").removeprefix(f"{at}:")
@@ -208,9 +208,9 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the first line's number and the content of each row. The delimiter is the most frequent one in the header, or that of
-    a first line ``sep=;``. Raises ConfigError if a column is there twice, or a row has more cells than the header. Raises
-    csv.Error if the file isn't CSV.
+    """Yield each row with the number of its first line. A first line such as ``sep=;`` sets the delimiter. The default is the
+    most frequent delimiter in the header. Raises ConfigError if a column occurs twice, or a row has more cells than the header.
+    Raises csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()
@@ -236,10 +236,10 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
 
 
 def _cell(column: str, text: str) -> Any:
-    """Return the list or object that a cell has as JSON or as Python writes it, or the text."""
+    """Parse a list or object in a cell, in JSON or Python notation. Return other texts unchanged."""
     bars = (
         r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"
-    )  # not those of tables
+    )  # not the bars of tables
     parts = [] if text[0] in "[{" else re.split(bars, text)
     return parts if parts[1:] else literals.python_value(text) if text[0] in "[{" else text
 

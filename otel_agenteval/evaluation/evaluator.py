@@ -42,7 +42,7 @@ _WARM_UP = {
 
 
 _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
-"""Slow imports of many metrics, as steps of their own."""
+"""Slow imports that many metrics need. Each is a separate step."""
 _warm: set[tuple[str, str]] = set()
 """Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
 
@@ -72,7 +72,7 @@ def score_one(
 ) -> Score:
     """Evaluate one metric on a turn that its selector matches, with references attached.
 
-    ``sources`` has the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
+    ``sources`` contains the source of each reference. The score is ``skipped`` if the metric doesn't apply (``applies`` of
     :func:`~otel_agenteval.metrics.registry.metric`).
     """
     try:
@@ -107,8 +107,8 @@ def run(
 ) -> Outcome:
     """Evaluate computed metrics on a turn with references attached, in their order.
 
-    A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as
-    shed. ``foreign`` limits the time of those that aren't built in. ``budget`` is the number of seconds of this thread's CPU time after which the remaining metrics are cut.
+    A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as shed.
+    ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the other metrics are cut.
     """
     scores: list[Score] = []
     subject = (turn.turn_id, b"%d" % turn.revision)
@@ -154,7 +154,7 @@ def evaluate(
 ) -> list[Score]:
     """Evaluate the metrics that apply to a turn, with its references.
 
-    ``cases`` has the metrics of the cases in the data set of the references. ``redact`` has the kinds of data that are removed from the turn before a judge or an embedder reads it.
+    ``cases`` provides the metrics of single cases. A judge or embedder reads the turn without the kinds of data in ``redact``.
     """
     return begin(turn, metrics, references, judge=judge, embedder=embedder, redact=redact, cases=cases)()
 
@@ -258,7 +258,7 @@ class Evaluator:
         budget: float,
         expected: bool,
     ) -> None:
-        """Use other metrics and references for the next turns and ends of conversations."""
+        """Use other metrics and references for the turns and conversations that end from now on."""
         self.metrics = [metric for metric in metrics if not metric.heavy]
         """Evaluated when a turn closes, even if an exporter or the agent waits."""
         self.heavy = [metric for metric in metrics if metric.heavy]
@@ -278,7 +278,7 @@ class Evaluator:
 
     def warm_up(self) -> Iterator[None]:
         """Evaluate a fictional turn step by step, so that the first real turn is fast. This imports modules and compiles
-        patterns. Only built-in metrics run, because custom ones may be slow or have side effects. Each runs once per process.
+        patterns. Only built-in metrics run, because custom metrics may be slow or have side effects. Each runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
         for module in _IMPORTED_FIRST if ours else ():
@@ -294,7 +294,7 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Attach references, and compute scores. Heavy ones, and those beyond the budget if ``waited_for``, are ``pending``."""
+        """Attach references, and compute scores. Heavy metrics, and those beyond the budget if ``waited_for``, stay ``pending``."""
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
         add_cost(scored.turn, self._pricing)
@@ -336,14 +336,14 @@ class Evaluator:
         scored.pending = [metric for metric in scored.pending if metric not in metrics] if metrics is not scored.pending else ()
 
     def evaluate_whole(self, scored: ScoredTurn, *, signals_only: bool = False) -> None:
-        """Evaluate a conversation, with ``signals_only`` only by the metrics that read signals."""
+        """Evaluate a conversation. With ``signals_only``, run only the metrics that read signals."""
         self.evaluations += 1
         metrics = [m for m in self.whole if "session" in m.metric.reads] if signals_only else self.whole
         found = run(metrics, scored.turn, foreign=self._foreign)
         scored.scores, scored.seconds = found.scores, found.seconds
 
 
-# --- metrics of code that references from ``expect()`` turn on, without configuration and if their packages are installed
+# --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
 """Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript.
@@ -392,7 +392,7 @@ def turned_on_by(given: Collection[str]) -> list[str]:
     ]
 
 
-# --- scores of failed and canceled turns on their task, without a judge call
+# --- task scores of failed and canceled turns, without a judge call
 #
 # A turn that ended in an error didn't do its task. Without an answer, the judge isn't called, and the turn would be
 # missing from averages. The live pipeline, ``eval`` and a backfill therefore score it 0. A direct call of a metric's

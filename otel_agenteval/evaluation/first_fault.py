@@ -25,7 +25,7 @@ from .redaction import Redactor
 
 OUTPUT = "output"
 _SIGNALS = ("code_injection_markers", "code_ungrounded_numbers")  # without a verdict
-_MOST_ERRORS = 100  # errors of tools among which the earliest is searched
+_MOST_ERRORS = 100  # maximum number of tool errors to consider
 _NUMBER = re.compile(r"\d[\d.,]*")
 _LEAK = "the answer leaks secrets, personal data or instructions"
 _OF_ANSWERS: Mapping[str, tuple[str, str]] = {
@@ -45,8 +45,8 @@ class Fault(NamedTuple):
     kind: str
     """``tool_error``, ``invalid_arguments``, ``unknown_tool``, ``wrong_tool``, ``loop``, ``empty_retrieval``,
     ``missing_document``, ``obeyed_injection``, ``failed_handoff``, ``handoff_loop``, ``model_error``, ``lost_instructions``,
-    ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. By a judge
-    also ``wrong_agent`` and ``wrong_answer``."""
+    ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. A judge
+    can also find ``wrong_agent`` and ``wrong_answer``."""
     path: str = ""
     """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""
@@ -58,7 +58,7 @@ class Fault(NamedTuple):
 
     @property
     def mode(self) -> str:
-        """Id of the failure mode. It depends on kind, step and error only, so a mode keeps it from day to day."""
+        """Id of the failure mode. It depends only on kind, step and error, so it stays the same from day to day."""
         return hashlib.blake2b(f"{self.kind}\0{self.step}\0{self.error}".encode(errors="replace"), digest_size=4).hexdigest()
 
     @property
@@ -75,14 +75,14 @@ def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return the fault of a turn without a known step, whose kind is a failed metric. None if no score failed."""
+    """Return a fault without a step, whose kind is the name of a failed metric. None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
 
 def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the earliest step that can explain why a turn failed, or None if no rule finds a fault. A turn that passed can have
-    one, such as an error that did no harm. Without content, fewer faults can be seen.
+    """Return the earliest step that can explain why a turn failed, or None if no rule finds a fault. A passed turn can also have
+    a fault, such as a harmless error. Without content, rules find fewer faults.
     """
     failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
     order = StepOrder(turn)
@@ -118,7 +118,7 @@ class StepOrder:
         for name, steps in (("tool_calls", turn.tool_calls or ()), ("llm_calls", turn.llm_calls)):
             known = [starts.get(step.span_id or "") for step in steps]
             for at, start in enumerate(known):
-                # Without a span, a step lies after the one before it.
+                # Without a start, a step counts as starting with the step before it.
                 before = self._starts.get(f"{name}[{at - 1}]", 0.0)
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
@@ -159,7 +159,7 @@ def _loops(calls: list[ToolCall], score: Score | None) -> Iterator[Fault]:
     for finding in findings_in(score.detail) if score is not None else ():
         last = calls[int(re.findall(r"\d+", finding["path"])[0])]
         same = [at for at, call in enumerate(calls) if (call.name, call.arguments) == (last.name, last.arguments)]
-        # A call that is repeated because it failed begins no loop.
+        # A call that is repeated because it failed doesn't begin a loop.
         same = [at for at in same if (failure_of_call(calls[at]) is None) == (failure_of_call(last) is None)]
         if len(same) > 1:
             yield Fault("loop", f"tool_calls[{same[1]}]", f"{last.name} was called again with the same arguments")
@@ -181,7 +181,7 @@ def _of_retrieval(turn: Turn) -> Iterator[Fault]:
     texts = [document.content for one in turn.retrievals for document in one.documents if document.content]
     truth = turn.ground_truth
     if found and texts and isinstance(truth, str) and truth:
-        # Words of the question are in documents that don't answer it, too.
+        # Documents that don't contain the answer can contain words of the question, too.
         wanted = long_words(truth, 3) - long_words(turn.input or "", 3)
         if wanted and len(wanted & long_words(" ".join(texts), 3)) < len(wanted) / 2:
             yield Fault("missing_document", f"retrievals[{found[0]}]", "the documents don't contain the expected answer")
@@ -203,7 +203,7 @@ def _of_models(turn: Turn) -> Iterator[Fault]:
             break
     if turn.instructions_lost_at is not None and turn.instructions_lost_at < len(calls):
         yield Fault(
-            "lost_instructions", f"llm_calls[{turn.instructions_lost_at}]", "the prompt lost instructions of earlier ones"
+            "lost_instructions", f"llm_calls[{turn.instructions_lost_at}]", "the prompt lacks instructions of earlier prompts"
         )
 
 
@@ -232,7 +232,7 @@ def _looks_like(digits: str, other: str) -> bool:
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 
-# --- the choice of a judge among the steps of a turn that no rule decides
+# --- the judge's choice of a step, for turns in which no rule finds a fault
 
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "tool_calls": ("tool_error", "invalid_arguments", "unknown_tool", "wrong_tool", "loop", "obeyed_injection"),
@@ -262,8 +262,8 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError without a readable
-    reply, and MetricError for a path or kind that the turn doesn't have.
+    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError if there is no readable
+    reply, and MetricError if the reply contains a path or kind that doesn't exist.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn

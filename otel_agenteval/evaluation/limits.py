@@ -2,7 +2,7 @@
 
 A metric that waits for something must not stop all scoring. An overloaded worker first skips ``llm_`` metrics, then also
 ``embed_`` metrics, then also heavy ``code_`` metrics. The fill of its queue decides, because the worker's thread prepares turns
-for judges and runs heavy metrics. A slow or unreachable judge fills another queue, which has its own limit and sheds nothing here.
+for judges and runs heavy metrics. A slow or unreachable judge fills another queue, whose fill doesn't matter here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..metrics.bound_metric import BoundMetric
 _log = logging.getLogger("otel_agenteval")
 
 _PAUSE = 60.0
-"""Seconds without a metric that took too long on this thread. They double each time, up to an hour."""
+"""Seconds for which a metric isn't called after it took too long on this thread. They double each time, up to an hour."""
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
@@ -28,8 +28,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 
 
 class ForeignMetrics:
-    """Evaluates metrics on the package's threads, for ``limit`` seconds at most. ``interrupted`` is None where a thread can't be interrupted. Then each metric
-    has a thread of its own, and its scores are errors while a call hangs.
+    """Evaluates metrics on the package's threads, each for at most ``limit()`` seconds. ``interrupted()`` is None if the thread
+    can't be interrupted. Then each metric has its own thread, and its scores are errors while a call hangs.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -41,11 +41,11 @@ class ForeignMetrics:
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return the reasons of metrics without a result now, by name."""
+        """Return, by metric name, why the metric gives no results now."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
-        """Forget what is known of other metrics, which a reload removed."""
+        """Discard the state of all other metrics, because a reload removed them."""
         found = list(metrics)
         names, keys = {metric.name for metric in found}, {metric.key for metric in found}
         self._hung = {name: reason for name, reason in self._hung.items() if name in names}
@@ -55,7 +55,7 @@ class ForeignMetrics:
     def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
         """Return the score of a metric, which is an error if it takes too long or if an earlier turn's call hasn't ended."""
         interrupted = self._interrupted()
-        if metric.opens_media or not (interrupted or is_ours()):  # media have a limit of their own
+        if metric.opens_media or not (interrupted or is_ours()):  # opening media has its own limit
             return metric.evaluate(turn)
 
         def work() -> Score:
@@ -109,7 +109,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Return the level at a fill of the queue (0 to 1). It rises at once and falls one step at a time."""
+        """Return the level at a fill of the queue (0 to 1). The level rises at once and falls one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

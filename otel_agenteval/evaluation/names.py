@@ -1,7 +1,7 @@
 """Redact names and ids before they are exported.
 
 Conversations, users, agents, models, services and error types can have names that contain personal data or secrets,
-such as a phone number. Names label metrics and join rows, so a find is replaced by a hash. It is the same in every
+such as a phone number. Names label metrics and join rows, so such data is replaced by a hash. The hash is the same in every
 turn, unlike the numbered markers in texts.
 """
 
@@ -60,7 +60,7 @@ _NAMES: Mapping[type, Collection[str]] = {
     ToolCall: ("name", "call_id", "error"),
     ErrorInfo: ("type",),
 }
-"""Fields with names, ids, or records that have some."""
+"""Fields that contain names, ids, or records with names or ids."""
 
 
 def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
@@ -106,7 +106,7 @@ def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Return the id of a call or response without e-mail addresses and secrets. Its digits can look like other personal data."""
+    """Return the id of a call or response without e-mail addresses and secrets. Other kinds stay, because digits look like them."""
     return _public(name, frozenset(kinds) & {"email", "secret"}, False)
 
 

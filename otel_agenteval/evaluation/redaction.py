@@ -1,8 +1,8 @@
 """Redact a turn before its content leaves the process for a judge or a queue's file.
 
 Scores are computed from the original content. Only exported data is redacted. Each find is replaced by its kind and a
-number, such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and whether it is the same as
-elsewhere in the turn.
+number, such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and where else in the turn the same
+data was removed.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _SHORT, _MOST_CLEAN, _MOST_WORDS = 160, 2_048, 60
 
 @cache
 def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
-    """Return the cache of words without personal data that scores repeat: labels, error types, and facts of details with their names."""
+    """Return the cache of repeated words without personal data: labels, error types, and texts in details with their names."""
     return {None}
 
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return True if none of a detail's names can hold personal data, and True if one of them tells what its fact is."""
+    """Return True if no name in a detail can contain personal data, and True if a name tells what kind of data its value is."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
@@ -66,7 +66,7 @@ def is_id(name: Any, value: Any) -> bool:
 
 
 class Redactor:
-    """Removes personal data and secrets from the texts of one turn. The same find has the same marker throughout the turn."""
+    """Removes personal data and secrets from the texts of one turn. Equal data has the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
@@ -75,7 +75,7 @@ class Redactor:
         self._clean = _clean_words_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """Return the text with every find replaced by its kind and number, or the same object without a find."""
+        """Return the text with every find replaced by its kind and number, or the same object if nothing is found."""
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
@@ -92,12 +92,12 @@ class Redactor:
         redacted = "".join(out)
         if still_parses(text, redacted):
             return redacted
-        before = jsonio.loads(text)  # value by value
+        before = jsonio.loads(text)  # redact value by value instead
         after = self.value(before)
         return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Return the score with redacted texts, kept numbers and ids, and the positions of findings in the redacted turn."""
+        """Return the score with redacted texts, unchanged numbers and ids, and the positions of findings in the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
@@ -111,7 +111,7 @@ class Redactor:
         return reworded
 
     def is_clean(self, score: Score) -> bool:
-        """Return True if a score has only figures, and words that were found clean before. Most scores are such."""
+        """Return True if a score contains only numbers, and words that were found clean before, as most scores do."""
         clean, detail = self._clean, score._detail
         if score.explanation is not None or score.error_type not in clean or score.label not in clean or score._also:
             return False
@@ -138,7 +138,7 @@ class Redactor:
             self._clean.add(found)
 
     def _moved(self, turn: Turn, finding: Mapping[str, Any]) -> dict[str, int]:
-        """Return a finding's start and end in the redacted text. Both are 0 if they can't be known."""
+        """Return a finding's start and end in the redacted text. Both are 0 if they can't be determined."""
         value = value_at(turn, finding["path"])
         text = jsonio.text_of(value)
         places = [finding["start"], finding["end"]]
@@ -185,7 +185,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Return a value of texts, lists and mappings, redacted with its keys. Values nested too deeply are removed."""
+        """Return a redacted value, including texts and keys in lists and mappings. Values nested too deeply are removed."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -304,7 +304,7 @@ def exported(turn: Turn, kinds: Collection[str], redactor: Redactor | None = Non
     return {name: redactor.text(text)[:MOST_EXPORTED] for name, text in texts if text}
 
 
-# --- text that contains JSON, which stays valid: a mark in place of a number becomes a JSON string
+# --- text that contains JSON, which stays valid: a marker in place of a number becomes a JSON string
 
 _NUMBER = lazy(r"-?[0-9]+")
 _LOOK_BACK = 2_000
@@ -317,7 +317,7 @@ _LAST_QUOTE = lazy(r'(?<!\\)(\\*)"([^"]*)\Z')
 
 
 def as_written(text: str, start: int, end: int, marker: str) -> str:
-    """Return the redaction mark as it must be written in place of a part of the text."""
+    """Return the marker as it must be written in place of a part of the text, so that JSON stays valid."""
     if _NUMBER.fullmatch(text, start, end) is None or _AFTER_VALUE.match(text, end) is None:
         return marker
     before = text[max(0, start - _LOOK_BACK) : start].removesuffix("-")

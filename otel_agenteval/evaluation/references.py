@@ -92,7 +92,7 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """The cases of the data set. One with an id and an input comes twice."""
+        """The cases of the data set. A case with an id and an input occurs twice."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
@@ -106,7 +106,7 @@ class ReferenceSources:
         return case
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
-        """Attach the turn's references before it is evaluated, and return the source of each."""
+        """Attach the turn's references before it is evaluated, and return the source of each reference."""
         sources: dict[str, str] = {}
         for absent in _unwrap_response(turn, self._response, sources) if self._response.options_given and turn.output else ():
             self._absent.setdefault(absent, False)
@@ -151,7 +151,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source after ``expect()`` with its references. A case id can be among those ``found`` before."""
+        """Yield each source except ``expect()`` with its references. The references ``found`` before can contain a case id."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -190,14 +190,14 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the fields of a turn that references give and the turn lacks. Unreadable values have the problem as source."""
+    """Set the fields of a turn that references contain and the turn lacks. An invalid value's source becomes the error message."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None
         if part:
             is_wanted = name in _OF_PARTS and part not in (known or ())
         else:
-            # a search can have found nothing, and a turn from spans has the facts of expect() as they are
+            # empty retrieved ids mean that the search found nothing. Values from expect() may be set already, but unparsed
             is_wanted = name in _FACTS and (known is None or known == value or not (known or name == "retrieved_ids"))
         if not is_wanted:
             continue
@@ -233,8 +233,8 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """Replace an output that is a JSON object by the text in it, and use the other parts. Return the parts that the turn still lacks,
-    if the object has another one.
+    """Replace an output that is a JSON object by the text in it, and use its other parts. If the object contains any of the parts,
+    return the parts that the turn still lacks.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -291,7 +291,7 @@ def unread_columns(columns: Iterable[str], metrics: Iterable[BoundMetric]) -> di
 
 
 INVALID = "invalid: "
-"""Beginning of the source of a reference that can't be read. The rest is the problem."""
+"""Prefix of the source of an invalid reference. The rest is the error message."""
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
@@ -305,7 +305,7 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if all conditions of a selector are true. Each is one value or a list, with ``*`` as wildcard."""
+    """Return True if all conditions of a selector are true. A condition is one value or a list, with ``*`` as wildcard."""
     return when is None or excluded_by(when, turn) is None
 
 
@@ -374,7 +374,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
     if found is None:
         return None, []
     documents, material = [], found["documents"].strip()
-    # the paragraphs, or the lines of a single one, without bullets, numbers and [id] prefixes
+    # the paragraphs, or the lines of a single paragraph, without bullets, numbers and [id] prefixes
     for part in re.split(r"\n\s*\n", material) if "\n\n" in material else material.split("\n"):
         lead = _LEAD.match(part.strip())
         content = part.strip()[lead.end() if lead is not None else 0 :].strip()
@@ -384,7 +384,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Return a document's id in the form of references, by the first pattern. ``*`` is the same text in both forms."""
+    """Return a document's id in the form of references, by the first matching pattern. ``*`` is the same text in both forms."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:
@@ -401,7 +401,7 @@ _LISTS = ("documents", "results", "matches", "chunks", "hits", "items", "data")
 _MOST_TEXT, _MOST_IDS = 1_000_000, 200
 _HEX = re.compile(r"[0-9a-f-]{16,}", re.IGNORECASE)
 _TELLING = re.compile(r"(?=.*[^\W\d_])(?=.*[^a-z]).|\d{6}", re.IGNORECASE | re.DOTALL)
-"""Matches an id that no ordinary word or number of a text looks like."""
+"""Matches an id that doesn't look like an ordinary word or number."""
 
 
 def documents_in(result: Any) -> Iterator[dict[str, Any]]:
@@ -452,7 +452,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern of words with the form of the ids, with any digits."""
+    """Return a pattern of words that differ from one of the ids only in their digits."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = {_form(name) for name in names[:_MOST_IDS] if _TELLING.match(name)}
     return (

@@ -15,7 +15,7 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Job that ends when its score was emitted."""
+    """Judge job, which ends when its score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
@@ -52,7 +52,7 @@ class Judged:
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
-    """Origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the metric before it in a cascade."""
+    """Origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the cascade's earlier metric."""
     upstream: float | None = None
     """P(the trace was kept by head samplers), or None if unknown."""
     called_model: bool = True
@@ -71,7 +71,7 @@ class ScoredTurn:
     root: Root
     scores: Sequence[Score]
     supersedes: str | None = None
-    """The turn id whose scores these replace, for a revision."""
+    """For a revision: the turn id whose scores it replaces."""
     new: bool = True
     """False for a revision, whose turn and scores must not be counted again."""
     conversation: bool = False
@@ -85,7 +85,7 @@ class ScoredTurn:
     events: Collection[str] = ()
     """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """How a judged score was made, if the turn was counted before."""
+    """How the score was made, if this is a judged score of a turn that was counted before."""
     is_feedback: bool = False
     """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class ScoredTurn:
     redactor: Redactor | None = None
     """Redacts with the same markers throughout the turn. None until something was redacted."""
     redacted: int = 0
-    """Number of redacted scores, from the first on."""
+    """Number of scores, from the first on, that are already redacted."""
     named: bool = False
     """True if the names and ids of the turn and its resource are redacted."""
     counted_as: str | None = None
@@ -101,13 +101,13 @@ class ScoredTurn:
     absorbs: Sequence[str] = ()
     """Ids of turns that were counted before they became parts of this one."""
     pending: Sequence[BoundMetric] = ()
-    """Metrics to evaluate later on the worker: heavy ones, and those beyond the time budget."""
+    """Metrics to evaluate later on the worker: heavy metrics, and metrics beyond the time budget."""
     spans: Sequence[SpanRecord] = ()
     """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None
     """The job of a judged score."""
     on_span: Collection[int] = ()
-    """Indexes of :attr:`scores` that the exported root span has as events. The writer of the events sets them."""
+    """Indexes of the :attr:`scores` that the exported root span contains as events. The code that writes the events sets them."""
 
     def add_scores(self, scores: Sequence[Score]) -> None:
         self.scores = [*self.scores, *scores]

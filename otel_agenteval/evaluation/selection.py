@@ -47,7 +47,7 @@ def select_metrics(config: Config) -> list[BoundMetric]:
 
     First come ``inline.metrics`` (names, and groups such as ``default``), then the preset, then ``metrics`` and ``groups``
     in their order. A later metric replaces an earlier one of the same name. A metric may be configured several times with
-    different parameters. The last ones are those whose signals metrics of conversations need.
+    different parameters. At the end come the metrics whose signals conversation metrics need.
 
     Raises:
         ConfigError: a metric (with the three closest names) or parameter is unknown, a value is invalid, or an entry repeats another. The
@@ -116,8 +116,8 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and of conversations with the given names. Configured metrics keep their configuration. Others
-    have default parameters, and are metrics of turns unless they read signals. Raises ConfigError if a name is unknown.
+    """Return the metrics of turns and of conversations with the given names. Configured metrics keep their configuration. Other
+    metrics get default parameters, and are metrics of turns unless they read signals. Raises ConfigError if a name is unknown.
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
@@ -137,8 +137,8 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends: those of its section, and metrics of signals that are named
-    among those of turns. Raises ConfigError as :func:`select_metrics` does.
+    """Return the metrics that are evaluated when a conversation ends: the section's metrics, and metrics that read signals but are
+    configured as metrics of turns. Raises ConfigError as :func:`select_metrics` does.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -154,7 +154,7 @@ def select_conversation_metrics(config: Config) -> list[BoundMetric]:
 
 
 def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) -> list[BoundMetric]:
-    """Return the preset's metrics of turns or of conversations that aren't configured otherwise."""
+    """Return the preset's metrics of turns or of conversations, except those that the configuration contains."""
     if config.preset is None:
         return []
     entries = [MetricEntry.of(**MetricEntry._read(entry)) for entry in getattr(presets()[config.preset], part)]
@@ -167,7 +167,7 @@ def _of_preset(config: Config, part: Part, configured: Sequence[BoundMetric]) ->
 
 
 def _session_metric(name: str) -> str | None:
-    """Return the metric's own name if it reads signals, or None. An unknown name is another place's error."""
+    """Return the metric's canonical name if it reads signals, or None. Unknown names are reported elsewhere."""
     try:
         found = resolve(name).metric
     except ConfigError:
@@ -184,7 +184,7 @@ def complete_policies(selected: Sequence[BoundMetric]) -> None:
             bound.inner = [one for one in selected if one.policy == "gate" and one.name != bound.name]
         elif bound.metric.name == "code_safety_policy":
             levels = [one for one in selected if one.metric.unit == "{level}" and one.metric.kind == "llm"]
-            bound.inner = [one for one in levels if one.metric.name != "llm_turn_risk"]  # its scale is another
+            bound.inner = [one for one in levels if one.metric.name != "llm_turn_risk"]  # it has a different scale
 
 
 def _sample(config: Config, entries: Entries, configured: list[BoundMetric]) -> None:
@@ -228,7 +228,7 @@ def _configured(config: Config, entries: Entries) -> list[BoundMetric]:
 
 
 def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
-    """Return a metric without a configured policy. Some presets make it a gate if it's deterministic and has a verdict."""
+    """Return a metric with its default policy. Some presets make a metric a gate if it is deterministic and has a verdict."""
     has_verdict = bound._facts.direction != "neutral" and (bound.metric.type == "boolean" or bound.threshold is not None)
     if config.preset is not None and presets()[config.preset].gates and has_verdict and not bound.asks:
         bound.set_policy("gate")
@@ -236,11 +236,11 @@ def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
 
 
 _logged_names: set[tuple[str, ...]] = set()
-"""Names that were logged."""
+"""Names that a warning contained, so that they aren't logged again."""
 
 
 def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:
-    """Name the scores of metrics that are configured several times without a name."""
+    """Give different names to the scores of a metric that is configured several times without names."""
     by_name: dict[str, list[BoundMetric]] = {}
     for one in bound:
         by_name.setdefault(one.name, []).append(one)
@@ -359,8 +359,8 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected metrics of turns and, after them, those whose signals the readers need with a weight above 0. A signal
-    uses the first of the ``known`` metrics of its name.
+    """Return the selected metrics of turns, followed by the metrics whose signals the readers need with a weight above 0. If the
+    ``known`` metrics contain a needed metric, the first one of its name is used.
     """
     wanted = [one for one in readers if reads_signals(one.metric)]
     present = {one.metric.name for one in selected}

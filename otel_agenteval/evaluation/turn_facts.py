@@ -21,7 +21,7 @@ CONDITION = r"[^=<>≤]+(=[\s\S]+|[<>≤] ?-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?
 _SIGN = re.compile("[=<>≤]")
 _READ = 2_000  # characters that decide the language
 _MOST_NAMES = 50
-"""Number of names that one attribute can have."""
+"""Maximum number of names that one attribute can have."""
 _MEASURED: Mapping[str, Collection[str]] = {
     "duration_s": ("duration_s",),
     "cost_usd": ("cost_usd", "usage"),
@@ -45,7 +45,7 @@ EFFECTS: Collection[str] = frozenset((
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:
-    """Return the known facts: a name, a number, or several names for each attribute."""
+    """Return the known facts. The value of a fact is a name, a number, or a list of names."""
     calls, usage = turn.llm_calls, turn.usage
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
@@ -100,7 +100,7 @@ def _facts_of_tools(turn: Turn) -> dict[str, Any]:
 
 
 def _first_names(found: Iterable[str]) -> list[str]:
-    """Return the first of the distinct names, each shortened if it is long."""
+    """Return the first distinct names, each shortened if it is long."""
     return [bounded_name(name) for name in itertools.islice(dict.fromkeys(found), _MOST_NAMES)]
 
 
@@ -136,7 +136,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without those that the condition states."""
+        """Return the facts without those that the condition contains."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
