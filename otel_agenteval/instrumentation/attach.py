@@ -92,14 +92,14 @@ class Handle:
     ) -> bool:
         """Record user feedback on a turn, at any time after it.
 
-        It becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off, the
-        queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
+        The feedback becomes the turn's score of ``code_user_feedback``, from 0 to 1. Returns False if evaluation is turned off,
+        the queue is full, or a value is invalid. Invalid values are logged and counted as ``unreadable``.
 
         Args:
             turn_id: ``TRACE_ID-SPAN_ID`` of the turn's root or of any span in the turn, a span context, or a ``traceparent``. A
                 ``TRACE_ID`` stands for the last turn of the trace.
             score: a number within the scale, or true or false.
-            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. It gives the score if ``score`` is missing.
+            label: a word such as ``thumbs_up``, ``dislike`` or ``👎``. The label determines the score if ``score`` is missing.
             comment: free text, exported as the score's explanation after redaction.
             edited: the answer as the user corrected it. Without a score, it counts as 0.
             scale: the worst and the best score, such as ``(1, 5)``. The default is 0 to 1.
@@ -128,7 +128,7 @@ class Handle:
         """End a conversation now, instead of after ``conversation.idle_timeout``.
 
         The metrics in ``conversation.metrics`` evaluate all of its turns. Later turns resume the conversation. Returns False if
-        no such conversation is held.
+        no such conversation is open.
         """
         return self._processor.engine.end_conversation(conversation_id) if self._processor is not None else False
 
@@ -142,9 +142,9 @@ class Handle:
 
 
 def turn_id() -> str | None:
-    """Return ``TRACE_ID-SPAN_ID`` of the current span, to which :meth:`Handle.feedback` refers. None outside of spans.
+    """Return the current span's ``TRACE_ID-SPAN_ID`` for :meth:`Handle.feedback`, or None outside of spans.
 
-    Return it with the agent's answer, so that your application can send it with the user's rating.
+    Send this id with the agent's answer, so that your application can return it with the user's rating.
     """
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}-{context.span_id:016x}" if context.is_valid else None
@@ -211,7 +211,7 @@ def instrument(
 
 
 def _read_logs(logger_provider: Any, processor: AgentEvalSpanProcessor) -> None:
-    """Pass content in log records to a span processor. None stands for the global provider."""
+    """Pass content in log records to a span processor. If ``logger_provider`` is None, use the global provider."""
     if logger_provider is None:
         from opentelemetry import _logs
 
@@ -250,12 +250,12 @@ CONFIG = {
     "outlets": {"span_events": "off", "log_events": False, "prometheus": None},
     "turn": {"stitch_timeout": 0},
 }
-"""Only rebuilds turns. The code that captures them also scores them."""
+"""Configuration that only rebuilds turns. The code that captures turns also scores them."""
 _FLUSH_SECONDS = 60.0
 
 
 class _Capture(SpanProcessor):
-    """A span processor for one capture. :func:`~.attach.instrument` doesn't count it as the application's own."""
+    """A span processor for captures. :func:`~.attach.instrument` ignores it, so the application can still be instrumented."""
 
     def __init__(self) -> None:
         self.inner = AgentEvalSpanProcessor(CONFIG)
@@ -312,7 +312,7 @@ def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
 
 @contextmanager
 def kept_turns(engine: Engine, seconds: float) -> Iterator[deque[ScoredTurn]]:
-    """Collect the turns that close inside the ``with`` block. Earlier and last ones get ``seconds`` to be rebuilt."""
+    """Collect the turns that close inside the ``with`` block. At its start and end, wait up to ``seconds`` for queued turns."""
     engine.flush(seconds)
     kept: deque[ScoredTurn] = deque()
     outlet = engine.keep_turns(kept)

@@ -19,7 +19,7 @@ from ..evaluation.datasets import ASKED, Case, metrics_in_value, rename
 from ..metrics.lib.values import rendered
 
 COLUMNS = ("turns", "user", "max_turns")
-"""Columns of a case that describe a conversation instead of an input."""
+"""Columns of a case that describe a conversation instead of a single input."""
 _NO_REFERENCES = ("input", "references", "metrics")
 _INPUT_NAMES = ("user", *ASKED)
 """Other names of a turn's ``input``."""
@@ -40,7 +40,7 @@ class Call:
     history: list[dict[str, Any]]
     """The earlier messages of the conversation."""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """Distinguishes the call, including from the same case in a concurrent experiment."""
+    """Distinguishes the call from all others, including calls for the same case in a concurrent experiment."""
     start: datetime.datetime | None = None
     output: Any = None
     error: BaseException | None = None
@@ -63,7 +63,7 @@ class CaseScript(NamedTuple):
 
     case: Case
     inputs: Sequence[Case]
-    """The turns. Each has the columns of the case, unless it has its own."""
+    """The turns. A turn has the case's columns, except those that it sets itself."""
     user: str | None
     max_turns: int
     is_conversation: bool
@@ -94,8 +94,8 @@ class CaseScript(NamedTuple):
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:
-        """Yield the calls of the task. Each must have its output before the next is requested. A call that raises ends the
-        conversation. Raises ValueError if the simulated user doesn't begin.
+        """Yield the calls of the task. A call must have its output before the next call is requested. A call that raises ends the
+        conversation. Raises ValueError if the simulated user returns no first message.
         """
         history: list[dict[str, Any]] = []
         inputs = iter(self.inputs) if self.user is None or simulate is None else self._simulated(simulate, history)
@@ -157,7 +157,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
 
 
 def _without_messages(turns: Sequence[Any], where: str) -> list[Any]:
-    """Return turns as objects. A user's message is a turn, and the last answer before the next one is its ground truth."""
+    """Return turns as objects. Each user message is a turn. The last answer before the next user message is its ground truth."""
     found: list[Any] = []
     for number, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or "role" not in turn or "content" not in turn:

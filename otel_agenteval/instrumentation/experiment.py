@@ -58,7 +58,7 @@ class _Run:
     script: CaseScript
     conversation_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     calls: list[Call] = field(default_factory=list)
-    """Calls of the task. If the simulated user raises, a last one has its error."""
+    """Calls of the task. If the simulated user raises, the last entry has that error."""
     is_over: bool = False
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
@@ -100,10 +100,10 @@ def evaluate(
             ``messages`` receive the earlier messages, ``[{"role": …, "content": …}]``, ``conversation_id`` a unique id, and
             ``case`` the case's references. None scores the answers in the column ``output``.
         dataset: a file (``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.parquet``), a list of mappings, or a DataFrame. ``input`` is the task's
-            argument, ``case_id`` names the case, and ``metrics`` has metrics of the case alone, in the forms below. All other
+            argument, ``case_id`` names the case, and ``metrics`` adds metrics for this case, in the forms below. All other
             columns are references, such as ``ground_truth`` and ``expected_tools``. A conversation has ``turns`` instead of
-            ``input``: ``[{"input": …, references}, …]``. Or it has ``user``, who is simulated: a text with character and goal,
-            and ``max_turns`` (10).
+            ``input``: ``[{"input": …, references}, …]``. Or it has ``user``, a text with the character and goal of a simulated
+            user, and ``max_turns`` (10).
         metrics: as for :func:`score_turns`.
         repetitions: number of calls per case, to measure how much answers vary.
         concurrency: number of concurrent calls.
@@ -112,8 +112,8 @@ def evaluate(
         embedder: model for ``embed_`` metrics. The default is the configuration's embedder.
         simulate: function that plays the user of cases with ``user``. It receives the earlier messages and the case, and
             returns the next message, or None to end. By default, the judge's model plays the user.
-        timeout: seconds for the task's calls in one repetition of a case, and also for their scores. After that, they are
-            errors, and the experiment continues. By default, there is no limit.
+        timeout: seconds for the task's calls in one repetition of a case, and also for their scores. Calls and scores that
+            take longer become errors, and the experiment continues. By default, there is no limit.
         tracer_provider: provider whose spans are captured. The default is the global one, created if there is none.
         progress: True to show a progress bar on standard error. The default is True on a terminal.
 
@@ -186,7 +186,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
     for number, case in enumerate(cases_in(dataset), 1):
         name = case.case_id or str(number)
         if name in known:
-            raise ConfigError(f"{case.place}: case_id required, because another case has the id {name}")
+            raise ConfigError(f"{case.place}: case_id: required, because another case has the id {name}")
         known.add(name)
         script = CaseScript.of(case, name)
         found += [_Run(name, repetition, script) for repetition in range(1, repetitions + 1)]
@@ -271,7 +271,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
-    """Return the answer that a case contains. As a task, it scores answers that were recorded before."""
+    """Return the answer that a case contains. As the task of an experiment, it lets recorded answers be scored."""
     if "output" not in case:
         columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
         raise ConfigError(
@@ -281,7 +281,7 @@ def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy, which the task can change. An object that can't be copied stays the same."""
+    """Return a copy, which the task can change. An object that can't be copied is returned itself."""
     try:
         return copy.deepcopy(value)
     except Exception:
@@ -293,7 +293,7 @@ def _timed(call: Call) -> Iterator[None]:
     """Set the references of a call, and record its time and error."""
     call.start, started = datetime.datetime.now(datetime.timezone.utc), time.perf_counter()
     try:
-        with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # of no span of the caller
+        with expect(**{**call.references, _RUN: call.token}), trace.use_span(trace.INVALID_SPAN):  # not below the caller's span
             yield
     except BaseException as error:
         if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and _CALLERS_LOOP.get()):
@@ -328,7 +328,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign the latest revisions of captured turns to their calls. A call without turns gets one with its input and output."""
+    """Assign the latest revisions of captured turns to their calls. A call without one gets a turn with its input and output."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -365,7 +365,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return a raised task's scores, with errors for passes of ``applied`` metrics, and for skips for lack of an output."""
+    """Return the scores of a task that raised. ``applied`` metrics that passed, and metrics that lack an output, become errors."""
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
         if score.verdict is not False

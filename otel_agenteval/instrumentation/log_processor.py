@@ -26,7 +26,7 @@ _PREFIX = "gen_ai."
 class AgentEvalLogProcessor(LogRecordProcessor):
     """Adds content in log records to the turn of their span. Records stay unchanged.
 
-    It reads GenAI log records, and others that may contain messages.
+    The processor reads GenAI log records, and other log records that may contain messages.
 
     Args:
         processor: the span processor whose turns receive the content.

@@ -1,4 +1,4 @@
-"""Score turns in notebooks and scripts, with metrics in any form that a user has."""
+"""Score turns in notebooks and scripts, with metrics given as names, configurations or functions."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def score_turns(
 def selected_metrics(
     config: Config, metrics: Sequence[MetricLike] | None, whole: Sequence[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are only configured among
-    ``whole``, the metrics of conversations, are left out. Equal metrics are evaluated once, and those with different parameters
-    are scored separately. Raises ConfigError for an unknown metric or parameter, other entries, or two functions of one name.
+    """Return the given metrics, ready to evaluate, or the configuration's selection. Names that are only configured in ``whole``,
+    the metrics of conversations, are left out. Equal metrics are evaluated once. Metrics with different parameters are scored
+    separately. Raises ConfigError for an unknown metric or parameter, an invalid entry, or two functions with the same name.
     """
     configured = select_metrics(config)
     if metrics is None:
@@ -104,10 +104,10 @@ def _bound(
         return [metric]
     if isinstance(metric, str):
         of_turns, others = named(config, [metric], configured, whole)
-        return of_turns or [one for one in others if one not in whole]  # a turn can have its session's signals
+        return of_turns or [one for one in others if one not in whole]  # a turn can contain signals of its session
     if isinstance(metric, Mapping):
         alone: dict[str, Any] = {"inline": {"metrics": []}, "metrics": [metric], "scale": config.scale}
-        found = select_metrics(load_config(alone, env={}))[0]  # without its signals
+        found = select_metrics(load_config(alone, env={}))[0]  # without the metrics of its signals
         allow_media(config, found)
         return [found if "policy" in metric else with_default_policy(config, found)]
     if callable(metric):
@@ -118,7 +118,7 @@ def _bound(
 
 @contextmanager
 def models(config: Config, judge: Asks | None, embedder: Embeds | None) -> Iterator[tuple[Asks | None, Embeds | None]]:
-    """Return judge and embedder within the budget. Those from the configuration are closed at the end."""
+    """Provide judge and embedder, limited by the budget. Models from the configuration are closed at the end."""
     from ..judging.models import Embedder, Judge, JudgeGroup, embedder_from, judge_from
     from ..judging.session import CommandBudget
 
@@ -151,7 +151,7 @@ _REPLY = '{"reason": "<is the goal reached, out of reach, or what is missing>", 
 
 
 def model_user(judge: Asks, config: Config) -> Simulate:
-    """Return a simulated user played by the judge's model, or by the one that ``judge.choose`` has for ``simulated_user``."""
+    """Return a simulated user. The judge's model plays it, or the model that ``judge.choose`` sets for ``simulated_user``."""
 
     def simulate(history: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
         redactor = Redactor(config.privacy.redact)
@@ -179,7 +179,7 @@ class RunScorer:
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. If the case is a conversation, it follows as one turn."""
+        """Return the turns with their scores. If the case is a conversation, the whole conversation follows as one turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -204,7 +204,7 @@ class RunScorer:
         return found
 
     def late(self, calls: Sequence[Call], seconds: float) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with an error for each metric, because the scores weren't there in time."""
+        """Return the turns with an error for each metric, because scoring took too long."""
         error = MetricError("timeout", f"the metrics of this case did not return within {seconds:g} s")
         return [(turn, [one.failed(error) for one in self.cases.of(call.case)]) for call in calls for turn in call.turns]
 

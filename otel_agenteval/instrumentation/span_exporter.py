@@ -1,6 +1,6 @@
 """The entry point for environments where only exporters can be configured.
 
-An exporter receives spans in batches after they end, and only sampled ones.
+An exporter receives only sampled spans, in batches after they end.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class AgentEvalSpanExporter(SpanExporter):
 class SafeExporter(SpanExporter):
     """The exporter as an entry point, which turns itself off if its setup fails.
 
-    It is selected by ``OTEL_TRACES_EXPORTER=agenteval``, or in a file of ``OTEL_CONFIG_FILE``. In the file, the keys below its
-    name are the configuration.
+    Select it with ``OTEL_TRACES_EXPORTER=agenteval``, or in the file named by ``OTEL_CONFIG_FILE``. In the file, the keys below
+    the exporter's name are its configuration.
     """
 
     def __init__(self, **config: Any) -> None:

@@ -1,8 +1,8 @@
 """The SpanProcessor that evaluates turns in the application's own process.
 
-Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. If the root ends and
-no span below it is open, it gives the root a list of events to be filled later, and queues the turn for the worker. It never
-raises into the agent, never blocks it, and does no I/O.
+Its position among a provider's processors doesn't matter. On the agent's thread, it only collects spans. If a root ends and
+has no open spans below, the processor gives the root a list of events to be filled later, and queues the turn for the worker.
+The processor never raises into the agent, never blocks it, and does no I/O.
 
 Content that isn't recorded on spans can come from OpenTelemetry's GenAI completion hook. Set
 ``OTEL_INSTRUMENTATION_GENAI_COMPLETION_HOOK=agenteval`` to use it. Instrumentations based on ``opentelemetry-util-genai`` then
@@ -119,7 +119,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.intake.span_started(trace_id, span_id, parent_id, role, span, references, carried_id)
 
     def _on_ending(self, span: Any) -> None:
-        """Record that a span is about to end. If this closes the turn, it can receive its scores only now."""
+        """Record that a span is about to end. If this closes the turn, the span can receive score events only now."""
         self._ending_is_called = True
         try:
             if span.__class__ is self._span_class:
@@ -174,7 +174,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor on its first span. Return False if another one already works for the provider."""
+        """Activate the processor on its first span. Return False if another processor already works for the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
@@ -196,7 +196,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Passes content to the processor that sees the span. It never raises, and leaves reading to other threads."""
+    """Passes content to the processor that sees the span. It never raises. Other threads parse the content."""
 
     def on_completion(
         self,
@@ -242,7 +242,7 @@ _NAMES = ("chat ", "invoke_agent", "invoke_workflow", "execute_tool", "agent run
 
 
 class RecordAllSampler(Sampler):
-    """A sampler that wraps another one, and records GenAI spans that the other would drop."""
+    """A sampler that wraps another sampler, and records GenAI spans that the wrapped sampler drops."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -257,7 +257,7 @@ class RecordAllSampler(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Return the wrapped sampler's decision, but record GenAI spans and those below recorded spans."""
+        """Return the wrapped sampler's decision, but record GenAI spans and spans below recorded spans."""
         found = self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links, trace_state)
         if found.decision is not Decision.DROP:
             return found
