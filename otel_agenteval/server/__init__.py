@@ -7,6 +7,6 @@
     Journal        wal.py             keeps requests on disk, so that they survive a crash
     JournalFolder  journal_folder.py  assigns leftover journal segments to the processes of a service
 
-May import :mod:`~otel_agenteval.engine` and below, and the packages h2, h11 and those that decompress requests.
+May import :mod:`~otel_agenteval.engine` and lower subpackages, h2, h11, and packages that decompress requests.
 Start at :mod:`.app`. Both transports run on one asyncio loop. A few threads decompress and parse requests.
 """

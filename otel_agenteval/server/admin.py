@@ -68,7 +68,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check for each outlet, ``required`` or not, the judge queue, and each metric, judge or embedder that hangs."""
+    """Return a check of each outlet, of the judge queue, and of each hanging metric, judge or embedder."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -199,7 +199,7 @@ def api(
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full id for a turn id or its beginning. Raises StoreError for several."""
+    """Return the full id for a turn id or its beginning. Raises StoreError if several turns match."""
     if engine.why(short) is not None:
         return short
     found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())

@@ -26,7 +26,7 @@ LEAST = 256 << 20
 COPIES = 3
 """How many copies of a body exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns. All requests are accepted below the first, and none from the last."""
+"""Fill levels of open turns. Below the first level, all requests are accepted, and from the last level on, none."""
 _STUCK = 30.0
 """Seconds of refusals after which the oldest open turns are evicted."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
@@ -75,7 +75,7 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Bytes by which the share could grow without other requests. None if unlimited."""
+        """Bytes by which the share could grow if there were no other requests. None if unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
@@ -170,7 +170,7 @@ _MAX_PARTS = 10_000
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
-    """Decompress a body by its encoding, and charge ``share``. Raises a Refusal above ``limit``, or if it isn't possible."""
+    """Decompress a body by its encoding, and charge ``share``. Raises a Refusal above ``limit`` or for an invalid body."""
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
@@ -195,7 +195,7 @@ class _Format(NamedTuple):
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]
-    """Decompresses a piece of a stream to at most so many bytes, if the format can limit them."""
+    """Decompresses a piece of a stream. The number limits the resulting bytes, if the format supports that."""
     feed: int
     """Compressed bytes to decompress at once."""
     errors: tuple[type[Exception], ...]

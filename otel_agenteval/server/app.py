@@ -46,7 +46,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Seconds for one delivery to all outlets, before the journal is shortened. A stop may have to wait for them."""
+"""Maximum seconds of one delivery to all outlets, before journal segments are deleted. A stop may have to wait that long."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -65,7 +65,7 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """The sidecar of one process, with its index if a parent, which locked the journal folder, started it."""
+    """The sidecar in one process. ``number`` is its index if a parent process started it. The parent then locks the journal."""
 
     def __init__(
         self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None, number: int | None = None
@@ -186,7 +186,7 @@ class Service:
             self._maintenance.append(loop.create_task(self._maintain_journal(self.journal)))
 
     async def _open_journal(self, path: str) -> None:
-        """Open the journal once no other process holds it, such as a predecessor that ends."""
+        """Open the journal as soon as no other process holds it, such as a predecessor that is still stopping."""
         folder = JournalFolder(path)
         if self._number is None:
             self._folder = folder
@@ -244,7 +244,7 @@ class Service:
                 yield {"metric": account or None, **found}
 
     def _reader(self, head: Head) -> Reader:
-        """Return the reader of the page with its role and tenant, or raise a Refusal."""
+        """Return the person who reads the page, with role and tenant, or raise a Refusal."""
         name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
         if is_token(token, self.options.page.read_token):
             return Reader("read", None, name)
@@ -283,7 +283,7 @@ class Service:
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
         kept = found.replaced(**{name: getattr(before, name) for name in _AT_START})
-        for options in (found, kept):  # a start refuses the first, and the second would open the addresses in use
+        for options in (found, kept):  # the new options must allow a start, and must also be safe with the addresses in use
             check_exposure(options)
         self._check_ready_outlets(config)
         contexts = {protocol: tls_context(found.tls, protocol) for protocol in self._tls_contexts or ("http/1.1",)}
@@ -430,7 +430,7 @@ def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
     The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
-    a file. With a journal, undelivered scores are kept in a spool. Explicit options override these, except for ``outlets.prometheus``.
+    a file. With a journal, undelivered scores are kept in a spool. Explicit options take precedence, except ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging

@@ -3,9 +3,9 @@
 A token lookup takes the same time for every token. A tenant over its quota is asked to retry later. Other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 
-A page from elsewhere must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If its own
-host name resolves to this machine, ``Host`` contains that name. Resources that load without a script, such as images, have no
-``Origin``. For those, browsers report the site in ``Sec-Fetch-Site``.
+Web pages from other sites must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If the
+page's host name resolves to this machine, ``Host`` contains that name. Requests without a script, such as for images, have no
+``Origin``. For these requests, browsers report the site in ``Sec-Fetch-Site``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit turns within the quota, or the tenant's only ones, or raise a Refusal."""
+        """Admit a request's turns if they fit the quota or the tenant has no open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -173,7 +173,7 @@ def is_token(given: str | None, token: str | None) -> bool:
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")
-"""A header ``Host``: an IPv6 address in brackets or another name, with or without a port."""
+"""Matches a ``Host`` header: an IPv6 address in brackets or another name, with or without a port."""
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -186,12 +186,12 @@ def is_loopback(address: str) -> bool:
 
 
 def is_cross_site(head: Head) -> bool:
-    """Return True if the browser reports a request from another origin, or port."""
+    """Return True if the browser reports a request from another origin, including another port."""
     return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 class Guard:
-    """Check of the ``Host``, ``Origin`` and ``Sec-Fetch-Site`` headers for own names, ``hosts``, and scripts of a served page."""
+    """Checks the headers ``Host`` (own name or ``hosts``), ``Origin`` (own page or ``origins``) and ``Sec-Fetch-Site``."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page
@@ -212,7 +212,7 @@ class Guard:
 
 
 def check_exposure(options: ServeOptions) -> None:
-    """Raise ConfigError for an address off loopback without authentication."""
+    """Raise ConfigError for an address that other machines can reach without authentication."""
     if options.insecure or options.token is not None or options.tenants or options.tls.client_ca_file is not None:
         return
     for name in ("grpc", "http", "metrics", "web"):

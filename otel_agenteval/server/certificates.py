@@ -58,7 +58,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Return the fourth field of a DER certificate, or the fifth after a version. Raises ValueError or IndexError."""
+    """Parse the validity in a DER certificate, its fourth field, or fifth after a version. Raises ValueError or IndexError."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):
@@ -85,7 +85,7 @@ def _time(der: bytes, at: int) -> float:
 
 
 def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLContext | None:
-    """Return the TLS context for a protocol. None without a certificate, ConfigError for a bad one."""
+    """Return the TLS context for a protocol, or None without a certificate. Raises ConfigError for an invalid certificate."""
     if options.cert_file is None:
         return None
     for name, file in vars(options).items():

@@ -38,7 +38,7 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a share. Counts of no trace stay with the first position."""
+        """Drop traces outside a share. Counts that belong to no trace are kept by the share of the first position."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]

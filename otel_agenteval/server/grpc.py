@@ -45,7 +45,7 @@ _AGE = 300.0
 _LAST_CALLS = 30.0
 """Seconds that the calls of a closing connection get to end."""
 _WINDOW = 2**31 - 1
-"""Flow control lets senders send everything: the memory budget and the socket limit what is unread."""
+"""Flow control doesn't limit senders, because the memory budget and the socket limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
 _PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")
@@ -53,7 +53,7 @@ _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
-"""A frame GOAWAY: no further calls on this connection, but those that are on their way count."""
+"""A GOAWAY frame: no further calls on this connection, but calls that are on their way are accepted."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
@@ -66,7 +66,7 @@ class GrpcServer(SocketListener):
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         super().__init__(receiver.options.max_connections, receiver.options.client_connections)
         self.buffer = memoryview(bytearray(_READ))
-        """What a connection reads next. It is handled at once, so that one is enough for all connections."""
+        """Data that a connection just read. It is handled immediately, so one buffer is enough for all connections."""
         self.receiver = receiver
         self.threads = threads
 
@@ -74,18 +74,18 @@ class GrpcServer(SocketListener):
         return await asyncio.get_running_loop().create_server(lambda: _GrpcConnection(self), host, port, **options)
 
     def _make_room(self, client: str | None) -> bool:
-        """Close the oldest connection that brought no authenticated call. Senders get in although others hold connections."""
+        """Close the oldest connection without an authenticated call, so that unknown clients can't keep senders out."""
         for one in self._connections:
             assert isinstance(one, _GrpcConnection)
             if not one.is_known and (client is None or client == one.client):
-                one.is_known = True  # it is on its way out, and mustn't make room twice
+                one.is_known = True  # it is closing, and mustn't make room twice
                 one.abort()
                 return True
         return False
 
 
 class _Protocol(H2Connection):
-    MAX_CLOSED_STREAMS = 1024  # for each of 65,536, h2 would keep a dictionary entry
+    MAX_CLOSED_STREAMS = 1024  # by default, h2 would keep 65,536 dictionary entries
 
 
 _CONFIG = H2Configuration(
@@ -222,7 +222,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._transport.write(self._protocol.data_to_send())
 
     def _frames(self, data: memoryview) -> bytes:
-        """Handle frames, and return the incomplete last one. Raises ProtocolError."""
+        """Handle frames, and return the incomplete last frame. Raises ProtocolError."""
         at = 0 if self._has_begun else self._read_preface(data)
         while self._has_begun and len(data) - at >= _FRAME.size:
             high, low, kind, flags, stream = _FRAME.unpack_from(data, at)
@@ -258,7 +258,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._receiver.refused("grpc", "other", Refused("bad_type", _GRPC_ONLY, None))
         self._transport.write(_HTTP1_ANSWER)
         self._timer.cancel()
-        self._timer = self._loop.call_later(1.0, self._close)  # at once, an unread body would make the kernel discard the answer
+        self._timer = self._loop.call_later(1.0, self._close)  # closing now would make the kernel discard the answer
         return len(data)
 
     def _parse(self, frame: bytes | memoryview) -> None:
@@ -397,7 +397,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             end += [("grpc-status", str(found.code)), ("grpc-message", quote(found.message, " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"))]
             end += [(name, base64.b64encode(value).rstrip(b"=").decode()) for name, value in found.trailers()]
         protocol = self._protocol
-        with suppress(ProtocolError):  # the sender has cancelled the call, or lets no response through
+        with suppress(ProtocolError):  # the sender has cancelled the call, or its flow control blocks the response
             if message is None:
                 protocol.send_headers(stream, head + end, end_stream=True)
             else:
@@ -406,4 +406,4 @@ class _GrpcConnection(asyncio.BufferedProtocol):
                 protocol.send_headers(stream, end, end_stream=True)
         with suppress(ProtocolError):
             if not protocol.streams[stream].closed:
-                protocol.reset_stream(stream)  # what else it sends isn't read
+                protocol.reset_stream(stream)  # anything else that it sends is ignored

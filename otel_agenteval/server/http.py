@@ -155,9 +155,9 @@ _FEEDBACK_ATTRIBUTES = ("label", "comment", "edited", "id")
 
 
 def as_log_records(body: bytes) -> tuple[bytes, int]:
-    """Convert a feedback request to OTLP/JSON. Return that and the number of items. The body is one object or a list of objects.
+    """Convert feedback, one object or a list, to an OTLP/JSON request. Return the request and the number of objects.
     An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` with ``span_id``. For its other keys, see
-    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one is invalid, a Refusal is raised and none is accepted.
+    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If an object is invalid, the whole request is refused.
     """
     try:
         found = jsonio.loads(body)

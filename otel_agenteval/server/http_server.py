@@ -36,7 +36,7 @@ _LINGER_BYTES = 64 << 20
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Bytes that a connection buffers unread. Its sender is paused at twice as many."""
+"""Bytes that a connection buffers unread. The sender is paused at twice that size."""
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close another connection, of the client if given. Return False if none should make room."""
+        """Close another connection, of the client if given. Return False if no connection should be closed."""
         return False
 
 
@@ -315,7 +315,7 @@ class _Connection:
             self._protocol.start_next_cycle()
             timeout = IDLE_TIMEOUT
 
-    # These run in tasks with a time limit. A task would keep an exception and all frames of its traceback alive, so they return errors.
+    # These methods run in tasks with a time limit. They return errors, because a task would keep an exception's frames alive.
 
     async def _event(self) -> Any:
         """Return the next event, or the status of the response to invalid HTTP."""
@@ -412,7 +412,7 @@ class _Connection:
                     return
                 left -= len(piece)
 
-        self._protocol = h11.Connection(h11.SERVER)  # the last one can hold a large buffer
+        self._protocol = h11.Connection(h11.SERVER)  # the previous object can hold a large buffer
         with contextlib.suppress(Exception):
             if self._writer.can_write_eof():
                 self._writer.write_eof()
@@ -452,7 +452,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True for a request of which a proxy could find a different end of the body (RFC 9112, 6.1)."""
+    """Return True for a request whose body could end elsewhere for a proxy (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

@@ -9,8 +9,8 @@
 
 If the set of processes changed since the last start, each leftover segment is assigned to every process that owns traces in
 it. Each process gets a hard link to the segment and a file with its share. All of this happens in a new folder that replaces
-the last one atomically. Only the version of a segment is read here. So if a request crashes its reader, it crashes the
-process that owns it.
+the last one atomically. Here, only a segment's version is read. So if parsing a request crashes the reader, only the process
+that owns the request crashes.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class JournalFolder:
         """File descriptor of the lock, or -1. A child process that inherits it holds the same lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Lock the folder once no other service holds it. Return False once ``ended``.
+        """Lock the folder as soon as no other service holds it. Return False if ``ended`` returns True before that.
 
-        A service that stops can take a while, and so can processes whose parent was killed. Raises ConfigError if the folder can't
-        be used, or if another service still holds it after ``within`` seconds.
+        A service can take a while to stop, and so can processes whose parent was killed. Raises ConfigError if the folder can't be
+        used, or if another service still holds it after ``within`` seconds.
         """
         with _usable(self.path):
             make_private(self.path)
@@ -96,13 +96,13 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """Assign each segment to the processes of its traces, if they changed. Raises ConfigError if the folder can't be used."""
+        """If the processes changed, assign each segment to its traces' owners. Raises ConfigError if the folder can't be used."""
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
             for path in segments:
                 with path.open("rb") as file:
                     found = version_of(file.read(HEADER_BYTES))
-                if found not in (None, VERSION):  # a damaged or empty segment has none
+                if found not in (None, VERSION):  # a damaged or empty segment has no version
                     fix = "run the version of otel-agenteval that wrote it until its journal is empty"
                     fault = another_version(found, VERSION, fix)
                     raise ConfigError(f"serve.journal: {path}: segment {fault}, or set another folder")
@@ -180,7 +180,7 @@ _MOST = 1 << 30
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
-    """Remove every trace with an attribute that ``is_meant``, by key and value. Return the number of traces.
+    """Remove every trace with an attribute for whose key and value ``is_meant`` is true. Return the number of traces.
 
     Raises ConfigError if the folder can't be used, or if a service uses it.
     """
@@ -223,7 +223,7 @@ _JSON = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceL
 
 
 def _items(record: Record) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Yield the trace id and the attributes of each span or log record. Attributes include those of its resource."""
+    """Yield the trace id and the attributes of each span or log record. Attributes include resource attributes."""
     if record.is_json:
         groups, scopes, items = _JSON[record.signal]
         for group in jsonio.loads(record.body).get(groups) or ():

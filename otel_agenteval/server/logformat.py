@@ -1,6 +1,6 @@
 """Log formats of the sidecar and worker: text or JSON lines, both with a request id.
 
-Log messages never contain content of turns. Texts of unexpected exceptions are left out, because they might.
+Log messages never contain content of turns. Texts of unexpected exceptions are left out, because they might contain it.
 """
 
 from __future__ import annotations

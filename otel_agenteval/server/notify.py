@@ -22,7 +22,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _SEND_WITHIN = 2.0
 _STATUS_EVERY = 10.0
-"""Seconds between status checks, unless a watchdog needs more frequent ones."""
+"""Seconds between status checks, unless a watchdog needs more frequent checks."""
 _EXTEND_BY = 30.0
 """Seconds by which each message extends the time limit of a start or stop."""
 _EXTEND_EVERY = 10.0
@@ -30,8 +30,8 @@ _DATAGRAM = 4096
 
 
 class Notifier:
-    """Sender of messages to the service manager. ``address`` is the path of its socket, or ``@name`` for an abstract one. None
-    sends nothing. The service manager considers the process dead after ``watchdog`` seconds without a report.
+    """Sender of messages to the service manager. ``address`` is the path of its socket, or ``@name`` for an abstract socket. If
+    it is None, nothing is sent. The service manager considers the process dead after ``watchdog`` seconds without a report.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -54,7 +54,7 @@ class Notifier:
             return
         lines = (
             f"{name}={value}".replace("\n", " ").replace("\r", " ") for name, value in state.items()
-        )  # a value adds no field
+        )  # so that a value can't add a field
         message = "\n".join(lines).encode()
         where = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
@@ -81,7 +81,7 @@ class Notifier:
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Report changes of the status, and while ``stalled`` returns no reason, the process as alive, until cancelled."""
+        """Until cancelled, report changes of the status, and that the process is alive if ``stalled`` returns no reason."""
         if not self.enabled:
             return
         reported = ""

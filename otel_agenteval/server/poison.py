@@ -30,7 +30,7 @@ _IN_HAND = "in-hand-"
 _SLOT = 256
 _TURN, _REQUEST = 0, _SLOT
 _POISONED = 2
-"""Strikes from which a name is skipped."""
+"""Number of strikes from which a name is skipped."""
 
 
 class PoisonList:

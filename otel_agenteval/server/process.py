@@ -1,8 +1,8 @@
 """Signals and settings of a process (allocator, garbage collection, open files), and the runner of the sidecar's event loop.
 
-Signals are handled from the start of a process: early ones wait for the event loop. So this module imports nothing slow.
+Signals are handled from the start of a process: early signals wait for the event loop. So this module imports nothing slow.
 
-Requests of several megabytes arrive all the time. Getting new pages from the kernel for each costs more than parsing it.
+Requests of several megabytes arrive all the time. Getting new memory from the kernel for a request costs more than parsing it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
 _MIB = 1 << 20
 _FILES = 65_536
 _YOUNG = 20_000
-"""New objects between garbage collections. Spans live for seconds, so frequent ones would free nothing."""
+"""New objects between garbage collections. Spans live for seconds, so frequent collections would free nothing."""
 
 
 class Signals:
@@ -38,7 +38,7 @@ class Signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
     def pass_to(self, take: Callable[[int], object]) -> None:
-        """Make the running loop call ``take`` with each signal number, earlier ones at once."""
+        """Make the running loop call ``take`` with the number of each signal. Earlier signals are passed at once."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -61,7 +61,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals, also for a process that starts, until that creates its :class:`Signals`."""
+    """Block signals. A process that starts inside inherits this until it creates its :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -70,7 +70,7 @@ def held_back() -> Iterator[None]:
 
 
 def allow_files() -> None:
-    """Raise the limit of open files, so that connections leave some for probes and logs."""
+    """Raise the limit of open files, so that connections leave some files for probes and logs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -79,7 +79,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory, and collect garbage less often. False without glibc."""
+    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the C library isn't glibc."""
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":
         return False

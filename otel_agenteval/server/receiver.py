@@ -167,7 +167,7 @@ class Receiver:
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a thread, and respond in time. The end of the work frees its memory."""
+        """Process a request on a thread, and respond in time. The request's memory is freed when the thread has finished."""
         work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, self._process, request, transport)
         request.share.keep_until(work)
         done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
@@ -247,7 +247,7 @@ class Receiver:
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
         """Receive a request from the journal. Return its traces that belong to this process. Poisoned traces are dropped.
-        Suspects wait for the ``last`` round. Invalid requests are skipped, because they were refused when they arrived.
+        Traces with one strike wait for the ``last`` round. Invalid requests are skipped, because they were refused on arrival.
         """
         poison = self.poison
         assert poison is not None
@@ -271,7 +271,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Log of at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, without content, to find senders."""
+    """Logs at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, without content, with its sender."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -32,7 +32,7 @@ _CODES: dict[Kind, tuple[int, int]] = {
     "error": (code_pb2.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to retry. A Collector drops a batch with a longer delay than its limit."""
+"""Seconds after which to retry. A Collector drops a batch if the delay exceeds the Collector's limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 

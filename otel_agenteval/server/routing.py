@@ -1,4 +1,4 @@
-"""Assignment of traces to processes, the same as by the Collector in front of them.
+"""Assignment of traces to processes by the same rule as in the Collector in front of them.
 
 The Collector's ``load_balancing`` exporter places points of each endpoint on a circle of :data:`POSITIONS`. A trace goes to the
 endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.

@@ -128,7 +128,7 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def poll_readiness(self) -> None:
-        """Ask the process why it refuses requests, and for all its checks. Blocks."""
+        """Request all checks of the process, and the reason why it refuses requests. Blocks."""
         name = f"process {self.number}"
         try:
             try:
@@ -206,7 +206,7 @@ class _Supervision:
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True once every process has listened. Until then, each of them remembers a reload itself."""
+        """True once every process has listened. Until then, each process remembers a reload itself."""
         self._listeners = (
             [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
         )
@@ -325,7 +325,7 @@ class _MetricsPage:
 async def supervise(
     config: Config, count: int, command: Callable[[int], Sequence[str]], signals: Signals, notifier: Notifier
 ) -> dict[str, Any]:
-    """Run processes until a signal, and return their ledgers, or raise ConfigError. Without addresses, they are workers."""
+    """Run processes until a signal, and return their ledgers, or raise ConfigError. Without OTLP addresses, they are workers."""
     check_exposure(config.serve)
     receives = config.serve.grpc is not None or config.serve.http is not None
     journal = None if config.serve.journal is None else JournalFolder(config.serve.journal)
@@ -409,7 +409,7 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Wait until every process listens. Raises ConfigError if one can't start."""
+    """Wait until every process listens. Raises ConfigError if a process can't start."""
 
     async def all_ready() -> None:
         for child in children:

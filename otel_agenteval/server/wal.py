@@ -43,7 +43,7 @@ _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
 """Header of a segment: "AEVJ", a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
-"""Bytes that can wait for a busy disk, besides the one request that always can."""
+"""Maximum bytes that wait for a busy disk. A single request can always wait, whatever its size."""
 _COMMIT_WITHIN = 4.0
 """Seconds that a request waits for the disk before its sender is asked to retry."""
 _STUCK_AFTER = 1.0
@@ -102,7 +102,7 @@ class Entry:
             raise Refusal("overloaded", _UNWRITABLE)
 
     def holds(self, traces: set[int]) -> None:
-        """Record the entry's traces once the engine has them, so that its segment can go."""
+        """Record the entry's traces when the engine has them. After their delivery, the segment can be deleted."""
         if self.segment is not None:
             with self.journal.lock:
                 self.segment.traces |= traces
@@ -113,7 +113,7 @@ _UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
-    """Segment files in a folder of one process, :attr:`full` from ``max_bytes`` on. Raises ConfigError if it can't be used."""
+    """Segment files of one process, :attr:`full` from ``max_bytes`` on. Raises ConfigError if the folder can't be used."""
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
@@ -130,9 +130,9 @@ class Journal:
         """Set at a stop, which ends :meth:`replay`."""
         self.failing = False
         self.broken = 0
-        """Places at which reading a segment stopped early."""
+        """Number of times that reading a segment stopped early."""
         self.replayed = 0
-        """Requests left over at startup."""
+        """Number of leftover requests that were received at startup."""
         self.failures = 0
         try:
             make_private(self._folder)
@@ -262,7 +262,7 @@ class Journal:
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """Return the segment to write to, protected against deletion. A full one is replaced."""
+        """Return the segment to write to, protected against deletion. A full segment is replaced."""
         with self.lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
@@ -312,7 +312,7 @@ class Journal:
     # --- reading, at the start
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
-        """Pass each leftover request to each of ``rounds``, which return accepted traces."""
+        """Pass all leftover requests to each function in ``rounds``, one after the other. They return accepted traces."""
         with self.lock:
             found = [segment for segment in self._segments if segment.file is None]
         for receive in rounds:
@@ -335,7 +335,7 @@ class Journal:
                 yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete segments whose turns are all delivered (by ``deliver``), and without traces that are still open (``held``)."""
+        """Delete segments without open traces (by ``held``), after ``deliver`` has delivered their turns."""
         with self.lock:
             current = self._current
             segments = [segment for segment in self._segments if not segment.unreceived]
@@ -352,7 +352,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing, and delete segments without undelivered turns. Traces ``left`` over stay."""
+        """Stop writing, and delete segments without undelivered turns. Segments with traces in ``left`` stay."""
         with self.lock:
             self._closing = True
             self._more.notify()
@@ -384,7 +384,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield the requests of a segment, and None where reading stops early, at a partial write by a process that died."""
+    """Yield the requests of a segment, and None if reading stops early, at a partial write by a process that died."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)

@@ -50,7 +50,7 @@ Legacy = Callable[[Head], "Response | None"]
 
 
 class Web:
-    """Handler for the address of the web UI. ``api`` requires a store."""
+    """Handler for the address of the web UI. ``api`` is None if there is no store."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _ApiExchange(HttpExchange):
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and token of Bearer credentials, or of Basic ones (as password)."""
+    """Return the name and token from Bearer credentials, or from Basic credentials, whose password is the token."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
@@ -246,7 +246,7 @@ def _json(head: Head, body: bytes) -> Response:
 
 
 def _sent(head: Head, body: bytes, content_type: str, more: list[tuple[str, str]]) -> Response:
-    """Return a response, compressed if the client supports it, or 304 if the client has it."""
+    """Return a response, compressed if the client supports it, or 304 if the client's copy is current."""
     etag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
     headers = [*_SAFE, *more, ("etag", etag), ("vary", "accept-encoding, authorization")]
     if head.headers.get("if-none-match") == etag and head.method in ("GET", "HEAD"):
