@@ -39,7 +39,7 @@ _FLUSH = 10.0
 _BEHIND = 512
 """Number of closed turns in the worker's queue at which reading stops."""
 _SHORTLY, _BREATH = 2.0, 0.05
-"""Seconds behind before partitions are paused, which discards the read-ahead buffer, and between checks."""
+"""Seconds of lagging after which partitions are paused (which discards the read-ahead buffer), and seconds between checks."""
 _MOVE = 5.0
 """Maximum seconds that a rebalance waits until closed turns are evaluated."""
 _MOST_SNAPSHOTS = 4
@@ -49,15 +49,15 @@ _STATISTICS = 1.0
 _ASK = 1.0
 """Timeout in seconds for the broker to report topics and the ends of partitions."""
 _PROBE, _SILENT = 5.0, 15.0
-"""Seconds without an answer from the brokers after which the reader asks them, and after which health reports it."""
+"""Seconds without an answer from the brokers after which the reader sends a request, and after which health reports it."""
 _STALLED = 20
-"""Reads without a message after which the rest of a partition counts as transaction markers."""
+"""Number of reads without a message after which the rest of a partition counts as transaction markers."""
 
 _JSON = (b"{", b" ", b"\t", b"\r")
 """First bytes of a JSON request. A protobuf request begins with a line feed."""
 _RECONNECT = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
 _FOR_BOTH = ("bootstrap.", "broker.", "client.", "metadata.", "reconnect.", "sasl.", "security.", "socket.", "ssl.")
-"""Prefixes of librdkafka options for the connection, which the producer gets as well as the consumer."""
+"""Prefixes of librdkafka's connection options. Both consumer and producer get these options."""
 
 _COLON = re.compile(r"(?<!\$\{env):")
 """Matches any colon except the one in ``${env:NAME}``."""
@@ -83,7 +83,7 @@ class Address:
 
     @classmethod
     def read(cls, url: str, env: Mapping[str, str] | None = None) -> Address:
-        """Parse a URL. Raises ConfigError if it or an environment variable is invalid."""
+        """Parse a URL. Raises ConfigError if the URL is invalid or an environment variable is missing."""
         env = os.environ if env is None else env
         parts = urlsplit(url)
         account, _, brokers = parts.netloc.rpartition("@")
@@ -123,7 +123,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Passes each message once a minute, because librdkafka logs each attempt to connect. Threads and numbers may differ."""
+    """Passes each message once a minute, because librdkafka logs each attempt to connect. Ignores threads and numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class KafkaSource:
         self._producer = self._kafka.Producer({**_RECONNECT, **connection, "acks": "all"}, logger=logs)
 
     def _join(self) -> None:
-        """Stay in the group until :meth:`stop` or a failed assignment, then join again."""
+        """Join the group, and read until :meth:`stop` or a failed assignment."""
         if self._consumer is None:
             self._open()
         try:
@@ -371,7 +371,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Later offsets wait for it."""
+        """Send an unreadable message to the dead-letter topic. Until it is acknowledged, no later offset is committed."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())

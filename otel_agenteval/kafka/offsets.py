@@ -6,7 +6,7 @@ whole.
 
 From there on, it also receives the last spans of traces that began earlier and are already closed. These spans must not
 become turns. So the commit's metadata has a second offset: where the earliest of these traces began. The next reader starts
-at the second offset, only collects trace ids until it reaches the first one, and then skips these traces.
+at the second offset, only collects trace ids until it reaches the first offset, and then skips these traces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..core.files import another_version
 _VERSION = 1
 _MARK = re.compile(r"agenteval\.v(\d+) from=(\d+)")
 MAX_REPLAY = 1_000_000
-"""Maximum messages for which an open trace delays the commit. Its later spans may become a turn of their own."""
+"""Maximum number of messages for which an open trace delays the commit. Its later spans may become a separate turn."""
 
 
 class OtherVersion(Exception): ...
@@ -45,7 +45,7 @@ class Place(NamedTuple):
         version, since = map(int, found.groups())
         if version != _VERSION:
             raise OtherVersion(
-                f"offset {another_version(version, _VERSION, 'run that version to its end')}, or set another group"
+                f"offset {another_version(version, _VERSION, 'run that version until it has scored all turns')}, or set another group"
             )
         return cls(offset, min(since, offset))
 
