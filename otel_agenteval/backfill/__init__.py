@@ -1,6 +1,6 @@
 """Score traces that are already stored in files, a database or a cluster.
 
-May import :mod:`~otel_agenteval.engine` and below and, on first use, pyarrow, daft, ray and clickhouse-connect. Every
+May import :mod:`~otel_agenteval.engine`, lower subpackages and, on first use, pyarrow, daft, ray and clickhouse-connect. Every
 engine calls ``score_batch``.
 
 Start at :mod:`.batch`.

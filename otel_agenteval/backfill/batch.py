@@ -106,8 +106,8 @@ class Scorer:
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
         """Return the :data:`RESULT_COLUMNS` of a batch of whole traces (:mod:`otel_agenteval.spans.columnar`), with counts and
-        costs. Results that are ``known`` by id aren't computed again. Composites use the columns of judged ones. Other ones are
-        None. Raises ValueError if a required column is missing.
+        costs. Results that are ``known`` by id aren't computed again. Composites use the columns of known judged results. Other
+        known results can be None. Raises ValueError if a required column is missing.
         """
         account = ScoringTotals()
         rows: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ class Scorer:
         account.turns = len(turns)
         conversations = RecordedConversations(self.config.conversation, history=self._looks_back, whole=bool(self.whole))
         scorings = []
-        for turn in turns:  # judged metrics follow when all turns are known, because they read earlier ones
+        for turn in turns:  # judged metrics follow when all turns are known, because they read earlier turns
             sources = self._references.attach(turn, root_attributes(turn))
             self._references.log_absent()
             add_cost(turn, self._pricing)
@@ -149,7 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Return the conversation of each trace that has one, by trace id in hex. Its traces must be in one batch."""
+        """Return the conversation of each trace that has one, by trace id in hex. A conversation must be in one batch."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -167,12 +167,12 @@ class Scorer:
 def score_batch(
     table: Any, config: Config | Mapping[str, Any] | str | None = None, *, metrics: Sequence[str] | None = None
 ) -> Any:
-    """Score a ``pyarrow.Table`` of spans, and return one of results.
+    """Score a ``pyarrow.Table`` of spans, and return a table of results.
 
     Args:
         table: spans in columns (see :mod:`otel_agenteval.spans.columnar`). It must contain whole traces.
         config: a configuration object, a mapping, or the path of a file.
-        metrics: names of the metrics to evaluate. None selects those of the configuration.
+        metrics: names of the metrics to evaluate. None selects the configured metrics.
 
     Raises:
         ConfigError: the configuration is invalid.
@@ -217,7 +217,7 @@ def chosen(
 
 @dataclass(slots=True)
 class ScoringTotals:
-    """Counts and costs of a scoring. In a dry run, they are estimates."""
+    """Counts and costs of a run. In a dry run, they are estimates."""
 
     spans: int = 0
     bad: int = 0
@@ -226,7 +226,7 @@ class ScoringTotals:
     scores: int = 0
     errors: int = 0
     judge_errors: int = 0
-    """Errors of judged metrics, including inner ones, which the next run evaluates again."""
+    """Errors of judged metrics, including inner metrics. The next run evaluates them again."""
     known: int = 0
     """Scores that existed before."""
     model_calls: int = 0

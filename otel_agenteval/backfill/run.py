@@ -81,7 +81,7 @@ class Output:
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the results of a bucket, or of all, by id: judged ones with their columns, and no errors, to retry them."""
+        """Return the results of one or all buckets by id, judged ones with their columns. Errors are left out, to retry them."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
         self._with_errors: set[Path] = set()
@@ -95,7 +95,7 @@ class Output:
         return found
 
     def finish(self, bucket: int, results: Any, keys: Sequence[str], fingerprint: str) -> None:
-        """Save results, mark the metrics ``keys`` as done, and remove the errors among the :meth:`known` that were retried."""
+        """Save results, mark the metrics ``keys`` as done, and remove earlier errors of results that were computed now."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         if results.num_rows:
             ids = sorted(results.column("result_id").to_pylist())
@@ -136,7 +136,7 @@ def run(
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
     """Write the spans by bucket, and then score the buckets, on this machine. The source is one of ``shards`` parts. If a model
-    may be called, only one of ``jobs`` processes is used, which has the budget, cache and connections.
+    may be called, only this process is used instead of ``jobs`` processes, because it has the budget, cache and connections.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -159,7 +159,7 @@ def run(
 
 
 def _score(layout: _Layout, scorer: Scorer | tuple[str, tuple[str, ...] | None], bucket: int) -> ScoringTotals:
-    """Score a bucket, in another process with a copy of the scorer."""
+    """Score a bucket. Another process creates its own copy of the scorer."""
     here = scorer if isinstance(scorer, Scorer) else scorer_of(*scorer)
     return score_bucket(layout.output, bucket, layout.tables(bucket), here, layout.fingerprint)
 
@@ -215,7 +215,7 @@ class _Layout:
         self.counts: list[int] = [0] * output.buckets
 
     def fill(self, source: Source, shards: int, progress: Callable[[str, int, int | None], None]) -> None:
-        """Write the spans by bucket, unless an earlier run did."""
+        """Write the spans by bucket, unless an earlier run has done it."""
         note = self._folder / "complete.json"
         if note.exists():
             self.counts = json.loads(note.read_text())
@@ -232,7 +232,7 @@ class _Layout:
         _write(note, json.dumps(self.counts))
 
     def regroup(self, scorer: Scorer) -> None:
-        """Write the spans again with each conversation in one bucket, because it is known only after reading them as turns."""
+        """Write the spans again with each conversation in one bucket. Conversations are only known after reading turns."""
         note = self._folder / "conversations" / "complete.json"
         if not note.exists():
             shutil.rmtree(note.parent, ignore_errors=True)

@@ -131,7 +131,7 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as of the Collector's file exporter. Unreadable lines are reported and skipped."""
+    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes. Unreadable lines are reported and skipped."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
         super().__init__(files, shard)
