@@ -48,11 +48,11 @@ Role = Literal["read", "label"]
 _BEGINNING = 240
 """Characters of input and output that a list shows."""
 _MOST_VALUES = 200
-"""Values of a fact that can be chosen as a filter."""
+"""Maximum number of agents, services, versions, models or judges that a filter offers."""
 _CANDIDATES = 1_000
 """Number of latest turns that are candidates for the next label."""
 _FAILED_AT_ONCE = 100
-"""Failed turns that are listed at once, because the first few usually yield all cases."""
+"""Number of failed turns to read together, because the first few usually yield all cases."""
 _LOW = 0.1
 """Remaining share below which a judge budget is nearly used up."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
@@ -97,8 +97,8 @@ class FileResponse(NamedTuple):
 class Api:
     """Handler for the routes in :data:`.routes.ROUTES`, which describe its methods.
 
-    Without a running sidecar, ``status`` is None. ``outcomes`` returns those that a running engine remembers of a turn, and
-    ``parameters`` a metric's configured parameters.
+    Without a running sidecar, ``status`` is None. ``outcomes`` returns the outcomes on a turn that a running engine remembers,
+    and ``parameters`` returns a metric's configured parameters.
     """
 
     path: str
@@ -359,7 +359,7 @@ class Api:
                 compared = _of_sums(cells, before, after, facts)
         by_metric: dict[str, Compared] = {}
         for one in compared:
-            by_metric.setdefault(one.metric, one)  # the mean, and the pass rate only of a metric without it
+            by_metric.setdefault(one.metric, one)  # the mean, or the pass rate of a metric without a mean
         lines = [
             {
                 "metric": metric, **facts.get(metric, {}),
@@ -405,7 +405,7 @@ class Api:
         if not cases:
             raise Problem(
                 404,
-                "no turn of the mode has stored content with an input, and a metric to evaluate it again (outlets.store.content)",
+                "no turn of the mode has stored content with an input, and a metric that can evaluate it again (outlets.store.content)",
             )
         return _json_lines(cases, "cases.jsonl")
 
@@ -468,7 +468,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return a recent unlabeled turn. A random one stays the same for a person until it is labeled, so none is skipped."""
+        """Return a recent unlabeled turn. A person gets the same random turn until it is labeled, so that no turn is skipped."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -579,7 +579,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the compact JSON of places with evidence that aren't text, because positions are counted in it."""
+    """Return, by path, the compact JSON of values with evidence that aren't text. Positions of evidence refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -693,15 +693,15 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
 
 
 _COMPARED = 50_000
-"""Scores above which two groups are compared by their sums, unpaired, and each turn counts as a trace of its own."""
+"""Number of scores above which two groups are compared by their sums: unpaired, and as if each turn had its own trace."""
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
-"""Lines of a chart."""
+"""Maximum number of lines in a chart."""
 _PER_POINT = 20
-"""Turns that a point should stand for, because the mean of a few says little."""
+"""Number of turns that a point should represent, because the mean of a few turns is imprecise."""
 _READ = 20_000
-"""Turns up to which parts of an hour are summed from the turns, and latest turns that the headline is computed from."""
+"""Maximum number of turns for steps shorter than an hour, and number of latest turns in the headline."""
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:

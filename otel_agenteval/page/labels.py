@@ -16,12 +16,12 @@ CHOICES = ("random", "doubtful", "hand")
 FIELDS: Mapping[str, Mapping[str, Any]] = {
     "turn_id": {"description": "id of the turn", "type": "string", "minLength": 1, "maxLength": 200},
     "label": {"description": "pass or fail; null removes an earlier label", "enum": ["pass", "fail", None]},
-    "metric": {"description": "metric of the label; if absent, the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
+    "metric": {"description": "metric that the label is about; if absent, the whole turn", "type": ["string", "null"], "minLength": 1, "maxLength": 200},
     "value": {"description": "correct value of the score", "type": ["number", "null"], "minimum": -1e9, "maximum": 1e9},
     "rating": {"description": "1 to 5", "type": ["number", "null"], "minimum": 1, "maximum": 5},
     "comment": {"description": "free text", "type": ["string", "null"], "maxLength": 10_000},
     "chosen": {
-        "description": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random ones count for rates",
+        "description": "how the turn was chosen: random, doubtful (close to the threshold), or hand. Only random choices count for rates",
         "enum": [*CHOICES, None],
     },
 }  # fmt: skip
@@ -29,7 +29,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Labels:
-    """File of labels, created at the first one. Thread-safe. A person's label replaces the earlier one on a turn and metric."""
+    """File of labels, created with the first label. Thread-safe. A new label replaces the same person's label on a turn and metric."""
 
     def __init__(self, path: str) -> None:
         self.path = path

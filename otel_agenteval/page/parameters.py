@@ -21,7 +21,7 @@ _LONGEST = 1_000
 MOST_GIVEN = 40
 """Maximum number of values of a repeatable parameter."""
 _MOST_TIME = 1e11
-"""Largest time in seconds. Larger ones are in milliseconds by mistake."""
+"""Largest time in seconds. Larger values are probably milliseconds."""
 
 
 class Problem(Exception):

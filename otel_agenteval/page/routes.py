@@ -50,7 +50,7 @@ class Route:
 ROUTES = (
     Route("GET", "/turns", Api.turns, "List turns in pages, newest first", (
         *OF_TURNS, Parameter("limit", "count", "maximum number of results", least=1, most=500, default=100), _CURSOR,
-        Parameter("order", "text", "sort order. The first two are by start. For the others, each page ranks the turns that it has time to read", ("newest", "oldest", *RANKED), default="newest"),
+        Parameter("order", "text", "sort order. `newest` and `oldest` sort by start. With other orders, each page sorts only the turns that it has time to read", ("newest", "oldest", *RANKED), default="newest"),
     ), gives=("turns", "next", "searching")),
     Route("GET", "/count", Api.count, f"Count turns, up to {MOST_COUNTED:,}. If `complete` is false, there are more", OF_TURNS, gives=("turns", "complete")),
     Route("GET", "/conversations", Api.conversations, "List the totals of conversations with a matching turn in pages, the latest first. A conversation can be in several pages", (
@@ -72,16 +72,16 @@ ROUTES = (
         *OF_SUMS, _BY, Parameter("step", "count", "hours per point; by default, at least a minute, so that at most 45 points have some 20 turns each", least=1, most=8_760),
     ), gives=("step_s", "since", "until", "changes", "releases", "series")),
     Route("GET", "/changes", Api.changes, "List detected changes of scores, the latest first", (Parameter("since", "time", "changes detected at or after this time"),), gives=("changes",)),
-    Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that set the turns that failed a metric apart from those that passed", (
+    Route("GET", "/differences", Api.differences, "Find the facts, and pairs of facts, that distinguish turns that failed a metric from turns that passed", (
         *WHEN, *WHOSE, Parameter("metric", "text", "metric whose failed turns are compared", required=True),
     ), gives=("metric", "failed", "passed", "tested", "same", "findings")),
-    Route("GET", "/differences/group", Api.group_differences, "Find the facts, and pairs of facts, that set a group of turns apart from the rest. Findings have `group` and `rest` for `failed` and `passed`", (
+    Route("GET", "/differences/group", Api.group_differences, "Find the facts, and pairs of facts, that distinguish a group of turns from all other turns. Findings have `group` and `rest` for `failed` and `passed`", (
         *WHEN, *WHOSE, _GROUP,
     ), gives=("where", "group", "rest", "tested", "same", "findings")),
-    Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time", (
-        *OF_TURNS, Parameter("by", "text", "compare the last two groups to appear, instead of the halves of the time", tuple(name for name in GROUPS if name != "judge")),
+    Route("GET", "/failure-modes", Api.failure_modes, "Group failed turns by their first fault, with the share of each group and its change from the first to the second half of the time range", (
+        *OF_TURNS, Parameter("by", "text", "compare the last two groups to appear, instead of the halves of the time range", tuple(name for name in GROUPS if name != "judge")),
     ), gives=("modes", "turns", "middle")),
-    Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input, which fail while the mode persists", (
+    Route("GET", "/failure-modes/{mode}/cases", Api.mode_cases, "Get the latest failed turns of a mode as cases for `experiment`, one per distinct input. The cases fail while the mode persists", (
         *WHEN, *WHOSE, Parameter("limit", "count", "maximum number of cases", least=1, most=1_000, default=50),
     ), (Parameter("mode", "text", "id of the failure mode", required=True),), gives=("application/x-ndjson",)),
     Route("GET", "/compare", Api.compare, "Compare two groups of turns by metric", (
@@ -96,7 +96,7 @@ ROUTES = (
     Route("GET", "/metrics", Api.metrics, "Get the catalog of metrics", gives=("metrics",)),
     Route("GET", "/health", Api.health, "Get the status of the sidecar and the store", gives=("sidecar", "store")),
     Route("GET", "/labels", Api.labelled, "List the current labels", gives=("labels",)),
-    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn of the latest 1,000: drawn at random, or the one with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose it", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
+    Route("GET", "/labels/next", Api.next_to_label, "Get an unlabeled turn of the latest 1,000: drawn at random, or the turn with the score closest to its threshold", (*WHEN, *WHOSE, Parameter("metric", "text", "metric of the label"), Parameter("choice", "text", "how to choose the turn", CHOICES[:2], default="random")), gives=("turn_id", "labelled")),
     Route("POST", "/labels", Api.label, "Store a label for `calibrate`", body=FIELDS, gives=("label",)),
 )  # fmt: skip
 

@@ -67,5 +67,5 @@ def test_health_says_whether_all_is_well(tab: Any) -> None:
         tab.get_by_role("button", name="Refresh").click()
         tab.wait_for_function(
             "(text) => document.querySelector('main [role=status]')?.textContent === text",
-            arg=f"Not all is well since the start: {says}.",
+            arg=f"Problems since the start: {says}.",
         )

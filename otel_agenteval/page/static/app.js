@@ -1,4 +1,4 @@
-// The page: which view an address shows, and the keys that work everywhere.
+// The page: selects the view for an address, and handles the keys that work in every view.
 import { Guarded, Link, go, html, link, render, useAddress, useGet, useKeys, useLayoutEffect, useRef, useState } from "./core.js";
 import { Compare } from "./compare.js";
 import { Differences } from "./differences.js";
@@ -10,7 +10,7 @@ import { OneTurn } from "./turn.js";
 import { Conversations, Turns } from "./turns.js";
 
 const VIEWS = [["/", "Fleet", "f"], ["/turns", "Turns", "t"], ["/differences", "Differences", "d"], ["/compare", "Compare", "c"], ["/label", "Label", "l"], ["/catalogue", "Metrics", "m"], ["/health", "Health", "h"]];
-const FAILURES = ["/failure-modes", "Failure modes", "x"]; // reached from the others: on a phone, the navigation has no room for it
+const FAILURES = ["/failure-modes", "Failure modes", "x"]; // linked from other views, because the navigation has no room for it on a phone
 const ALL = [...VIEWS, FAILURES];
 const KEYS = [["g f", "fleet"], ["g t", "turns"], ["g d", "differences"], ["g x", "failure modes"], ["g c", "compare"], ["g l", "label"], ["g m", "metrics"], ["g h", "health"], ["/", "search"], ["j / k", "next / previous turn, in the list and on a turn's page"], ["Enter", "open the selected turn"], ["u", "back to the list"], ["l", "live list on and off"], ["p / f", "label: pass / fail"], ["?", "these keys"]];
 

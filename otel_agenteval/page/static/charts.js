@@ -1,4 +1,4 @@
-// Lines over time with intervals, and intervals as bars: SVG, so that they print, scale, and can be read aloud.
+// Charts: lines over time with intervals, and intervals as bars. They are SVG, so that they print, scale, and can be read aloud.
 import { html, number, time, useState, go, count } from "./core.js";
 
 const COLOURS = ["c0", "c1", "c2", "c3", "c4", "c5"];
@@ -7,7 +7,7 @@ export const colourOf = (place) => COLOURS[place % COLOURS.length];
 // lines: [{name, points: [{at, mean, low?, high?, turns, scored}]}]. `to(point, line)` is the address of the turns behind a point.
 export function Chart({ title, lines, since, until, step, unit = "1", marks = [], releases = [], width = 320, height = 96, to, zoom, axis = true }) {
   const [over, hover] = useState(null);
-  const [drag, setDrag] = useState(null); // from and to, in units of the drawing
+  const [drag, setDrag] = useState(null); // start and end of the drag, in units of the drawing
   const all = lines.flatMap((line) => line.points.filter((point) => point.mean !== null));
   if (!all.length) return html`<p class="dim chart-empty">No scores in this time range.</p>`;
   const shares = unit === "1" && all.every((point) => point.mean >= 0 && point.mean <= 1);

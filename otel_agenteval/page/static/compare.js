@@ -1,4 +1,4 @@
-// Two releases, models or agents metric by metric; or two turns side by side.
+// Compares two releases, models or agents metric by metric, or two turns side by side.
 import { Interval } from "./charts.js";
 import { Link, Mark, Wait, cost, count, go, html, isBad, link, number, percent, seconds, short, sumsOf, time, useGet, useState } from "./core.js";
 import { Filters } from "./filters.js";
@@ -10,7 +10,7 @@ export function Compare({ address, facets }) {
   const { query } = address;
   if (query.get("a")) return html`<${TwoTurns} a=${query.get("a")} b=${query.get("b")} />`;
   const by = BY.includes(query.get("by")) ? query.get("by") : "version";
-  const [first, second] = by === "version" ? facets?.compared ?? [] : []; // the two runs that `ui` was given, or the latest two
+  const [first, second] = by === "version" ? facets?.compared ?? [] : []; // the two runs passed to `ui`, or the latest two
   const names = (facets?.[`${by}s`] ?? []).map((one) => one.name);
   const before = query.get("before") ?? first ?? "", after = query.get("after") ?? second ?? "";
   const to = (changes) => { const wanted = sumsOf(query); for (const [name, value] of Object.entries({ by, before, after, ...changes })) if (value) wanted.set(name, value); return `/compare?${wanted}`; };
@@ -35,7 +35,7 @@ function Lines({ found, query }) {
     return html`<span class=${`mark ${better ? "good" : "bad"}`}>${better ? "better" : "worse"}</span>`;
   };
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups"><table><thead><tr><th scope="col">${found.by}</th><th scope="col" class="n">turns</th><th scope="col" class="n">mean duration</th><th scope="col" class="n">cost a turn</th></tr></thead><tbody><tr><th scope="row">${found.before.group}</th>${side(found.before)}</tr><tr><th scope="row">${found.after.group}</th>${side(found.after)}</tr></tbody></table></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Amounts are tested on a logarithm. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case id are pairs. " : "All turns are compared, none is paired. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">would show</th></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Differences"><table class="compared"><caption>After minus before, with 95 % intervals. p is corrected for the number of metrics. Amounts are tested on a logarithmic scale. ${rows.some((line) => line.difference?.pairs) ? "Turns with the same case id are pairs. " : "All turns are compared, none is paired. "}${found.others ? `${count(found.others)} turns of other groups are left out.` : ""}</caption><thead><tr><th scope="col">metric</th><th scope="col">verdict</th><th scope="col" class="n">difference</th><th scope="col">interval</th><th scope="col" class="n">${found.before.group}</th><th scope="col" class="n">${found.after.group}</th><th scope="col" class="n">p</th><th scope="col" class="n">would show</th></tr></thead>
     <tbody>${rows.map((line) => {
       const d = line.difference, wide = d ? Math.max(Math.abs(d.low), Math.abs(d.high)) || 1 : 1, signed = (value) => `${value > 0 ? "+" : ""}${number(value, line.unit)}`;
       return html`<tr><td><${Link} to=${link("/turns", query, { metric: line.metric, outcome: "fail", [found.by]: found.after.group })}><code>${line.metric}</code></${Link}></td><td>${verdict(line)}</td><td class="n">${d ? signed(d.size) : "–"}</td>
@@ -44,7 +44,7 @@ function Lines({ found, query }) {
     })}</tbody></table></div>`;
 }
 
-// One row for each case that both have, with what differs said once.
+// One row for each case in both groups, with the scores that differ.
 function Cases({ asked, before, after }) {
   const [parts, set] = useState([""]);
   return html`<section><h2 id="cases">Case by case</h2><div class="scroll" tabindex="0" role="region" aria-labelledby="cases"><table><caption>The latest turn of each case in both groups. Turns belong to the same case if they have the same case id or the same input.</caption>

@@ -1,10 +1,10 @@
-// What all views share: rendering, the address as state, requests, and how values are written.
+// Code that all views share: rendering, the state in the address, requests, and formats of values.
 import { createContext, h, render } from "./vendor/preact.js";
 import { useCallback, useContext, useEffect, useErrorBoundary, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 
-// What agents wrote is shown as text, whatever form it has: an object that stands for an element must not become one. Elements
-// made here have `constructor: undefined`, which no JSON has.
+// An agent's content is always shown as text. An object in it that looks like an element must not become one. Only elements
+// made here have `constructor: undefined`, because JSON can't contain it.
 export const textOf = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const isForeign = (value) => typeof value === "object" && value !== null && value.constructor !== undefined;
 const shown = (value) => (Array.isArray(value) ? value.map(shown) : isForeign(value) ? textOf(value) : value);
@@ -16,7 +16,7 @@ function element(type, props, ...children) {
 export const html = htm.bind(element);
 export { render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
-// --- the address: path and filters, so that every view is a link
+// --- the address: contains the path and the filters, so that every view has a link
 
 const listeners = new Set();
 const tell = () => listeners.forEach((listener) => listener());
@@ -42,7 +42,7 @@ export function useAddress() {
   return address;
 }
 
-// Filters that hold in every view; the others belong to one of them.
+// Filters that apply to every view. Each of the other filters belongs to one view.
 export const FILTERS = ["since", "until", "agent", "service", "version", "model", "conversation", "metric", "outcome", "severity", "below", "above", "tool", "mode", "fact", "error", "text"];
 const OF_SUMS = new Set(["since", "until", "agent", "service", "version", "model", "metric"]);
 
@@ -63,7 +63,7 @@ export function link(path, query, changes = {}) {
   return text ? `${path}?${text}` : path;
 }
 
-// A link that stays in the page, and opens a new tab when the browser is asked to.
+// A link that changes the view without loading a page. With a modifier key, the browser opens a new tab as usual.
 export function Link({ to, children, onClick, ...more }) {
   const press = (event) => {
     if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -85,7 +85,7 @@ export async function get(path, { signal } = {}) {
   const response = await fetch(`/api/v1/${path}`, { headers, signal, cache: "no-store" });
   if (response.status === 304 && before) return before.value;
   const value = await response.json().catch((error) => {
-    if (response.ok) throw error; // given up, or cut off: half an answer is none
+    if (response.ok) throw error; // canceled or cut off: a partial response is an error
     return { error: `status ${response.status}` };
   });
   if (!response.ok) throw new Error(value.error || `status ${response.status}`);
@@ -102,7 +102,7 @@ export async function post(path, body) {
   return value;
 }
 
-// What a path gives: { value, error, busy }. The old value stays while a new one comes.
+// The response to a path: { value, error, busy }. While a new value loads, the old value stays.
 export function useGet(path, version = 0) {
   const [state, set] = useState({ value: null, error: null, busy: true, path: null });
   useEffect(() => {
@@ -118,7 +118,7 @@ export function useGet(path, version = 0) {
   return state;
 }
 
-// One turn that cannot be drawn must not take the page with it.
+// A turn that can't be drawn must not break the whole page.
 export function Guarded({ children }) {
   const [error] = useErrorBoundary();
   return error ? html`<p class="problem" role="alert">This view can't be shown: ${error.message}</p>` : children;
@@ -130,11 +130,11 @@ export function Wait({ of, children }) {
   return html`<div class=${of.busy ? "busy" : ""} aria-busy=${of.busy}>${children(of.value)}</div>`;
 }
 
-// --- how values are written
+// --- formats of values
 
 const whole = new Intl.NumberFormat("en");
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(Math.round(n)));
-// A share of nearly all isn't rounded to all.
+// A share just below 100 % isn't rounded to 100 %.
 export function percent(x, digits = 0) {
   if (x === null || x === undefined) return "–";
   const more = [0, 1, 2, 3].find((n) => digits + n === 3 || Math.abs(x) >= 1 || Number((100 * x).toFixed(digits + n)) < 100);
@@ -170,7 +170,7 @@ export const isBad = (score) => score.status === "error" || (score.passed === fa
 export const isWorse = (mode) => mode.trend === "new" || mode.trend === "growing";
 export const modeName = ({ kind, step, error }) => `${step ? `${kind}: ${step}` : kind}${error ? ` (${error})` : ""}`;
 
-// Calls `press` for keys, except those that are typed into a field. A key that comes before the next frame means what is shown.
+// Calls `press` for keys that aren't typed into a field. It listens before the next frame, so that keys apply to the shown view.
 export function useKeys(press, what, capture = false) {
   useLayoutEffect(() => {
     const listen = (event) => event.target.closest?.("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey || press(event);
@@ -179,11 +179,11 @@ export function useKeys(press, what, capture = false) {
   }, what);
 }
 
-// Opens all that an element is folded in.
+// Opens all folded parts that contain an element.
 function unfold(element) {
   for (let outer = element?.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
 }
-// Brings the element of a path, such as a step, into sight, and the keys to it.
+// Scrolls to the element of a path, such as a step, and focuses it.
 export function reach(path) {
   const element = path && document.querySelector(`[data-path~="${CSS.escape(path)}"]`);
   unfold(element);
@@ -191,7 +191,7 @@ export function reach(path) {
   element?.focus({ preventScroll: true });
 }
 
-// --- small parts
+// --- small components
 
 export function Copy({ text, children, label }) {
   const [done, set] = useState(false);
@@ -203,7 +203,7 @@ export function Copy({ text, children, label }) {
   return html`<button type="button" class="quiet" onClick=${press} aria-label=${label}>${done ? "Copied" : children}</button>`;
 }
 
-// Text that a filter can be made of.
+// A value that becomes a filter when it is clicked.
 export function Pick({ query, path = "/turns", name, value, children }) {
   if (value === null || value === undefined || value === "") return html`<span class="dim">–</span>`;
   return html`<${Link} class="pick" to=${link(path, query, { [name]: value })} title=${`Only ${name} ${value}`}>${children ?? value}</${Link}>`;
@@ -215,7 +215,7 @@ export function Mark({ score }) {
   return html`<span class=${`mark ${bad ? "bad" : score.passed && score.direction !== "neutral" ? "good" : ""}`}>${word}</span>`;
 }
 
-// Rows of one height, of which only those in sight exist. `row(i)` makes one; `onEnd` is called when the last ones come near.
+// Rows of equal height. Only visible rows exist. `row(i)` makes a row. `onEnd` is called when the last rows are nearly visible.
 export function Rows({ total, height, row, onEnd, selected = -1, label, role = "rowgroup", overscan = 12 }) {
   const frame = useRef(null);
   const [view, set] = useState({ top: 0, size: 800 });
@@ -248,10 +248,10 @@ export function Rows({ total, height, row, onEnd, selected = -1, label, role = "
   </div>`;
 }
 
-// The places of a turn that findings are about: path → { text, isText, marks }, and the mark to scroll to. See evidence.js.
+// The values of a turn that findings are about: path → { text, isText, marks }, and the mark to scroll to. See evidence.js.
 export const Places = createContext({ byPath: new Map(), markOf: new Map(), aim: null, show: () => {} });
 
-// The marks of some paths that have the same text.
+// The marks of several paths whose texts are equal.
 export function useMarks(...paths) {
   const { byPath, aim } = useContext(Places);
   const found = paths.map((path) => byPath.get(path)).filter(Boolean);
@@ -259,7 +259,7 @@ export function useMarks(...paths) {
   return { marks, place: found[0], aim: aim && marks.includes(aim.mark) ? aim : null };
 }
 
-// The text in pieces, cut wherever a mark begins or ends, so that marks may overlap.
+// Splits the text wherever a mark begins or ends, so that marks may overlap.
 function pieces(text, marks) {
   const edges = [...new Set([0, text.length, ...marks.flatMap((mark) => [mark.from, mark.to])])].sort((a, b) => a - b);
   return edges.slice(1).map((to, i) => {
@@ -269,7 +269,7 @@ function pieces(text, marks) {
   });
 }
 
-// Text of any length: the beginning, and the rest when it is asked for.
+// Text of any length: shows the beginning, and the rest on demand.
 const AT_FIRST = 4000;
 export function Text({ text, mono = false, marks = [], aim = null }) {
   const [all, set] = useState(false);
@@ -312,7 +312,7 @@ export function spread(text, marks) {
 }
 const findings = (n) => `${count(n)} ${n === 1 ? "finding" : "findings"}`;
 
-// JSON, written out when it is opened.
+// JSON that is formatted when it is opened.
 export function Json({ value, summary, path }) {
   const [open, set] = useState(false);
   const { marks, place, aim } = useMarks(path);

@@ -1,4 +1,4 @@
-// What the turns that failed a metric have in common, and those that passed don't.
+// Facts that are more frequent in turns that failed a metric than in turns that passed.
 import { Interval } from "./charts.js";
 import { Link, Wait, count, html, link, percent, points, sumsOf, useGet } from "./core.js";
 import { Filters } from "./filters.js";

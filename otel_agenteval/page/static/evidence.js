@@ -18,7 +18,7 @@ function inUnits(text, points) {
   return (one) => found.get(one) ?? unit;
 }
 
-// By path: its text, and the marks of all scores in it. `markOf` leads from a finding to its mark.
+// Path → its text, and the marks of all scores in it. `markOf` maps a finding to its mark.
 function placesIn({ content, texts, scores }) {
   const byPath = new Map(), markOf = new Map();
   for (const score of scores) {

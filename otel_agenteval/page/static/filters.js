@@ -1,18 +1,18 @@
-// The bar of filters, the same in all views. It begins folded where there is little room.
+// The bar of filters, the same in all views. It starts folded if there is little room.
 import { FILTERS, filtersOf, go, html, link, modeName, time, useGet, useRef, useState } from "./core.js";
 
 const TIMES = [["1h", "last hour"], ["24h", "last 24 hours"], ["7d", "last 7 days"], ["30d", "last 30 days"]];
 const ONE_OF = [["agent", "agents", "Agent"], ["service", "services", "Service"], ["version", "versions", "Version"], ["model", "models", "Model"]];
 
 
-// A time of the address, which may be an age or seconds since 1970, as a field of a form has it.
+// Converts a time in the address, which can be an age or seconds since 1970, to the value of a form field.
 function written(text, digits = 19) {
   const age = /^(\d+)([mhd])$/.exec(text), zone = /(Z|[+-]\d\d:?\d\d)$/.test(text) ? "" : "Z";
   const at = age ? Date.now() / 1000 - age[1] * { m: 60, h: 3600, d: 86400 }[age[2]] : /^[\d.]+$/.test(text) ? Number(text) : Date.parse(text + zone) / 1000;
   return text && Math.abs(at) < 1e11 ? time(at).replace(" ", "T").slice(0, digits) : "";
 }
 
-// Fields that are typed into are left alone while they are: what comes meanwhile would write over them.
+// A field isn't updated while someone types into it, because new data would overwrite the text.
 export function Filters({ address, facets, lists = true, names = [], kept = {} }) {
   const { path, query } = address;
   const change = (changes) => go(link(path, query, { ...kept, ...changes })), set = (name, value) => change({ [name]: value });
@@ -50,7 +50,7 @@ export function Filters({ address, facets, lists = true, names = [], kept = {} }
         <label class="filter check"><input type="checkbox" checked=${query.get("error") === "true"} onChange=${(event) => set("error", event.currentTarget.checked ? "true" : null)} /><span>Ended with an error</span></label>
         ${facets?.content && html`<form class="filter" role="search" onSubmit=${submit}><label><span>Text</span><input id="search" ref=${search} type="search" key=${query.get("text")} defaultValue=${query.get("text") ?? ""} onChange=${submit} /></label></form>`}`}
     </div></details>
-    ${chips.length > 0 && html`<ul class="chips" aria-label="Filters that hold">
+    ${chips.length > 0 && html`<ul class="chips" aria-label="Active filters">
       ${chips.map(([name, value]) => [name, textOf[name] || value, value]).map(([name, text, value]) => html`<li><button type="button" onClick=${() => set(name, query.getAll(name).filter((one) => one !== value))} aria-label=${`Remove filter ${name} ${text}`}><span class="dim">${name}</span> <bdi>${text}</bdi> <span aria-hidden="true">×</span></button></li>`)}
       <li><button type="button" class="quiet" onClick=${() => go(path)}>Remove all</button></li>
     </ul>`}

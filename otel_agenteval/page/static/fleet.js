@@ -1,4 +1,4 @@
-// How all agents do: estimates with intervals, over time, with what changed and how many turns stand behind each number.
+// All agents: estimates with intervals, series over time, changes, and the number of turns behind each value.
 import { Chart, Interval, colourOf } from "./charts.js";
 import { Link, Pick, Wait, cost, count, dollars, go, html, isWorse, link, modeName, number, percent, points, seconds, sumsOf, time, useGet } from "./core.js";
 import { Filters } from "./filters.js";
@@ -15,7 +15,7 @@ export function Fleet({ address, facets }) {
   const lately = sumsOf(query);
   lately.delete("metric");
   const headline = useGet(`headline?${lately}`);
-  if (!lately.has("since")) lately.set("since", "48h"); // its halves are the last day and the one before
+  if (!lately.has("since")) lately.set("since", "48h"); // the halves are the last day and the day before
   const modes = useGet(facets?.causes ? `failure-modes?${lately}` : null);
   const change = (value) => go(`${link("/", query)}${link("/", query).includes("?") ? "&" : "?"}by=${value}`);
   if (facets?.since === null) return html`<h1>Fleet</h1><${NoTurns} />`;
@@ -37,7 +37,7 @@ function NoTurns() {
     <p>Send the agent's spans to the sidecar: set <code>OTEL_EXPORTER_OTLP_ENDPOINT</code> to its OTLP address, by default port 14317 for gRPC and 14318 for HTTP. To see this page with examples, run <code>otel-agenteval demo</code>. <${Link} to="/health">Health</${Link}> shows what has arrived.</p></section>`;
 }
 
-// The whole time, and its two halves: a change is shown without a verdict, because no test is made.
+// The whole time range and its two halves. Changes are shown without a verdict, because they aren't tested.
 function Headline({ found, halves, facets, query }) {
   const { all, before, after } = halves;
   const turns = allTurns(found);
@@ -112,9 +112,9 @@ function Multiples({ found, over, by, query }) {
     ${areas.map(([area, some]) => html`<details key=${area} open=${shown.length < 10 || some.some(noted)}><summary><h3 class="inline">${area}</h3> <span class="dim">${some.length === 1 ? "1 metric" : `${count(some.length)} metrics`}, ${some.some(noted) ? `${count(some.filter(noted).length)} with failures or changes` : "no failures"}</span></summary><div class=${`multiples ${chosen ? "one" : ""}`}>${some.map(chart)}</div></details>`)}</section>`;
 }
 
-// What to look at first. Nothing is shown that is as it should be.
+// The problems to look at first. Sections without problems aren't shown.
 function Attention({ found, changes, modes, lately, facets, query }) {
-  const judged = (change) => found.estimates.some((one) => one.metric === change.metric && one.passed + one.failed > 0); // has verdicts, whose causes can be shown
+  const judged = (change) => found.estimates.some((one) => one.metric === change.metric && one.passed + one.failed > 0); // the metric has verdicts, so causes can be shown
   return html`<${MostFailures} found=${found} query=${query} critical /><${Changes} title="Changes for the worse" changes=${changes.filter((one) => one.verdict === "worse").sort((a, b) => judged(b) - judged(a) || a.at - b.at)} judged=${judged} query=${query} />
     <${Growing} modes=${modes.filter(isWorse)} query=${lately} /><${Warnings} facets=${facets} /><${MostFailures} found=${found} query=${query} />`;
 }
@@ -138,7 +138,7 @@ function Warnings({ facets }) {
 
 const allTurns = (found) => found.groups.reduce((sum, one) => sum + one.turns, 0);
 
-// Metrics with critical findings, or all that fail, by their share of all turns.
+// Metrics with critical findings, or all metrics that fail, sorted by their share of all turns.
 export function MostFailures({ found, query, critical = false }) {
   const all = allTurns(found), sums = new Map();
   for (const one of found.estimates) {
@@ -156,7 +156,7 @@ export function MostFailures({ found, query, critical = false }) {
     ${!critical && html`<p><${Link} to=${link("/failure-modes", sumsOf(query))}>Failure modes of all failed turns</${Link}></p>`}</section>`;
 }
 
-// Metrics without a verdict have no failed turns to compare, so their changes lead to the versions or the turns.
+// Metrics without a verdict have no failed turns to compare, so their changes link to the versions or the turns.
 function Changes({ title, changes, query, judged = () => true }) {
   if (!changes.length) return null;
   const id = title.replaceAll(" ", "-");

@@ -1,4 +1,4 @@
-// Labels of people: by the keyboard alone, one turn after the other.
+// Labeling of one turn after another, with the keyboard alone.
 import { Link, Mark, Wait, filtersOf, go, html, isBad, link, number, post, useGet, useKeys, useState } from "./core.js";
 import { Evidence } from "./evidence.js";
 

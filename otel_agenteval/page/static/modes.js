@@ -1,4 +1,4 @@
-// Failed turns, grouped by what went wrong first, with the share of each group and how it changes.
+// Failed turns, grouped by their first fault, with the share of each group and its trend.
 import { Interval } from "./charts.js";
 import { Link, Wait, count, filtersOf, go, html, isWorse, link, modeName, percent, points, reach, short, sumsOf, useGet, useLayoutEffect } from "./core.js";
 import { Filters } from "./filters.js";
@@ -16,7 +16,7 @@ export function FailureModes({ address, facets }) {
     <${Wait} of=${found}>${(one) => html`<${Found} found=${one} query=${query} cases=${facets?.content} />`}</${Wait}>`;
 }
 
-// The filters of the view for its failed turns: with a metric, those that failed it.
+// The view's filters for a link to its failed turns. If a metric is selected, only turns that failed it match.
 function failedOf(query) {
   const found = sumsOf(query);
   if (found.has("metric")) found.set("outcome", "fail");

@@ -1,4 +1,4 @@
-// The catalogue of metrics, and how the sidecar itself does.
+// The catalog of metrics, and the health of the sidecar.
 import { Json, Link, Wait, bytes, count, dollars, go, html, time, useGet, useState } from "./core.js";
 
 export function Catalogue({ address }) {
@@ -17,9 +17,9 @@ function Metric({ one, open }) {
     ${Object.keys(one.parameters).length > 0 && html`<${Json} value=${one.parameters} summary="parameters" />`}<p><${Link} to=${`/turns?metric=${encodeURIComponent(one.name)}`}>Turns with this score</${Link}></p></details></li>`;
 }
 
-// Words of the API for people.
+// Readable texts for the API's words.
 const WORDS = { ok: "accepted", partial: "accepted in part", gated: "not sent, because the budget is used up", unreadable: "with an unreadable reply", root_ended: "its root span ended", recorded_file: "read from a file", not_in_a_turn: "not part of a turn", held: "in open turns", vacuous: "nothing to evaluate", pass: "passed", fail: "failed", error: "errors", delay: "after the wait for late spans", made: "to deliver", queue_full: "the queue is full", fault: "internal error", too_long: "too long", poisoned: "they crashed the sidecar", unauthenticated: "without a valid token", worker: "spans to score", requests: "received requests", journal: "journal", judge: "turns to judge" };
-const LOST = ["queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error"]; // the other reasons are choices of the configuration
+const LOST = ["queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error"]; // other reasons are choices of the configuration
 const SKIPPED = ["none", "judged metrics", "judged and embedding metrics", "judged, embedding and heavy computed metrics"];
 const plain = (word) => WORDS[word] ?? word.replaceAll("_", " ");
 const known = (of) => Object.entries(of ?? {}).filter(([, n]) => n > 0), many = (n, unit) => `${count(n)} ${unit}${n === 1 ? "" : "s"}`;
@@ -49,7 +49,7 @@ export function Health() {
   const table = (title, rows) => rows.length > 0 && html`<section><h2>${title}</h2><table><tbody>${rows.map(([name, text]) => html`<tr><th scope="row">${name}</th><td class="n">${text}</td></tr>`)}</tbody></table></section>`;
   const rows = (of, unit, before = "") => Object.entries(of ?? {}).filter(([, n]) => typeof n === "number").map(([name, n]) => [`${before}${plain(name)}`, many(n, unit)]);
   const unread = (traces) => traces.length > 0 && html`<section><h2>Unread traces</h2><table><thead><tr><th scope="col">scope</th><th scope="col">missing</th><th scope="col" class="n">traces</th><th scope="col">what helps</th></tr></thead><tbody>${traces.map((one) => html`<tr><th scope="row">${one.scope || "(none)"}</th><td>${one.missing}</td><td class="n">${count(one.traces)}</td><td>${one.fix}</td></tr>`)}</tbody></table></section>`;
-  const verdict = (problems) => html`<p role="status" class=${problems.length ? "problem" : "fine"}>${problems.length ? html`<strong>Not all is well</strong> since the start: ${problems.join("; ")}.` : html`<strong>All is well.</strong>`}</p>`;
+  const verdict = (problems) => html`<p role="status" class=${problems.length ? "problem" : "fine"}>${problems.length ? html`<strong>Problems</strong> since the start: ${problems.join("; ")}.` : html`<strong>All is well.</strong>`}</p>`;
   return html`<h1>Health</h1><p class="bar"><button type="button" onClick=${() => again(version + 1)}>Refresh</button></p>
     <${Wait} of=${found}>${({ sidecar, store }) => html`${sidecar ? verdict(problemsOf(sidecar)) : html`<p class="dim">This page shows a file, so no sidecar status is available.</p>`}<div class="tables">
       ${table("Store", [["turns", many(store.turns, "turn")], ["first (UTC)", time(store.since)], ["last (UTC)", time(store.until)], ["without sums yet", many(store.hours_not_summed, "hour")]])}

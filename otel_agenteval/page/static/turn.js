@@ -1,4 +1,4 @@
-// One turn: what was said, its steps, its scores and why, and its place in the conversation.
+// One turn: its messages, steps, scores with their reasons, and position in the conversation.
 import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useLayoutEffect, useGet, useKeys, useMarks, useMemo, useState } from "./core.js";
 import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
@@ -10,10 +10,10 @@ export function OneTurn({ address, facets, written }) {
   const asked = filtersOf(query).toString();
   const beside = useGet(found.value && found.path?.includes(encodeURIComponent(id)) ? `turns/${encodeURIComponent(id)}/neighbours${asked ? `?${asked}` : ""}` : null);
   const to = (other) => (other ? link(`/turn/${encodeURIComponent(other)}`, query) : null);
-  const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // those of the turn before would lead astray
+  const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // the previous turn's neighbors would be wrong here
   const newer = to(known?.newer), older = to(known?.older);
   useKeys((event) => {
-    if (location.pathname !== address.path) return; // on the way to another turn: its neighbours are not yet known
+    if (location.pathname !== address.path) return; // another turn is loading, so its neighbors aren't known yet
     if (event.key === "k" && newer) go(newer);
     else if (event.key === "j" && older) go(older);
     else if (event.key === "u") go(link("/turns", query));
@@ -71,11 +71,11 @@ function Conversation({ found, id, query }) {
     <ol>${found.turns.map((turn, i) => html`<li><${Link} to=${to(turn)} class=${`dot ${turn.failed.length ? "bad" : "good"}`} aria-current=${i === at ? "true" : undefined} title=${`${time(turn.at)}${turn.failed.length ? `: ${turn.failed.join(", ")} failed` : ""}`}>${i + 1}</${Link}></li>`)}</ol></nav>`;
 }
 
-// --- what was said
+// --- messages
 
 const BASE64 = /^(?:data:([\w/+.-]+);base64,)?([A-Za-z0-9+/]{200,}={0,2})$/;
 
-// `paths` are where the value stands in the turn, for its marks; a value that isn't text is marked in its JSON.
+// `paths` are the paths of the value in the turn, for its marks. A value that isn't text is marked in its JSON.
 export function Said({ value, paths = [] }) {
   const { marks, place, aim } = useMarks(...paths);
   if (place && !place.isText) return html`<${Text} ...${spread(place.text, marks)} aim=${aim} />`;
@@ -84,7 +84,7 @@ export function Said({ value, paths = [] }) {
   const media = marks.length === 0 && BASE64.exec(text);
   return media ? html`<${Media} type=${media[1] ?? "base64"} data=${media[2]} />` : html`<${Text} text=${text} marks=${marks} aim=${aim} />`;
 }
-// The marked places below a path that aren't shown yet.
+// The marked values below a path, except the paths in `but`, which are shown elsewhere.
 function Below({ path, but = [] }) {
   const { byPath } = useContext(Places);
   const found = [...byPath.keys()].filter((one) => one.startsWith(`${path}.`) && !but.includes(one));
@@ -134,7 +134,7 @@ function Message({ message, path, paths, step }) {
 }
 
 const EXPECTED = ["ground_truth", "references", "relevant_ids", "retrieved_ids", "context", "history"];
-const ELSEWHERE = /^(input|output|reasoning|system|error\.message|(messages|agent_runs|llm_calls|tool_calls|retrievals|handoffs)\[.*)$/; // where marked places are shown
+const ELSEWHERE = /^(input|output|reasoning|system|error\.message|(messages|agent_runs|llm_calls|tool_calls|retrievals|handoffs)\[.*)$/; // paths whose marks are shown in other sections
 function References({ content }) {
   const { byPath } = useContext(Places);
   const found = EXPECTED.filter((name) => content[name] && (typeof content[name] !== "object" || Object.keys(content[name]).length));
@@ -205,7 +205,7 @@ function Steps({ content, aimed, fault, to }) {
     <${Below} path=${step.path} but=${["arguments", "result", "documents"].map((name) => `${step.path}.${name}`)} /></li>`)}</ol>${steps.length > 500 && html`<p class="dim">The first 500 of ${count(steps.length)} steps. The spans have all of them.</p>`}</details></section>`;
 }
 
-// Tokens, cost (of all steps within it, too), time to the first token and the end of a step, as far as they are known.
+// A step's tokens, cost (including the steps within it), time to the first token and end, if known.
 function used(step) {
   const of = step.below ? step.sums : step, part = (n, what) => (n > 0 ? ` (${count(n)} ${what})` : "");
   const tokens = [[of.input_tokens, "in", part(of.cached_tokens, "cached")], [of.output_tokens, "out", part(of.reasoning_tokens, "reasoning")]].filter(([n]) => (n ?? null) !== null).map(([n, ...what]) => `${count(n)} ${what.join("")}`);
@@ -213,7 +213,7 @@ function used(step) {
 }
 
 const SUMMED = ["input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd"], KINDS = [["agent_runs", "agent"], ["llm_calls", "model", "model"], ["tool_calls", "tool"], ["retrievals", "retrieval", "query"], ["handoffs", "hand-off", "to"]]; // what names them
-// The steps in time, each with the paths of those that it is within, and how many are within it.
+// The steps in order of time, each with the paths of the steps that contain it, and the number of steps within it.
 function stepsOf(content) {
   const steps = KINDS.flatMap(([list, kind, named]) => (content[list] ?? []).map((one, i) => ({ kind, path: `${list}[${i}]`, name: textOf(one[named]).slice(0, 80) || null, ...one })));
   if (!steps.length) return null;
@@ -238,7 +238,7 @@ function stepsOf(content) {
 
 const Inferred = () => html`<span class="mark" title="Read by the shape of the span, without a parser for the framework">inferred</span>`;
 
-// From the first beginning to the last end of what is shown; seconds after the turn's start.
+// The period from the first start to the last end of the shown steps, in seconds after the turn's start.
 function timeScale(shown, least = 0) {
   let first = 0, last = least ?? 0;
   for (const { start_s: start = 0, duration_s: duration } of shown) {

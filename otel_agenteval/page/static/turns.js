@@ -1,4 +1,4 @@
-// The list of turns: live, filtered, sorted, of any length, or the conversations that they belong to.
+// The list of turns, live, filtered, sorted and of any length, or the list of their conversations.
 import { FILTERS, Link, Rows, Wait, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
@@ -12,7 +12,7 @@ const HEIGHT = 36;
 
 const columnsKept = () => { try { const found = JSON.parse(localStorage.getItem(KEPT)); return Array.isArray(found) && found.length ? found : AT_FIRST; } catch { return AT_FIRST; } };
 
-// What a row needs, and no more: a list may be long.
+// Only what a row needs, because a list can be long.
 function inShort(turn, metric) {
   const of = metric ? turn.scores.find((score) => score.metric === metric) : null;
   return {
@@ -100,7 +100,7 @@ export function Turns({ address, facets }) {
     </div>`;
 }
 
-// How many turns match, as far as they are counted.
+// The number of matching turns, or of the turns counted so far.
 function howMany(counted, loaded, { done, ranked }) {
   const turns = (n, more = "") => `${count(n)}${more} ${n === 1 && !more ? "turn" : "turns"}`;
   if (!counted || (done && !ranked)) return turns(loaded, done ? "" : "+");
@@ -117,7 +117,7 @@ export function Conversations({ address, facets }) {
   const to = (cursor) => link("/turns", query, { group: "conversation", cursor }), cursor = query.get("cursor");
   const found = useGet(`conversations?${filtersOf(query, [...FILTERS, "cursor"])}`);
   return html`<h1>Conversations</h1><${Filters} address=${address} facets=${facets} kept=${{ group: "conversation" }} />
-    <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a turn that matches, the latest first. The numbers are those of the whole conversation.</span></div>
+    <div class="bar"><${Tabs} query=${query} grouped=${true} /><span class="dim">Conversations with a turn that matches, the latest first. The numbers are for the whole conversation.</span></div>
     <${Wait} of=${found}>${({ conversations, next }) => html`${conversations.length > 0 ? html`<div class="scroll" role="region" aria-label="Conversations" tabindex="0"><table><thead><tr><th scope="col">conversation</th>${facets?.content && html`<th scope="col" class="said">latest that matches</th>`}${["turns", "failed", "errors", "cost", "duration", "last turn (UTC)"].map((name) => html`<th scope="col" class="n">${name}</th>`)}</tr></thead>
       <tbody>${conversations.map((one) => html`<${ConversationRow} key=${one.id} one=${one} content=${facets?.content} />`)}</tbody></table></div>` : html`<p class="empty">No turn that matches belongs to a conversation.</p>`}
       <p class="bar">${cursor && html`<${Link} class="button" to=${to(null)}>Latest</${Link}>`}${next && html`<${Link} class="button" to=${to(next)}>Older</${Link}>`}</p>`}</${Wait}>`;
@@ -148,7 +148,7 @@ function Turn({ turn, at, place, shown, query, chosen }) {
   return html`<div class=${`row ${chosen ? "chosen" : ""}`} role="row" aria-rowindex=${at + 1} aria-selected=${chosen} style=${{ transform: `translateY(${place.top}px)` }}>${shown.map(([name]) => html`<span role="cell" class=${`cell ${name}`}>${cells[name]()}</span>`)}</div>`;
 }
 
-// Server-sent events by fetch, which sends credentials that EventSource cannot.
+// Server-sent events through fetch, because EventSource can't send credentials.
 function useLive(on, asked, key, take) {
   useEffect(() => {
     if (!on) return undefined;
@@ -167,7 +167,7 @@ function useLive(on, asked, key, take) {
             text = events.pop();
             for (const event of events) if (event.startsWith("data: ")) take(JSON.parse(event.slice(6)).turns);
           }
-        } catch { /* the server went away, or the view did */ }
+        } catch { /* the connection was lost, or the view was closed */ }
         if (!control.signal.aborted) await new Promise((again) => setTimeout(again, 3000));
       }
     };
