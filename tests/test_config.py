@@ -207,7 +207,7 @@ MAY_BE_SECRET = (
         ("references.response.context", [5], "a list of paths"),
         ("references.response.query", {}, "a list of paths"),
         ("references.response.tool_calls", "", "a list of paths"),
-        ("references.prompts", "Documents: {document}", "templates with {documents} and other text"),
+        ("references.prompts", "Documents: {document}", "templates, each with {documents} and other text"),
         ("references.prompts", ["{documents} or {documents}"], "each placeholder only once"),
         ("references.document_ids", {"*/*": "*"}, "with at most one * per side"),
         ("references.document_ids", ["kb"], "a mapping of retrieved ids"),
