@@ -360,13 +360,12 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
             if run.parent is not None and run.parent.record is not group.root and len(run.parent.children) > 1:
                 beside.setdefault(id(run.parent), (run.parent, []))[1].append((run, group))
     for parent, runs in beside.values():
-        others = [child for child in parent.children if not child.root_count and (child.role is not None or child.marks)]
-        if others:
-            times = Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
-            for child in sorted(others, key=_START):
-                owner = times.only_at(child.record.start_ns)
-                if owner is not None:
-                    owner.members += _records_below(child)
+        own = {id(run) for run, _ in runs}
+        times = Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
+        for child in sorted(parent.children, key=_START):
+            is_step = not child.root_count and (child.role is not None or child.marks)
+            if is_step and id(child) not in own and (owner := times.only_at(child.record.start_ns)) is not None:
+                owner.members += _records_below(child)
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
