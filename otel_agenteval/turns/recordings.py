@@ -129,27 +129,27 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     """Yield the groups of each trace: its turns, which aren't yet joined with parts in other traces, or its lone tool. For
     ``unread``, see :func:`wholes_of`.
     """
-    traces: dict[int, list[SpanRecord]] = {}
-    by_span: dict[tuple[int, int], SpanRecord] = {}
+    traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:
         if isinstance(item, OtlpLog):
             logs.append(item)
             continue
-        key = (item.trace_id, item.span_id)
-        if key not in by_span:  # exporters that retry send a span twice
-            by_span[key] = item
-            traces.setdefault(item.trace_id, []).append(item)
+        spans = traces.setdefault(item.trace_id, {})
+        earlier = spans.get(item.span_id)  # exporters that retry send a span twice, and others also send unfinished spans
+        if earlier is None or len(earlier.attributes) < len(item.attributes):
+            spans[item.span_id] = item
     parts: dict[tuple[int, int], list[LogPart]] = {}
     for log in logs:
         parts.setdefault((log.trace_id, log.span_id), []).append(log.part)
     loose: dict[int, list[LogPart]] = {}
-    for key, found in parts.items():
-        if key in by_span:
-            join_logs(by_span[key], found)
+    for (trace_id, span_id), found in parts.items():
+        if (record := traces.get(trace_id, {}).get(span_id)) is not None:
+            join_logs(record, found)
         else:
-            loose.setdefault(key[0], []).extend(found)
-    for trace_id, records in traces.items():
+            loose.setdefault(trace_id, []).extend(found)
+    for trace_id, spans in traces.items():
+        records = [*spans.values()]
         split_off = split(records, loose=loose.get(trace_id, ())) or lone_tool_in(records)
         found_unread = None if split_off else unread_trace(records)
         if found_unread is not None:
