@@ -40,6 +40,7 @@ from .tool_spans import ToolSpan, is_no_tool, join_layers
 
 _CODE = ("<code>", "<end_code>")
 """Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
+_WITH_RESULTS = frozenset((*ROOT_ROLES, LLM, TOOL))
 _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
 """Results of output tools that are named after their answer's type."""
 
@@ -223,17 +224,10 @@ class ToolCalls:
         arguments = arguments_of(request.arguments)
         if not arguments and request.call_id:  # a streamed request may lack them
             arguments = arguments_of(self._repeated_arguments.get(request.call_id, request.arguments))
-        malformed = arguments is None and _is_cut(request.arguments)
         return ToolCall(
-            request.name or "",
-            arguments,
-            result,
-            error,
-            call_id=request.call_id,
-            agent=step.agent,
-            malformed=malformed,
-            state=state,
-        )
+            request.name or "", arguments, result, error, call_id=request.call_id, agent=step.agent,
+            malformed=arguments is None and _is_cut(request.arguments), state=state,
+        )  # fmt: skip
 
     @computed_once
     def _repeated_arguments(self) -> dict[str, Any]:
@@ -283,10 +277,10 @@ class ToolCalls:
             add_results_by_id(turn.inputs(step), requested, results)
             before = step
         for step in turn.steps:
-            if step.role not in ROOT_ROLES:
+            if step.role not in _WITH_RESULTS:
                 continue
-            # No prompt has the last results of a run that stopped at its limit, and only the root has the prompt of some
-            # failed calls.
+            # No prompt has the last results of a run that stopped at its limit, or of tools that the provider ran, and only the
+            # root has the prompt of some failed calls.
             messages = [] if step.output_messages is None else turn.outputs(step)
             if step is turn.root and step.input_messages is not None:
                 messages = messages + turn.inputs(step)
