@@ -20,6 +20,7 @@ _MERGED = (
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+_COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 _CLOCK_STEP_NS = 2_000_000
@@ -248,13 +249,15 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Complete a model call with the facts of its duplicate. Token counts of a provider's own SDK take precedence."""
+    """Complete a model call with the facts of its duplicate. Token counts of a provider's own SDK take precedence, with
+    the model that they count for.
+    """
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
                 setattr(target, name, getattr(source, name))
     if _counts_more(source, target):
-        for name in _COUNTS:
+        for name in _COUNTS if source.model is None or _is_same_model(target, source) else _COUNTS_OF_MODEL:
             setattr(target, name, getattr(source, name))
     fill(target, source, _MERGED)
     if source.answer_only and source.record.parent_id == target.record.parent_id and target.duration_s is None:
@@ -269,7 +272,7 @@ def _counts_more(source: Step, target: Step) -> bool:
     """Return True if a duplicate's token counts replace a call's. All counts come from one span."""
     if source.input_tokens is None or source.output_tokens is None:
         return False
-    if target.guesses_tokens or source.record.scope.startswith(_SDK_SCOPES):
+    if target.guesses_tokens or not (target.input_tokens or target.output_tokens) or source.record.scope.startswith(_SDK_SCOPES):
         return True
     return bool(source.cached_tokens or source.cache_write_tokens) and not (target.cached_tokens or target.cache_write_tokens)
 
@@ -316,5 +319,9 @@ def _same_call(one: Step, other: Step) -> bool:
         return one.response_id == other.response_id
     if one.output_tokens is not None and other.output_tokens is not None and one.output_tokens != other.output_tokens:
         return False
+    return _is_same_model(one, other)
+
+
+def _is_same_model(one: Step, other: Step) -> bool:
     first, second = one.model or "", other.model or ""  # the request's name is often a prefix of the response's
     return bool(first and second) and (first.startswith(second) or second.startswith(first))
