@@ -196,13 +196,19 @@ class MessageReader:
         found = self.calls.decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
         if text is not None and (text.strip() or not self._asks_for_tools(step)):
-            return answer_in(text)
+            _, mark, answer = text.rpartition("Final Answer:")
+            return answer.strip() if mark and self._is_asked_for_thoughts(step) else answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         requested = [call for message in found.messages for call in message.tool_calls]
         if requested:  # a call that requests a tool has no answer, unless it is an output tool
             return self._answer_in_output_tool(requested[-1]) if is_output_tool(requested[-1].name) else None
         return ""
+
+    def _is_asked_for_thoughts(self, step: Step) -> bool:
+        """Return True if a prompt asks for lines that begin with ``Thought:`` and ``Final Answer:``, as ReAct agents do."""
+        texts = (message.content or "" for message in self.calls.inputs(step))
+        return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
     def _asks_for_tools(self, step: Step) -> bool:
         """Return True if a call ended with tool requests, according to the finish reason of the call or of a message."""
