@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ...core.turn import AgentRun
 from ...dialects.generic.kinds import is_agent
-from ...dialects.step import AGENT, INNER, TOOL, Step
+from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .llm_calls import TurnCalls
 from .messages import last_user_text
 from .steps import END, computed_once
@@ -20,7 +20,7 @@ _AGENT_OR_TOOL = (AGENT, TOOL)
 
 def main_agent(turn: TurnCalls) -> str | None:
     """Return the name of the first agent that no tool runs."""
-    steps = (step for role in (AGENT, INNER) for step in turn.of_role.get(role, ()))
+    steps = (step for role in (AGENT, INNER, LLM) for step in turn.of_role.get(role, ()))
     return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
 
 
