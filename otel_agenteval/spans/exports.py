@@ -13,7 +13,7 @@ Jaeger           ``traceID`` with ``spans`` and ``processes``; ``{"data": [...]}
 Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a list of such spans
 Tempo            ``batches``, or ``trace`` around ``resourceSpans``
 Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
-Langfuse         ``traceId`` with ``type`` and ``startTime``; a trace with its ``observations``
+Langfuse         ``traceId`` with ``type`` and ``startTime``; traces with or without their ``observations``
 PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
 Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
 CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
@@ -501,14 +501,10 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Convert a trace's observations or, if there are none, the trace's own input and output."""
-    found = [message for one in value["observations"] for message in _from_observation({"traceId": value["id"], **one}, value)]
-    if not found:
-        own = {
-            "id": f"trace-{value['id']}", "traceId": value["id"], "type": "SPAN", "name": value.get("name"),
-            "startTime": value.get("timestamp"), "endTime": _end_of(value), "input": value.get("input"), "output": value.get("output"),
-        }  # fmt: skip
-        found = _from_observation(own, value)
-    return found
+    own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
+    own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
+    observations = _objects(value.get("observations")) or [own]
+    return [message for one in observations for message in _from_observation({"traceId": value["id"], **one}, value)]
 
 
 def _end_of(trace: Mapping[str, Any]) -> Any:
@@ -536,9 +532,10 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
     attributes: dict[str, Any] = dict(_object(metadata.get("attributes")))
     if not any(key.startswith("langfuse.") for key in attributes):
         attributes["langfuse.observation.type"] = str(get("type") or "span").lower()
+    of_root = {} if get("parentObservationId") else trace
     found = {
-        "langfuse.observation.input": get("input"),
-        "langfuse.observation.output": get("output"),
+        "langfuse.observation.input": get("input") or of_root.get("input"),
+        "langfuse.observation.output": get("output") or of_root.get("output"),
         "langfuse.observation.model.name": get("model") or get("providedModelName"),
         "langfuse.observation.model.parameters": get("modelParameters"),
         "langfuse.observation.usage_details": get("usageDetails") or get("usage"),
@@ -546,7 +543,7 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
         "langfuse.observation.level": get("level"),
         "session.id": trace.get("sessionId") or get("sessionId"),
         "user.id": trace.get("userId") or get("userId"),
-        **({"langfuse.trace.name": trace.get("name")} if not get("parentObservationId") else {}),
+        "langfuse.trace.name": of_root.get("name"),
         **{f"langfuse.observation.metadata.{key}": one for key, one in metadata.items() if key not in _LANGFUSE_OWN},
     }
     for key, one in found.items():
@@ -710,12 +707,14 @@ Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], 
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
     (_has(batches=list), _from_tempo),
+    (_has("observations", trace=dict), lambda value: _from_langfuse_trace({**value, **value["trace"]})),
     (_has(trace=dict), _from_tempo),
     (lambda value: "trace_id" in _object(value.get("context")), _from_console),
     (_has(spans=list, processes=dict), _from_jaeger),
     (_has("context.trace_id", "context.span_id"), _from_row_of_phoenix),
     (_has("trace_id", "span_id", "start_timestamp"), _from_logfire),
     (lambda value: "id" in value and _objects(value.get("observations")) == value.get("observations"), _from_langfuse_trace),
+    (lambda value: value.keys() >= {"id", "timestamp", "input", "output"} and ("sessionId" in value or "session_id" in value), _from_langfuse_trace),
     (lambda value: _has(spans=list)(value) and ("started_at" in value or "start_time" in value), _from_pandaprobe_trace),
     (_has("trace_id", "span_id", "started_at"), _from_pandaprobe_span),
     (_has("traceId", "type", "startTime"), _from_observation),
