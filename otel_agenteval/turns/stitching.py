@@ -62,20 +62,8 @@ class _Piece:
     """One or several joined parts of a turn, each from one trace, that other traces may continue."""
 
     __slots__ = (
-        "continues",
-        "end_ns",
-        "facts",
-        "first_arrival",
-        "first_call",
-        "lacks_request",
-        "last_arrival",
-        "number",
-        "places",
-        "requested_ids",
-        "response_ids",
-        "result_ids",
-        "size",
-        "waits",
+        "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
+        "response_ids", "result_ids", "size", "waits",
     )  # fmt: skip
 
     def __init__(self, group: SpanGroup, turn: TurnCalls, first_arrival: float) -> None:
