@@ -307,8 +307,6 @@ def _message(flat: dict[str, Any]) -> dict[str, Any]:
         ]
     elif "function_call_name" in flat:
         out["tool_calls"] = [{"name": flat["function_call_name"], "arguments": flat.get("function_call_arguments_json")}]
-    if out.get("role") == "user" and out.get("tool_call_id"):  # Anthropic's form of a tool result
-        out["role"] = "tool"
     return out
 
 
@@ -349,6 +347,7 @@ def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
 def _lists(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    if value and all(key.isdecimal() and len(key) <= 6 for key in value):
-        return [_lists(value[key]) for key in sorted(value, key=int)[:_MAX_INDEX]]
+    places = [key for key in value if key.isdecimal() and len(key) <= 6]
+    if places:  # other keys beside them are invalid places
+        return [_lists(value[key]) for key in sorted(places, key=int)[:_MAX_INDEX]]
     return {key: _lists(inner) for key, inner in value.items()}
