@@ -86,10 +86,10 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the text, or the first nonempty text of a list or of a JSON list."""
+    """Return the text before a comma, or the first nonempty text of a list or of a JSON list."""
     if value.__class__ is str:
         if value[:1] != "[":
-            return value or None
+            return value.partition(", ")[0] or None
         value, _ = jsonio.loads_or_text(value)
     if isinstance(value, (list, tuple)):
         for item in value:

@@ -72,7 +72,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_arguments = (
             _arguments(raw_input) if raw_input.__class__ is str and raw_input.startswith('{"input"') else raw_input
         )
-        step.tool_result = _output(raw_output)
+        step.tool_result, step.tool_call_id = _output(raw_output), as_text(get(f"{_METADATA}tool_call_id"))
     elif role == RETRIEVAL:
         step.query = first_argument(raw_input)
         step.documents = documents(_output(raw_output)) if raw_output is not None else None

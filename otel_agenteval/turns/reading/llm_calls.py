@@ -234,7 +234,7 @@ def _is_guard(name: str) -> bool:
 
 _BY_ITSELF = frozenset(("stop", "endturn", "completed", "stopsequence"))
 _ASKS = frozenset(("toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"))
-_NOT_SAID = frozenset(("", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
+_NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
 """Statuses, such as those of the Responses API, that don't change if the answer requests tools."""
 _ALWAYS_STOP = ("gemini", "ollama")
