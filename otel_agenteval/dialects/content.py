@@ -121,7 +121,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
         if pieces and (message.role != "assistant" or pieces[-1].finish_reason or pieces[-1].tool_calls):
             texts = [piece.content for piece in pieces if piece.content]
             if len(pieces) > 1 and _is_streamed(texts):
-                pieces[-1].content = "".join(texts)
+                pieces[-1].content = _join_stream(texts, "stop")  # the last piece may repeat the whole
                 del pieces[:-1]
             joined += pieces
             pieces = []
@@ -170,13 +170,14 @@ _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "syste
 _HANDLE = re.compile(
     r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*)>["']?$"""
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
+    r"|Promise \{ <\w+> \}$"
 )
 """Texts that programs write in place of an answer that isn't complete yet, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:
     """Return True if a text only names an object in a program's memory, such as a stream of the answer."""
-    return text[:1] in "<[\"'" and len(text) < 400 and _HANDLE.match(text) is not None
+    return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
 def _parse_shown_text(text: str) -> Any:
@@ -384,7 +385,7 @@ def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
     pieces.clear()
 
 
-def _join_stream(texts: list[str | None], finish_reason: str | None) -> str | None:
+def _join_stream(texts: Sequence[str | None], finish_reason: str | None) -> str | None:
     pieces = [text for text in texts if text]
     if not pieces:
         return texts[0]
