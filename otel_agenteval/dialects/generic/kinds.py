@@ -19,7 +19,7 @@ _WHOLE = {
     "execute_event_loop_cycle": INNER, "model_step": INNER, "model_chunk": INNER, "execute_task": INNER, "task": CHAIN,
     "invoke_workflow": CHAIN, "workflow": CHAIN, "workflow_run": CHAIN, "workflow_step": CHAIN, "chain": CHAIN, "graph": CHAIN, "pipeline": CHAIN,
     "flow": CHAIN, "crew": CHAIN, "node": CHAIN, "runnable": CHAIN, "prompt": CHAIN, "parser": CHAIN, "util": CHAIN, "session": CHAIN,
-    "rag": RETRIEVAL, "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
+    "agent_session": CHAIN, "chat_session": CHAIN, "rag": RETRIEVAL, "retriever": RETRIEVAL, "retrieval": RETRIEVAL, "retrieve": RETRIEVAL, "vector_search": RETRIEVAL, "similarity_search": RETRIEVAL,
     "embedding": EMBEDDING, "embeddings": EMBEDDING, "embedder": EMBEDDING, "embed": EMBEDDING, "indexer": SETUP, "indexing": SETUP,
     "reranker": RERANK, "rerank": RERANK, "guardrail": GUARDRAIL, "guardrails": GUARDRAIL, "evaluator": GUARDRAIL, "evaluation": GUARDRAIL,
     "score": GUARDRAIL, "scorer": GUARDRAIL, "handoff": HANDOFF, "agent_handoff": HANDOFF, "memory": MEMORY,
