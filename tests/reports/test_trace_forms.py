@@ -1,0 +1,255 @@
+"""Situations of public reports on traces that tools and frameworks write or export. See docs/internals/public-reports.md."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.core.turn import Turn
+from otel_agenteval.spans.record import SpanEvent, SpanRecord
+from otel_agenteval.spans.writing import attributes_as_json
+from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
+
+ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
+NEXT, THEN = "And in Rome?", "25 degrees."
+CITY = {"city": "Paris"}
+COUNTED = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5}
+
+
+def text(role: str, content: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": content}]}
+
+
+def turns_in(tmp_path: Path, *documents: Any) -> list[Turn]:
+    file = tmp_path / "export.jsonl"
+    file.write_text("\n".join(map(json.dumps, documents)))
+    return list(oa.load_turns(file))
+
+
+# --- turns
+
+
+@pytest.mark.parametrize("wrapped", [None, "handle", "chat turn"])
+def test_unrelated_items_below_one_span_count_once(wrapped: str | None) -> None:
+    """livekit/agents 4639: each item's spans were also added to it as spans beside it, which doubled calls and tokens."""
+    spans = [span(1, name="batch", ms=500)]
+    for place in (1, 2):
+        parent = 10 * place if wrapped else 1
+        spans += [span(parent, 1, wrapped, at=100 * place, ms=50)] if wrapped else []
+        asked, said = f"question number {place}", f"answer {place}"
+        spans.append(chat(10 * place + 1, parent, user=asked, says=said, at=100 * place + 5, attributes=COUNTED))
+    for turn in turns_of(*spans):
+        assert turn.usage is not None
+        assert (len(turn.llm_calls), turn.usage.total_tokens, len(turn.spans)) == (1, 15, 2 if wrapped else 1)
+
+
+@pytest.mark.parametrize("mark", ["lk.", "lk.pii."])
+def test_turns_of_a_voice_session(mark: str) -> None:
+    """livekit/agents 4639, 2905 and 7304: the session's span has an agent's name, and new versions name the operation."""
+    spans = [span(1, name="agent_session", attributes={"lk.agent_name": "desk"}, ms=1_000, scope="livekit-agents")]
+    for place, (asked, said) in enumerate(((ASKED, SAID), (NEXT, THEN))):
+        at, first = 100 + 300 * place, 10 * (place + 1)
+        named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"} if mark == "lk.pii." else {}
+        events = [SpanEvent("gen_ai.user.message", {"content": asked}), SpanEvent("gen_ai.choice", {"content": said})]
+        spans += [
+            span(first, 1, "agent_turn", {f"{mark}user_input": asked, f"{mark}response.text": said, **named}, at=at, ms=200),
+            span(first + 1, first, "llm_node", {f"{mark}response.text": said}, at=at + 5, ms=100),
+            span(first + 2, first + 1, "llm_request", {"gen_ai.request.model": "gpt-4o", **COUNTED}, at=at + 6, events=events),
+            span(first + 3, first, "tts_node", {f"{mark}input_text": said}, at=at + 90, ms=50),
+        ]
+    found = turns_of(*spans)
+    assert [(turn.input, turn.output, len(turn.llm_calls)) for turn in found] == [(ASKED, SAID, 1), (NEXT, THEN, 1)]
+
+
+@pytest.mark.parametrize("below", [None, "workflow_run weather"])
+def test_agent_name_on_a_model_call_alone(below: str | None) -> None:
+    """mastra 12397: the call isn't the agent's run, but nothing else names the agent."""
+    call = chat(2, 1 if below else 0, user=ASKED, says=SAID, attributes={"gen_ai.agent.name": "weather"})
+    turn = turn_of(*([span(1, name=below)] if below else []), call)
+    assert (turn.agent, len(turn.llm_calls), turn.agent_runs) == ("weather", 1, [])
+
+
+# --- answers
+
+
+@pytest.mark.parametrize("pieces", [["It is 21", " degrees in", " Paris."], ["It ", "is 21 degrees in Paris."]])
+@pytest.mark.parametrize("whole", [[], [SAID]])
+def test_pieces_of_an_answer_and_the_whole(pieces: list[str], whole: list[str]) -> None:
+    """dd-trace-py 19537: a streamed run's span has each piece as a message and then the whole answer."""
+    messages = [text("assistant", piece) for piece in (*pieces, *whole)]
+    turn = turn_of(agent(1, attributes={"gen_ai.output.messages": json.dumps(messages)}), chat(2, 1, user=ASKED))
+    assert turn.output == SAID
+
+
+@pytest.mark.parametrize("shown", ["Promise { <pending> }", "Promise { <rejected> }", "[object Promise]", "[object Object]"])
+def test_promise_is_no_answer(shown: str) -> None:
+    """mastra 5870: a stream's span ends before the answer is there."""
+    root = span(1, name="handler", attributes={"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": shown})
+    assert turn_of(root, chat(2, 1, user=ASKED, says=SAID)).output == SAID
+
+
+REACT = "Use this format:\nThought: what you think\nFinal Answer: the answer\n\nQuestion: "
+
+
+@pytest.mark.parametrize(("prompt", "answer"), [(REACT, SAID), ("", f"I can answer.\nFinal Answer: {SAID}")])
+def test_final_answer_of_a_react_agent(prompt: str, answer: str) -> None:
+    """openinference 2575: an agent of CrewAI without a crew leaves only model spans."""
+    turn = turn_of(chat(1, user=prompt + ASKED, says=f"I can answer.\nFinal Answer: {SAID}"))
+    assert turn.output == answer
+
+
+# --- model calls
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (0, None), None])
+@pytest.mark.parametrize("model", ["gpt-4", "unknown", "claude-3"])
+def test_model_of_the_span_that_counted(counts: Any, model: str) -> None:
+    """openlit 564: LangChain's span has a default model's name and no tokens."""
+    names = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+    given = {name: count for name, count in zip(names, counts or (None, None), strict=True) if count is not None}
+    outer = chat(1, user=ASKED, says=SAID, ms=60, scope="acme", attributes={"gen_ai.request.model": model, **given})
+    real = {"gen_ai.request.model": "anthropic.claude-3", "gen_ai.provider.name": "aws.bedrock", **COUNTED}
+    (call,) = turn_of(outer, chat(2, 1, user=ASKED, says=SAID, at=5, scope="bedrock", attributes=real)).llm_calls
+    assert (call.model, call.provider) == ("anthropic.claude-3", "aws.bedrock")
+    assert (call.input_tokens, call.output_tokens) == (10, 5)
+
+
+@pytest.mark.parametrize(("written", "reason", "calls"), [
+    ("stop, length", "stop", []), ("tool_calls, tool_calls", "tool_calls", None), ("N/A", "N/A", None), (["stop"], "stop", []),
+])  # fmt: skip
+def test_finish_reasons_as_one_text(written: Any, reason: str, calls: Any) -> None:
+    """langsmith-sdk 3570: several choices. semantic-kernel 12986: ``N/A`` doesn't show whether the answer requested tools."""
+    turn = turn_of(agent(1), chat(2, 1, attributes={"gen_ai.response.finish_reasons": written}))
+    assert (turn.llm_calls[0].finish_reason, turn.tool_calls) == (reason, calls)
+
+
+@pytest.mark.parametrize("place", ["99999999999999", "-1", "1e9", "2147483648", "x"])
+def test_message_at_an_invalid_place(place: str) -> None:
+    """opik 8141: one such attribute doesn't hide the other messages."""
+    said = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": ASKED}
+    root = {"openinference.span.kind": "LLM", **said, f"llm.input_messages.{place}.message.content": "x"}
+    assert turn_of(span(1, attributes=root)).input == ASKED
+
+
+# --- tool calls
+
+
+def results_of(turn: Turn) -> list[tuple[Any, ...]]:
+    return [(call.name, call.arguments, call.result, call.state) for call in turn.tool_calls or ()]
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_results_of_tools_that_the_provider_ran(root: bool) -> None:
+    """vercel/ai 19076: requests and results are in the same answer."""
+    parts: list[dict[str, Any]] = []
+    for place, name in enumerate(("mcp.read", "mcp.ask")):
+        parts += [{"type": "tool_call", "id": f"m{place}", "name": name, "arguments": CITY}]
+        parts += [{"type": "tool_call_response", "id": f"m{place}", "response": f"r{place}"}]
+    answer = [{"role": "assistant", "parts": [*parts, {"type": "text", "content": SAID}]}]
+    call = chat(2, 1 if root else 0, user=ASKED, attributes={"gen_ai.output.messages": json.dumps(answer)})
+    turn = turn_of(*([agent(1)] if root else []), call)
+    assert results_of(turn) == [("mcp.read", CITY, "r0", "executed"), ("mcp.ask", CITY, "r1", "executed")]
+    assert turn.output == SAID
+
+
+def test_tool_result_in_the_events_of_its_span() -> None:
+    """strands-agents/evals 309: the tool's span has one event with the request and one with the result."""
+
+    def event(side: str, part: dict[str, Any]) -> SpanEvent:
+        messages = json.dumps([{"role": "tool", "parts": [{"id": "t1", **part}]}])
+        return SpanEvent("gen_ai.client.inference.operation.details", {f"gen_ai.{side}.messages": messages})
+
+    asked = {"id": "t1", "name": "get_weather", "arguments": CITY}
+    events = [event("input", {"type": "tool_call", **asked}), event("output", {"type": "tool_call_response", "response": "21"})]
+    ran = tool(3, 1, "get_weather", at=20, attributes={"gen_ai.tool.call.id": "t1"}, events=events)
+    turn = turn_of(agent(1), chat(2, 1, user=ASKED, calls=[asked]), ran, chat(4, 1, user=ASKED, says=SAID, at=50))
+    assert results_of(turn) == [("get_weather", CITY, "21", "executed")]
+
+
+def test_call_id_of_langsmiths_tool() -> None:
+    """langsmith-sdk 3570: older versions write the id only into the metadata."""
+    ran = span(2, 1, "Bash", {
+        "langsmith.span.kind": "tool", "langsmith.metadata.tool_call_id": "toolu_1", "gen_ai.prompt": json.dumps({"command": "ls"}),
+        "gen_ai.completion": json.dumps({"output": "a.txt"}),
+    }, scope="langsmith")  # fmt: skip
+    calls = turn_of(agent(1), ran, chat(3, 1, user=ASKED, says=SAID, at=20)).tool_calls or []
+    assert [(call.name, call.call_id, call.result) for call in calls] == [("Bash", "toolu_1", "a.txt")]
+
+
+# --- exports
+
+
+def otlp(*records: SpanRecord) -> dict[str, Any]:
+    spans = [
+        {
+            "traceId": f"{record.trace_id:032x}", "spanId": f"{record.span_id:016x}", "name": record.name,
+            "parentSpanId": f"{record.parent_id:016x}" if record.parent_id else "", "startTimeUnixNano": str(record.start_ns),
+            "endTimeUnixNano": str(record.end_ns), "attributes": attributes_as_json(record.attributes),
+        }
+        for record in records
+    ]  # fmt: skip
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+@pytest.mark.parametrize("first", ["unfinished", "whole"])
+def test_span_that_was_exported_twice(first: str, tmp_path: Path) -> None:
+    """promptfoo 10327: one copy has more attributes. langchain-azure 310: both are equal."""
+    whole, root = chat(2, 1, user=ASKED, says=SAID, attributes=COUNTED), agent(1)
+    unfinished = span(2, 1, "chat m-1", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"})
+    copies = (unfinished, whole) if first == "unfinished" else (whole, unfinished)
+    (turn,) = turns_in(tmp_path, otlp(root, copies[0]), otlp(copies[1], root))
+    assert turn.usage is not None
+    assert (turn.output, len(turn.llm_calls), turn.usage.total_tokens) == (SAID, 1, 15)
+
+
+def observation(place: int, parent: int | None, kind: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"o{place}", "traceId": "t-1", "parentObservationId": parent and f"o{parent}", "type": kind, "name": kind.lower(),
+        "startTime": f"2026-01-01T00:00:0{place}.000Z", "endTime": "2026-01-01T00:00:09.000Z", "metadata": "{}", **more,
+    }  # fmt: skip
+
+
+TRACE = {"id": "t-1", "name": "desk", "timestamp": "2026-01-01T00:00:00.000Z", "metadata": "{}", "tags": [], "latency": 1.5}
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_downloaded_langfuse_trace_lists_its_observations_twice(inside: bool, tmp_path: Path) -> None:
+    """langfuse 15337: the page's download, in which only the trace has content."""
+    observations = [
+        observation(1, None, "SPAN", input=None, output=None),
+        observation(2, 1, "GENERATION", input=None, output=None, model="gpt-4o", usageDetails={"input": 10, "output": 5}),
+    ]
+    trace = {
+        **TRACE,
+        "input": json.dumps(ASKED),
+        "output": json.dumps(SAID),
+        **({"observations": observations} if inside else {}),
+    }
+    (turn,) = turns_in(tmp_path, {"trace": trace, "observations": observations})
+    assert (turn.input, turn.output) == (ASKED, SAID)
+    assert [(call.model, call.input_tokens, call.output_tokens) for call in turn.llm_calls] == [("gpt-4o", 10, 5)]
+
+
+@pytest.mark.parametrize("content", [(ASKED, SAID), ({"question": ASKED}, {"answer": SAID})])
+@pytest.mark.parametrize("listed", [{}, {"observations": ["o1", "o2"]}, {"observations": []}])
+@pytest.mark.parametrize("session", ["sessionId", "session_id"])
+def test_langfuse_traces_without_their_observations(content: Any, listed: Any, session: str, tmp_path: Path) -> None:
+    """langfuse 6924: a list of traces has only their ids or none."""
+    trace = {**TRACE, "input": content[0], "output": content[1], "totalCost": 0.25, session: "s", **listed}
+    (turn,) = turns_in(tmp_path, [trace])
+    assert (turn.input, turn.output, turn.conversation_id, turn.cost_usd) == (ASKED, SAID, "s", 0.25)
+
+
+def test_spans_with_an_unreadable_time_are_kept(tmp_path: Path) -> None:
+    """langfuse-docs 3686: a missing end and a start that isn't a time."""
+    asked = chat(2, 1, user=ASKED, calls=[{"id": "c1", "name": "f", "arguments": {}}], at=10)
+    document = otlp(agent(1), asked, chat(3, 1, user=ASKED, says=SAID, at=40))
+    spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    del spans[1]["endTimeUnixNano"]
+    spans[2]["startTimeUnixNano"] = "soon"
+    (turn,) = turns_in(tmp_path, document)
+    assert (turn.output, len(turn.llm_calls)) == (SAID, 2)
