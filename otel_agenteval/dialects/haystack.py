@@ -38,6 +38,8 @@ _LONGEST_REPR = 200_000
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = _SPANS.get(name)
+    if role == TOOL and "haystack.tool.name" not in attributes:
+        return INNER  # one span for all tools of a step, whose calls are in the messages
     if role is not None or name != "haystack.component.run":
         return role
     kind = attributes.get("haystack.component.type")

@@ -364,15 +364,8 @@ def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
 
 _OF_MESSAGES = frozenset(("content", "tool_calls", "parts"))
 _MAY_STAND_IN_MESSAGES = _OF_MESSAGES | {
-    "role",
-    "finish_reason",
-    "refusal",
-    "reasoning_content",
-    "thought",
-    "name",
-    "id",
-    "index",
-}
+    "role", "finish_reason", "refusal", "reasoning_content", "thought", "name", "id", "index",
+}  # fmt: skip
 
 
 def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
