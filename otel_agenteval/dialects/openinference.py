@@ -202,7 +202,7 @@ def _read_retrieval(attributes: dict[str, Any], step: Step) -> None:
 
 def _query(raw: Any) -> Any:
     """Return the search query, which may be one of several arguments."""
-    if raw.__class__ is str and raw.startswith('{"query":'):
+    if raw.__class__ is str and raw.startswith(('{"query":', '{"query_embedding":')):
         value, _ = jsonio.loads_or_text(raw)
         return value.get("query") if isinstance(value, dict) else raw
     return raw

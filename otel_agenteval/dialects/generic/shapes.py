@@ -139,7 +139,8 @@ def _is_document(node: Mapping[str, Any]) -> bool:
     inner = node.get("document", node.get("node"))
     if isinstance(inner, dict):
         return True
-    return any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT) and any(key in node for key in _DOCUMENT_FACTS)
+    has_text = any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT)
+    return any(key in node for key in _DOCUMENT_FACTS) if has_text else node.keys() >= {"id", "score"}  # vector stores omit texts
 
 
 def _is_text(content: Any) -> bool:
