@@ -735,6 +735,7 @@ _FORMS: Sequence[Form] = (
     (_is_flat, _from_flat),
     (_has(rows=list), _from_rows),
     (_has(columns=list), _from_columns),
+    (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
 )  # fmt: skip
 """Test and converter of each format. The first format whose test a document passes is used."""
