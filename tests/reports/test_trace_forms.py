@@ -180,6 +180,65 @@ def test_call_id_of_langsmiths_tool() -> None:
     assert [(call.name, call.call_id, call.result) for call in calls] == [("Bash", "toolu_1", "a.txt")]
 
 
+@pytest.mark.parametrize(("ids", "arguments", "calls"), [
+    (("a", "b"), ({"t": 1}, {"t": 2}), 2), (("a", "b"), ({"t": 1}, {"t": 1}), 1), (("a", None), ({"t": 1}, {"t": 2}), 1),
+    (("a", "a"), ({"t": 1}, {"t": 2}), 1), (("a", "b"), ({"t": 1}, None), 1),
+])  # fmt: skip
+def test_tool_span_inside_a_span_of_the_same_tool(ids: Any, arguments: Any, calls: int) -> None:
+    """koog 2236: of two parallel calls, the second got the wrong parent. Two layers of one call have its id or arguments."""
+    spans = [agent(1), chat(2, 1, user=ASKED)]
+    for place, (call_id, given) in enumerate(zip(ids, arguments, strict=True)):
+        own = {"gen_ai.tool.call.id": call_id, "gen_ai.tool.call.arguments": given and json.dumps(given)}
+        known = {name: value for name, value in own.items() if value is not None}
+        spans.append(tool(3 + place, 1 + 2 * place, "research", at=20 + place, attributes=known))
+    assert len(turn_of(*spans).tool_calls or ()) == calls
+
+
+def test_one_span_for_all_tools_of_a_step() -> None:
+    """haystack 11892: before version 3.0, the calls are only in the messages."""
+
+    def message(role: str, *content: Any) -> dict[str, Any]:
+        return {"role": role, "meta": {}, "name": None, "content": [*content]}
+
+    def step(span_id: int, parent_id: int, name: str, at: float, **content: Any) -> SpanRecord:
+        values = {f"haystack.agent.step.{name}.{side}": json.dumps(value) for side, value in content.items()}
+        return span(span_id, parent_id, f"haystack.agent.step.{name}", values, at=at, scope="haystack")
+
+    calls = [{"tool_name": name, "arguments": CITY, "id": f"c{name}"} for name in ("count", "find")]
+    asked, requests = message("user", {"text": ASKED}), message("assistant", *({"tool_call": call} for call in calls))
+    results = [message("tool", {"tool_call_result": {"result": call["id"], "error": False, "origin": call}}) for call in calls]
+    said = message("assistant", {"text": SAID})
+    turn = turn_of(
+        span(1, 0, "haystack.agent.run", {"haystack.agent.max_steps": 9}, scope="haystack", ms=100),
+        step(2, 1, "llm", 5, input={"messages": [asked]}, output={"replies": [requests]}),
+        step(3, 1, "tool", 20, input={"messages": [requests]}, output={"tool_messages": results}),
+        step(4, 1, "llm", 40, input={"messages": [asked, requests, *results]}, output={"replies": [said]}),
+    )
+    assert results_of(turn) == [("count", CITY, "ccount", "executed"), ("find", CITY, "cfind", "executed")]
+    assert (turn.input, turn.output) == (ASKED, SAID)
+
+
+@pytest.mark.parametrize(("asked", "query"), [
+    ({"query_embedding": [0.1, 0.2], "top_k": 3}, None), ({"query": "rain", "top_k": 3}, "rain"),
+])  # fmt: skip
+def test_query_of_a_search_by_vector(asked: Any, query: str | None) -> None:
+    """openinference 524: the retriever gets the query's embedding, which isn't its text."""
+    kind = {"openinference.span.kind": "RETRIEVER", "input.value": json.dumps(asked)}
+    search = span(2, 1, "Retriever", {**kind, "retrieval.documents.0.document.content": "Paris: 21"})
+    (found,) = turn_of(agent(1), search, chat(3, 1, user=ASKED, says=SAID, at=20)).retrievals
+    assert found.query == query
+
+
+@pytest.mark.parametrize("kind", ["gen_ai.span.kind", "fi.span.kind"])
+def test_documents_of_a_vector_store_without_their_texts(kind: str) -> None:
+    """traceAI 173: the query's vector is left out, and the matches have only ids and scores."""
+    found = json.dumps([{"id": "d1", "score": 0.9}, {"id": "d2", "score": 0.5}])
+    asked = {"input.value": json.dumps({"top_k": 2, "vector_dim": 8}), "output.value": found}
+    search = span(2, 1, "Index.query", {kind: "RETRIEVER", **asked}, scope="traceai_pinecone")
+    turn = turn_of(agent(1), search, chat(3, 1, user=ASKED, says=SAID, at=20))
+    assert turn.retrieved_ids == ["d1", "d2"]
+
+
 # --- exports
 
 
@@ -242,6 +301,31 @@ def test_langfuse_traces_without_their_observations(content: Any, listed: Any, s
     trace = {**TRACE, "input": content[0], "output": content[1], "totalCost": 0.25, session: "s", **listed}
     (turn,) = turns_in(tmp_path, [trace])
     assert (turn.input, turn.output, turn.conversation_id, turn.cost_usd) == (ASKED, SAID, "s", 0.25)
+
+
+def opik_span(place: int, kind: str, given: Any, returned: Any, **more: Any) -> dict[str, Any]:
+    times = {
+        "start_time": f"2026-01-01T00:00:0{place}.000Z",
+        "end_time": f"2026-01-01T00:00:0{8 if place == 1 else place + 1}.000Z",
+    }
+    ids = {"id": f"0198-{place}", "trace_id": "0198-t", "parent_span_id": None if place == 1 else "0198-1"}
+    return {**ids, **times, "name": kind, "type": kind, "input": given, "output": returned, "metadata": {}, **more}
+
+
+@pytest.mark.parametrize("paged", [True, False])
+def test_spans_from_opik(paged: bool, tmp_path: Path) -> None:
+    """experiential 777: a page of Opik's API has its spans in ``content``."""
+    answer = {"choices": [{"message": {"role": "assistant", "content": SAID}}]}
+    counted = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    spans = [
+        opik_span(1, "general", {"question": ASKED}, {"answer": SAID}),
+        opik_span(2, "tool", {"city": "Paris"}, {"output": "21"}),
+        opik_span(4, "llm", {"messages": [{"role": "user", "content": ASKED}]}, answer, model="gpt-4o", usage=counted),
+    ]
+    (turn,) = turns_in(tmp_path, {"page": 1, "size": 3, "total": 3, "content": spans} if paged else spans)
+    assert turn.usage is not None
+    assert (turn.input, turn.output, turn.usage.total_tokens) == (ASKED, SAID, 15)
+    assert [call.name for call in turn.tool_calls or ()] == ["tool"]
 
 
 def test_spans_with_an_unreadable_time_are_kept(tmp_path: Path) -> None:
