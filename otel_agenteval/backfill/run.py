@@ -62,7 +62,9 @@ class Output:
                         return
                 except (ValueError, TypeError, KeyError):
                     pass
-                raise AgentEvalError(f"{manifest}: must have the format {_FORMAT}. Choose an empty folder")
+                raise AgentEvalError(
+                    f"{manifest}: not readable as {_FORMAT}, so the run can't be continued. Choose an empty folder"
+                )
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(
                     f"{folder}: must be empty or the output of an earlier backfill, got a folder without manifest.json"

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--buckets",
         type=int,
         metavar="N",
-        help="number of parts; a process scores one part at a time (default: depends on the size)",
+        help="number of parts to split the traces into; a process scores one part at a time (default: depends on the size of the source)",
     )
     parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)

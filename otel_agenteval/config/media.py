@@ -62,8 +62,8 @@ class MediaOptions(Section):
     """Access to the images, audio and videos of a turn. Media inside a turn are always opened. Media at an address are opened only if an option allows it."""
 
     hosts: Annotated[tuple[str, ...], Before(_hosts), Kind("list of hosts")] = ()
-    """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Addresses on
-    other hosts are sent to the judge unopened."""
+    """Hosts from which media can be fetched (``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``). Media on
+    other hosts aren't fetched: the judge receives only their addresses."""
     folders: Annotated[tuple[str, ...], Before(_folders), Kind("list of folders")] = ()
     """Folders from which ``file:`` URIs can be opened."""
     buckets: Annotated[tuple[str, ...], Before(_buckets), Kind("list of object store URLs")] = ()

@@ -72,7 +72,7 @@ def size(value: Any) -> int:
     """Parse a size such as ``"4MiB"`` or ``"64kB"`` into bytes, or raise ValueError. Numbers are bytes."""
     found = _SIZE.fullmatch(_plain_text(value))
     if found is None or float(found[1]) * _BYTES[found[2] or "B"] < 1:
-        raise ValueError("must be a size from 1 byte. Examples: 4MiB, 64kB (a number without a unit is bytes)")
+        raise ValueError("must be a size of at least 1 byte. Examples: 4MiB, 64kB (a number without a unit means bytes)")
     return int(float(found[1]) * _BYTES[found[2] or "B"])
 
 

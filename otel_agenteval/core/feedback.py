@@ -158,7 +158,9 @@ def _scale(value: Any) -> tuple[float, float]:
         worst, best = (_number(one) for one in value)
         if worst is not None and best is not None and worst != best:
             return worst, best
-    raise ConfigError(f"feedback.scale: must be the worst and the best score, got {_described(value)}. Example: [1, 5]")
+    raise ConfigError(
+        f"feedback.scale: must be two different numbers, the worst and the best score, got {_described(value)}. Example: [1, 5]"
+    )
 
 
 def _described(value: Any) -> str:

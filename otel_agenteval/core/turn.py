@@ -589,7 +589,7 @@ def _arguments(value: Any, path: str) -> dict[str, Any] | None:
 
 
 def is_no_object(arguments: Any) -> bool:
-    """Return True if the text of a call's arguments isn't an object."""
+    """Return True if a call's arguments are text that can't be parsed as an object. Blank text doesn't count."""
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 

@@ -5,7 +5,8 @@ other than text, non-finite numbers and unlimited nesting. Programs produce all 
 middle of an emoji. To protect the batch, line or job that contains such a value, all input passes through one of these
 functions on arrival.
 
-Databases, wire formats and label sets also limit names and counts, and one oversized value can fail a whole batch.
+Databases, wire formats and label sets also limit the length of names and the size of counts. One oversized value can fail a
+whole batch.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if nothing is left to infer: each attribute is the convention's or isn't about GenAI."""
+        """True if nothing is left to infer: each attribute belongs to the GenAI convention or isn't about GenAI."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 

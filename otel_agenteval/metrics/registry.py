@@ -628,7 +628,7 @@ class ResolvedName(NamedTuple):
 
 
 def resolve(name: str) -> ResolvedName:
-    """Return what a name stands for, also a seed's or tool's name.
+    """Return the metric and parameters that a name stands for. The name can also be a seed's or another tool's.
 
     Raises:
         ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with

@@ -42,7 +42,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
 ) -> Iterator[list[RunOutput]]:
-    """Open a file per format (``-``: standard output) before the evaluation, so that invalid paths and ``inputs`` are refused."""
+    """Open a file per format (``-``: standard output) before the evaluation, so that an invalid path, or one of the ``inputs``, is refused early."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
         raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Add a --format for each --out")

@@ -58,7 +58,9 @@ class OtlpLog:
 
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield all spans and log records of an OTLP/JSON request. Raises :class:`NotASpan` for anything else."""
+    """Yield the spans and log records of an OTLP/JSON request without our own, and a :class:`NotASpan` for each invalid
+    span. Raises :class:`NotASpan` if it isn't such a request.
+    """
     if not isinstance(message, Mapping):
         raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
     groups = [key for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs") if key in message]

@@ -343,8 +343,8 @@ def _from_score(score: Score) -> Result:
 def code_policy_must_always_pass(subject: Subject, *, metrics: list[InnerMetric] | None = None) -> Result:
     """Number of mandatory metrics that failed.
 
-    A metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. By
-    default, the metric passes only if there are no violations.
+    A mandatory metric violates the policy if its score fails or is an error. Skipped scores and scores without a verdict aren't violations. By
+    default, the policy passes only if there are no violations.
 
     Parameters:
         metrics: Metric names, or objects ``{name: {parameters}}``. In a configuration file, the default is all metrics with ``policy:

@@ -258,7 +258,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
     """``code_coordination_efficiency``, with all multi-agent metrics in its detail.
 
-    Except for ``roles``, all metrics use their default options. The score is skipped if ``code_coordination_efficiency`` is skipped.
+    All these metrics use their default options, and your ``roles``. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
     Parameters:
         roles: Roles of the agents, as in ``code_multiagent_role_adherence``.

@@ -362,7 +362,7 @@ def code_refusal(
 
     Parameters:
         phrases: Phrases that replace the default list. Only allowed with ``method="phrases"``.
-        method: Method, as described above.
+        method: Method, as described above. In a configuration and in ``oa.evaluate``, the default is ``answer``.
 
     Detail: ``matched``. For ``phrases``, it is the first phrase of the list that occurs. For ``answer``, it is ``declines``, or
     ``redirects`` if the answer only sends the user elsewhere. ``answer`` also adds ``language``, and ``findings`` with the first sentence

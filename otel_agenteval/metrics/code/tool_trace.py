@@ -82,7 +82,7 @@ def code_tool_selection(
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is
             no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         forbidden_tools: Names of tools that must not be called.
-        strict_order: If true, the turn must start with calls of the expected tools, in order. A different call before or between
+        strict_order: If true, the turn must start with calls of the expected tools, in order. Any other call before or between
             these calls breaks the order. The order is checked only if all expected tools were called.
         extra_penalty: Penalty for each distinct unexpected tool.
         order_penalty: Penalty for a wrong order, if ``strict_order`` is true.
@@ -359,7 +359,7 @@ def code_tool_correctness(
     outputs differ. If an expected call has no ``arguments`` or ``output``, any match.
 
     The similarity of two objects is the number of keys with equal values, divided by the number of distinct keys in either
-    object. The same rule applies to nested objects. Arguments that aren't a JSON object have the similarity 0.
+    object. The same rule applies to nested objects. Arguments that aren't a JSON object have a similarity of 0.
 
     If the value depends on unrecorded arguments or results, the metric is skipped as ``missing:arguments`` or ``missing:result``. If it
     depends on arguments that are malformed because the turn's content was truncated, it is skipped as ``truncated``.
@@ -557,8 +557,8 @@ def code_tool_call_f1(
     calls that were made. A call can match only one expected entry. Names must match exactly. Tools that run another agent are ignored
     unless they are expected.
 
-    If no tool is expected, the value is 1 if no tool was called, and otherwise 0. If tools are expected but no tool was called,
-    the value is 0.
+    If no tool is expected, the value is 1 without calls and 0 with calls. If tools are expected but none was called, the value
+    is 0.
 
     Parameters:
         expected_tools: Tool names, or objects with ``name``. The default is the turn's reference ``expected_tools``. If there is

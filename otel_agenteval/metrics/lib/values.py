@@ -36,7 +36,7 @@ Share = Annotated[float, Ge(0), Le(1)]
 def json_equal(left: Any, right: Any) -> bool:
     """Return True if two values are structurally equal.
 
-    The order of keys doesn't matter, but the order of lists does. ``1`` equals ``1.0``, and ``True`` differs from ``1``. The
+    The order of keys doesn't matter, but the order of list items does. ``1`` equals ``1.0``, and ``True`` differs from ``1``. The
     comparison isn't recursive, so nesting can have any depth.
     """
     pending = [(left, right)]

@@ -49,7 +49,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
 
 @metric(references=("spec",), threshold=0.5, applies=applies.code, version="2", aliases=("trusys:code-correctness",))
 def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) -> Result:
-    """Correctness of the output's code, compared with its specification. The code isn't run.
+    """Correctness of the code in the output, judged by its specification. The code isn't run.
 
     A single judge call returns a score from 0 to 10. The value is the score divided by 10. The score is also skipped for these reasons:
 

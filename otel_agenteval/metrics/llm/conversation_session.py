@@ -91,7 +91,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
     also reads the turn's ``messages`` up to the previous answer.
 
     Parameters:
-        max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
+        max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
         max_chars: Maximum characters of each earlier message that the judge reads.
 
     Detail: ``goal``, ``progression_reason`` and ``blockers``.
@@ -114,7 +114,7 @@ def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, ma
     turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
 
     Parameters:
-        max_messages: Maximum number of earlier messages that the judge reads, counted from the last.
+        max_messages: Maximum number of earlier messages that the judge reads, starting from the latest.
         max_chars: Maximum characters of each earlier message that the judge reads.
 
     Detail: ``facts_referenced`` and ``memory_errors``.
@@ -142,7 +142,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
     the assistant's earlier messages. Blank answers don't count. Without earlier answers, the value is 1 (vacuous), and the judge isn't called.
 
     Parameters:
-        last_n: Maximum number of earlier answers to compare with, counted from the last.
+        last_n: Maximum number of earlier answers to compare with, starting from the latest.
 
     Detail: ``reason``.
     """

@@ -116,7 +116,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -133,7 +133,7 @@ def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampli
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -153,7 +153,7 @@ def llm_video_temporal_consistency(turn: Turn, judge: Asks, *, num_frames: Frame
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -169,7 +169,7 @@ def llm_video_factual_consistency(turn: Turn, judge: Asks, *, num_frames: Frames
 
     Parameters:
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
 
     Detail: ``dimension_scores``, ``reason``, and ``measured`` if the video file was opened.
     """
@@ -199,7 +199,7 @@ def llm_video_g_eval(
         criteria: One criterion, or a list of criteria that are judged separately.
         steps: Evaluation steps for all criteria. By default, the judge derives them.
         num_frames: Maximum number of frames that the judge receives.
-        sampling: ``even`` selects evenly spaced frames, ``scenes`` the middle frame of each scene of an opened video file.
+        sampling: ``even`` selects evenly spaced frames. ``scenes`` selects the middle frame of each scene, if the video was opened.
 
     Detail: ``steps``, ``score`` (0..10) and ``reason``. With several criteria: ``reason``, and a list ``criteria`` of objects with ``criterion``, ``steps``, ``score`` and ``reason``. If the video file was opened, ``measured`` is added.
     """
