@@ -21,22 +21,22 @@ from .providers.base import ClosedSchema
 # --- thoughts ---------------------------------------------------------------------------------------------------------
 
 _TAG = r"think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|inner_monologue|seed:think"
-_THOUGHTS = (
-    (rf"<(?:{_TAG})\b[^<>]*>", rf"</(?:{_TAG})\s*>"),
-    (r"\[THINK\]", r"\[/THINK\]"),
-    ("◁think▷", "◁/think▷"),
-    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),
-    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
-    (r"<\|channel>\s*thought\b", r"<channel\|>"),
+_MARKED = (
+    (rf"<(?:{_TAG})\b[^<>]*>", rf"</(?:{_TAG})\s*>"),  # <think>It fits.</think>{…}
+    (r"\[THINK\]", r"\[/THINK\]"),  # [THINK]It fits.[/THINK]{…}
+    ("◁think▷", "◁/think▷"),  # ◁think▷It fits.◁/think▷{…}
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # <|begin_of_thought|>It fits.<|end_of_thought|>{…}
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # <|START_THINKING|>It fits.<|END_THINKING|>{…}
+    (r"<\|channel>\s*thought\b", r"<channel\|>"),  # <|channel>thought It fits.<channel|>{…}
+    # <|channel|>analysis<|message|>It fits.<|channel|>final<|message|>{…}
     (r"<\|channel\|>\s*(?:analysis|commentary)\b", r"<\|channel\|>\s*final\b[^<{]*(?:<\|constrain\|>[^<{]*)?<\|message\|>"),
-    (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final"),
 )
-"""Start and end of thoughts that a server left in the reply: ``<think>…</think>``, or the channels of OpenAI's open models, as
-``<|channel|>analysis<|message|>…<|channel|>final<|message|>`` or, without their marks, as ``analysisThe…assistantfinal``.
-"""
+"""Start and end of thoughts that a server left in the reply."""
+_UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
+"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies can have such words."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
-_OPENED = [(re.compile(rf"\s*{begin}", re.IGNORECASE), re.compile(_UNQUOTED + end, re.IGNORECASE)) for begin, end in _THOUGHTS]
-_UNOPENED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _THOUGHTS[:-1])})[ \t]*\r?\n\s*\n", re.IGNORECASE)
+_THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
+_ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
 """End of a thought that started in the prompt, with the empty line that models write after it: ``It fits.</think>\\n\\n{…}``."""
 _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")  # such a reply has no thought before the verdict
 
@@ -45,13 +45,14 @@ _VERDICT_FIRST = re.compile(r"\s*(?:\{|```)")  # such a reply has no thought bef
 _VERDICT = r"(?:verdicts?|evaluation|assessment|judgment|judgement|rating)"
 _LEAD_IN = re.compile(
     rf"""\s*
-    (?:(?:sure|okay|ok|certainly|absolutely|understood|of\s+course)(?:\s+thing)?\s*(?:[.,:!]|\Z)\s*)?
+    (?:(?:sure|okay|ok|certainly|absolutely|understood|of\s+course)(?:\s+thing)?\s*(?:[.,:!]|\Z)\s*)?  # Sure thing!
     (?:
-        (?:(?:here(?:\s+is|\s+are|['’]?s)|(?:below|this)\s+is)\s+)?
-        (?:(?:the|my|an?)\s+)?(?:(?:final|overall|requested|required|valid|single|resulting)\s+)*
-        (?:(?:json|{_VERDICT})(?:\s+(?:object|response|reply|result|output|{_VERDICT}))?|(?<=my\s)(?:answer|response|reply|result)|(?<=my\sfinal\s)answer)
-        (?:\s+(?:in|as)\s+(?:an?\s+|the\s+)?(?:requested\s+|required\s+|valid\s+)?json(?:\s+(?:format|object))?)?
-        (?:\s+(?:as\s+requested|you\s+requested|below|is))?
+        (?:(?:here(?:\s+is|\s+are|['’]?s)|(?:below|this)\s+is)\s+)?  # Here is
+        (?:(?:(?:the|my|an?)\s+)?(?:(?:final|overall|requested|required|valid|single|resulting)\s+)*  # the final
+            (?:json|{_VERDICT})(?:\s+(?:object|response|reply|result|output|{_VERDICT}))?  # JSON object
+            |my\s(?:answer|response|reply|result|final\sanswer))  # without "my", it could be the answer to the user
+        (?:\s+(?:in|as)\s+(?:an?\s+|the\s+)?(?:requested\s+|required\s+|valid\s+)?json(?:\s+(?:format|object))?)?  # in valid JSON format
+        (?:\s+(?:as\s+requested|you\s+requested|below|is))?  # as requested
         \s*[:.]?
     )?\s*""",
     re.IGNORECASE | re.VERBOSE,
@@ -77,8 +78,8 @@ def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(text: str) -> float:
-    """Parse a number. ``NaN`` and ``Infinity`` aren't valid JSON."""
+def _finite(text: str) -> float:
+    """Parse a float. ``NaN`` and ``Infinity`` aren't valid JSON."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("number isn't finite")
@@ -87,38 +88,43 @@ def _number(text: str) -> float:
 
 _INVISIBLE = string.whitespace + "\u00a0\u00ad\u200b\u200c\u200d\u2060\ufeff"
 """Characters that some models write before the object."""
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_number, parse_constant=_number, strict=False)
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse_constant=_finite, strict=False)
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
     """Return a reply's verdict, or None if it isn't exactly one. The metric reports missing keys. The object must not occur in
     the judged ``material``, which is empty for the reply to a repair request.
     """
-    asked = {_plain(key): key for key in keys}
+    requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
     found = _only_object(text)
     if found is None:
         found = _after_thoughts(text)
-    if found is None or (material and _is_in(material, found, asked)):
+    if found is None or (material and _is_in(material, found, requested)):
         return None
-    values: dict[str, Any] = {}
-    for key, value in found.items():  # two spellings of a requested key can have different values
-        if (plain := _plain(key)) in asked and values.setdefault(plain, value) != value:
-            return None
-    return {asked.get(_plain(key), key): value for key, value in found.items()}
+    return _renamed(found, requested)
+
+
+def _renamed(found: dict[str, Any], requested: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return an object with requested keys as spelled in the request, or None if two spellings of one have different values."""
+    try:
+        return _pairs([(requested.get(_plain(key), key), value) for key, value in found.items()])
+    except ValueError:
+        return None
 
 
 def _after_thoughts(text: str) -> dict[str, Any] | None:
     """Return the only object after one or more thoughts, or after a thought that started in the prompt."""
-    answer_start = 0
-    while (thought_end := next((end for begin, end in _OPENED if begin.match(text, answer_start)), None)) is not None:
-        closed = thought_end.search(text, answer_start)
+    start = 0
+    while ends := [end for begin, end in _THOUGHTS if begin.match(text, start)]:
+        closed = ends[0].search(text, start)
         if closed is None:
             return None
-        answer_start = closed.end()
-    if not answer_start and not _VERDICT_FIRST.match(text) and (closed := _UNOPENED.search(text)) is not None:
-        answer_start = closed.end()
-    return _only_object(text[answer_start:]) if answer_start else None
+        start = closed.end()
+    if start == 0 and not _VERDICT_FIRST.match(text):
+        closed = _ENDED.search(text)
+        start = 0 if closed is None else closed.end()
+    return _only_object(text[start:]) if start else None
 
 
 def _only_object(text: str) -> dict[str, Any] | None:
@@ -143,29 +149,30 @@ _LOOK_ALIKES = str.maketrans("авекмнорстухѕіјһԁԛԝгαεικν
 """Cyrillic and Greek letters, and the Latin letters that they look like."""
 
 
-# --- the form
+# --- faults of a verdict ----------------------------------------------------------------------------------------------
 
-_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # "7", " -0.5", but not "7/10"
+_NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # "7", " -0.5", but not "7/10"
 
 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
     """Return the fault of a verdict, or None. ``form``: no requested key, an unreadable number, or an unknown key instead of the
-    number. ``scale``: all percentages are at most 1, and one is a fraction, so that they look like shares: 0.8 for 80.
+    number. ``scale``: percentages that look like shares, 0.8 for 80. All are at most 1, and one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"
     wanted = ["score"] if "score" in ranges else [*ranges]  # the score decides, whatever the other numbers are
-    numbers = {key: number for key in wanted if (number := _number_in(found.get(key))) is not None}
+    numbers = {key: number for key in wanted if (number := _as_number(found.get(key))) is not None}
     if wanted and not numbers:
         has_unreadable_number = any(key in found for key in wanted)
         has_other_keys = not found.keys() <= set(keys)
         return "form" if has_unreadable_number or has_other_keys else None
     percentages = [number for key, number in numbers.items() if ranges[key] == (0, 100)]
-    return "scale" if max(percentages, default=2) <= 1 and any(0 < number < 1 for number in percentages) else None
+    are_shares = all(number <= 1 for number in percentages) and any(0 < number < 1 for number in percentages)
+    return "scale" if are_shares else None
 
 
-def _number_in(value: Any) -> float | None:
-    if isinstance(value, str) and _AS_TEXT.fullmatch(value):
+def _as_number(value: Any) -> float | None:
+    if isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value):
         return float(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
@@ -177,9 +184,9 @@ _BLANK = re.compile(r"\\+[nrt]|[\s\\]+")  # \n as two characters, spaces, backsl
 _QUOTES = str.maketrans(dict.fromkeys("'“”„‘’«»", '"'))
 
 
-def _is_in(material: str, found: dict[str, Any], asked: Collection[str]) -> bool:
-    """Return True if the material contains every requested member in some JSON or Python form."""
-    members = {key: value for key, value in found.items() if not asked or _plain(key) in asked}
+def _is_in(material: str, found: dict[str, Any], requested: Collection[str]) -> bool:
+    """Return True if the material contains every requested member in some JSON or Python form, such as ``{'score': 100}``."""
+    members = {key: value for key, value in found.items() if not requested or _plain(key) in requested}
     flat_material = _flat(material)
     for key, value in members.items():
         is_whole = isinstance(value, float) and value.is_integer()
@@ -195,14 +202,16 @@ def _flat(text: str) -> str:
     return _BLANK.sub("", unescaped).translate(_QUOTES).casefold()
 
 
-# --- schemas: a reply's form in a prompt looks like the reply, with a hint for each value, as in {"score": <0 to 100>, "reason": "<why>"}.
-# The schema allows only these keys, and a choice of words becomes an enumeration. A form with open parts has no schema.
+# --- forms: the form of a reply in a prompt looks like the reply, with a hint for each value: {"score": <0 to 100>, "reason": "<why>"}.
+# Its schema allows only these keys, and a choice of words becomes an enumeration. A form with open parts, such as ..., has no schema.
 
-_TOKEN = re.compile(r'\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<hole><[^>]*>)|(?P<mark>[\[\]{}:,])|(?P<more>\.\.\.|…))')
-_CHOICE = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high>
-_NUMBER = re.compile(r"<(?:-?\d+(?:\.\d+)? to -?\d+(?:\.\d+)?|seconds|(?:whole )?number\b[^>]*)>")  # <1 to 5>, <number of steps>
-_RANGE = re.compile(r"<(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)>")  # <0 to 100>
-_TRUTH = re.compile(r"<true (?:or|if)\b[^>]*>")  # <true or false>, <true if the answer is safe>
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|<[^>]*>|[\[\]{}:,]|\.\.\.|…)')  # a text, a hint, or a mark
+_KEY = re.compile(r'"[^<]*"')  # but not "<name>", which stands for any key
+_DECIMAL = r"-?\d+(?:\.\d+)?"
+_RANGE_HINT = re.compile(rf"<({_DECIMAL}) to ({_DECIMAL})>")  # <0 to 100>
+_NUMBER_HINT = re.compile(rf"<(?:{_DECIMAL} to {_DECIMAL}|seconds|(?:whole )?number\b[^>]*)>")  # <1 to 5>, <number of steps>
+_TRUTH_HINT = re.compile(r"<true (?:or|if)\b[^>]*>")  # <true or false>, <true if the answer is safe>
+_CHOICE_HINT = re.compile(r"<(\w+(?:, \w+)*) or (\w+)>")  # <low, medium or high>
 
 
 class _Open(Exception):
@@ -221,23 +230,23 @@ def schema_of(form: str) -> Mapping[str, Any] | None:
 
 @functools.lru_cache(maxsize=1_000)
 def hints_of(form: str) -> Mapping[str, str]:
-    """Return the keys of a form's object with the first token of their values, even if the form has open parts."""
-    tokens = [token[0].strip() for token in _TOKEN.finditer(form)]
+    """Return the keys of a form's object with the first token of their values. The form can have open parts, so it isn't parsed."""
+    tokens = _TOKEN.findall(form)
     hints: dict[str, str] = {}
     depth = 0
-    for key, colon, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        depth += (key in "{[") - (key in "}]")
+    for word, after, value in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        depth += (word in "{[") - (word in "}]")
         if depth <= 0:  # the end of the object
             break
-        if depth == 1 and colon == ":" and key.startswith('"') and "<" not in key:  # "<name>" is any key
-            hints[key[1:-1]] = value
+        if depth == 1 and _KEY.fullmatch(word) and after == ":":
+            hints[word[1:-1]] = value
     return hints
 
 
 @functools.lru_cache(maxsize=1_000)
 def ranges_of(form: str) -> Mapping[str, tuple[float, float]]:
     """Return the keys of a form's object whose values are numbers within bounds, with these bounds."""
-    found = ((key, _RANGE.fullmatch(hint)) for key, hint in hints_of(form).items())
+    found = ((key, _RANGE_HINT.fullmatch(hint)) for key, hint in hints_of(form).items())
     return {key: (float(bounds[1]), float(bounds[2])) for key, bounds in found if bounds is not None}
 
 
@@ -246,7 +255,7 @@ def _tokens(form: str) -> Iterator[str]:
     at = 0
     while (found := _TOKEN.match(form, at)) is not None:
         at = found.end()
-        yield found[0].strip()
+        yield found[1]
     raise _Open
 
 
@@ -257,21 +266,21 @@ def _value(tokens: Iterator[str]) -> dict[str, Any]:
     if word == "[":
         return _array(tokens)
     if word.startswith("<"):
-        return {"type": "number" if _NUMBER.fullmatch(word) else "boolean" if _TRUTH.fullmatch(word) else "string"}
+        return {"type": "number" if _NUMBER_HINT.fullmatch(word) else "boolean" if _TRUTH_HINT.fullmatch(word) else "string"}
     if not word.startswith('"'):
         raise _Open
-    hole = word[1:-1]
-    choice = _CHOICE.fullmatch(hole)
+    hint = word[1:-1]
+    choice = _CHOICE_HINT.fullmatch(hint)
     if choice is not None:
         return {"type": "string", "enum": [*choice[1].split(", "), choice[2]]}
-    return {"type": ["string", "null"]} if "null" in hole else {"type": "string"}
+    return {"type": ["string", "null"]} if "null" in hint else {"type": "string"}
 
 
 def _object(tokens: Iterator[str]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     while True:
         key = next(tokens)
-        if not key.startswith('"') or "<" in key or next(tokens) != ":":
+        if not _KEY.fullmatch(key) or next(tokens) != ":":
             raise _Open  # an empty object, or one whose keys the model chooses
         properties[key[1:-1]] = _value(tokens)
         mark = next(tokens)
