@@ -28,10 +28,8 @@ def request(chat: ChatRequest) -> HttpRequest:
     if chat.stream:
         body["stream"] = True
     if chat.form == "schema":
-        body["response_format"] = {
-            "type": "json_schema",
-            "json_schema": {"name": "reply", "strict": is_closed(chat.schema), "schema": chat.schema},
-        }
+        schema = {"name": "reply", "strict": is_closed(chat.schema), "schema": chat.schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     elif chat.form == "json":
         body["response_format"] = {"type": "json_object"}
     return HttpRequest("/chat/completions", body)
@@ -55,9 +53,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first choice of a response. Without content, the reply is a tool call's arguments, or reasoning that is exactly
-    one JSON object. vLLM and others put it there if a schema applied from its first character.
-    """
+    """Parse the first choice of a response."""
     body = _joined(body["events"]) if body.keys() == {"events"} else body
     choice = next(parsing.mappings(body.get("choices")), {})
     if choice.get("finish_reason") == "error" or choice.get("error"):
@@ -67,25 +63,30 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
         if finish != "refusal":
             raise parsing.no_answer("chat completions")
         message = {}
-    content = message.get("content")
-    refuses = bool(parsing.text(message.get("refusal")))
+    has_refusal_part = any(part.get("type") == "refusal" for part in parsing.mappings(message.get("content")))
+    refuses = has_refusal_part or bool(parsing.text(message.get("refusal")))
+    return ChatReply(_reply(message, choice.get("finish_reason")), _usage(body), "refusal" if refuses else finish)
+
+
+def _reply(message: Mapping[str, Any], stop: Any) -> str:
+    """Return a message's content, or without content, a tool call's arguments, or reasoning that is exactly one JSON object."""
+    content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
-        refuses = refuses or any(part.get("type") == "refusal" for part in parsing.mappings(content))
-        content = "".join(
-            parsing.text(part.get("text")) for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS
-        )
-    role, stop = message.get("role"), choice.get("finish_reason")
+        texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS)
+        content = "".join(map(parsing.text, texts))
     reply = parsing.said(parsing.text(content), role, stop)
-    if not reply.strip():
-        thought = parsing.said(
-            parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning")), role, stop
-        )
-        # some gateways enforce a form by a tool or function call
-        call = next(parsing.mappings(message.get("tool_calls")), {})
-        arguments = parsing.mapping(call.get("function") or message.get("function_call")).get("arguments")
-        words = json.dumps(arguments) if isinstance(arguments, Mapping) else parsing.text(arguments)
-        reply = parsing.said(words, role, None) or (thought if parsing.is_object(thought) else reply)
-    return ChatReply(reply, _usage(body), "refusal" if refuses else finish)
+    if reply.strip():
+        return reply
+    # some gateways enforce a form by a tool or function call
+    call = next(parsing.mappings(message.get("tool_calls")), {})
+    arguments = parsing.mapping(call.get("function") or message.get("function_call")).get("arguments")
+    words = parsing.said(json.dumps(arguments) if isinstance(arguments, Mapping) else parsing.text(arguments), role, None)
+    if words:
+        return words
+    # vLLM and others put the reply there if a schema applied from its first character
+    reasoning = parsing.text(message.get("reasoning_content")) or parsing.text(message.get("reasoning"))
+    thought = parsing.said(reasoning, role, stop)
+    return thought if parsing.is_object(thought) else reply
 
 
 def _joined(events: Any) -> Mapping[str, Any]:
@@ -132,10 +133,8 @@ def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
 
 
 def _has_categories(result: Mapping[str, Any]) -> bool:
-    """Return True if a result has a boolean for each category, and one of them if it is flagged."""
+    """Return True if a result's categories are booleans, apart from missing values, and at least one is True if it is flagged."""
     categories = result.get("categories")
-    if not isinstance(categories, Mapping) or not any(isinstance(is_in, bool) for is_in in categories.values()):
-        return False
-    if not all(is_in is None or isinstance(is_in, bool) for is_in in categories.values()):
-        return False
-    return result.get("flagged") is not True or any(categories.values())
+    flags = [flag for flag in categories.values() if flag is not None] if isinstance(categories, Mapping) else []
+    are_booleans = bool(flags) and all(isinstance(flag, bool) for flag in flags)
+    return are_booleans and (any(flags) or result.get("flagged") is not True)
