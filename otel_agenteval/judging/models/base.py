@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -76,8 +76,8 @@ _KEPT = 1_000
 Prices = Mapping[str, Mapping[str, float]]
 """Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
 _MILLION = 1_000_000
-_FIRST = threading.Lock()
-_ASKED: set[tuple[str, str]] = set()
+_FIRST_LOOKUP = threading.Lock()  # one thread at a time looks up a new model, because the table is slow to load and search
+_LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looked up before
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,19 +206,17 @@ def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tup
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None
-    # a provider's name before the model, as in openai/gpt-5, may stand on one side only
-    named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
-    own = prices.get(model) or named.get(model) or prices.get(model.partition("/")[2])
+    own = prices.get(model)
+    if prices and not own:  # a provider's name before the model, as in openai/gpt-5, may stand on one side only
+        named = {name.partition("/")[2]: price for name, price in prices.items() if name.partition("/")[0] in PROVIDERS}
+        own = named.get(model) or prices.get(model.partition("/")[2])
     if own is not None:
         cached = min(usage.cached_tokens or 0, usage.input_tokens)
         fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
         return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
     tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
     now = datetime.datetime.now(datetime.timezone.utc)
-    if (model, base_url) in _ASKED:
+    with nullcontext() if (model, base_url) in _LOOKED_UP else _FIRST_LOOKUP:
         usd = table_cost(model, tokens, now, base_url=base_url)
-    else:
-        with _FIRST:  # the table is slow to load and to search, so only one thread does it
-            usd = table_cost(model, tokens, now, base_url=base_url)
-            _ASKED.add((model, base_url))
+        _LOOKED_UP.add((model, base_url))
     return (None, None) if usd is None else (usd, table_name())
