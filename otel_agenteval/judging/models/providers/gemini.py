@@ -9,10 +9,8 @@ from typing import Any
 from . import parsing
 from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage
 
-_FINISHES: dict[str, Finish] = {
-    "STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "refusal", "RECITATION": "refusal", "BLOCKLIST": "refusal",
-    "PROHIBITED_CONTENT": "refusal", "SPII": "refusal", "IMAGE_SAFETY": "refusal", "MODEL_ARMOR": "refusal",
-}  # fmt: skip
+_REFUSALS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
+_FINISHES: dict[str, Finish] = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_REFUSALS, "refusal")}
 
 
 def headers(api_key: str | None) -> dict[str, str]:
@@ -29,10 +27,7 @@ def request(chat: ChatRequest) -> HttpRequest:
     body = {
         "systemInstruction": {"parts": [{"text": chat.system}]},
         "contents": [
-            {
-                "role": "user" if message.role == "user" else "model",
-                "parts": [{"text": message.text}, *map(_part, message.media)],
-            }
+            {"role": "user" if message.role == "user" else "model", "parts": [{"text": message.text}, *map(_part, message.media)]}
             for message in chat.messages
         ],
         "generationConfig": settings,

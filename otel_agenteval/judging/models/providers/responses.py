@@ -22,9 +22,8 @@ def request(chat: ChatRequest) -> HttpRequest:
     if chat.temperature is not None:
         body["temperature"] = chat.temperature
     if chat.form == "schema":
-        body["text"] = {
-            "format": {"type": "json_schema", "name": "reply", "schema": chat.schema, "strict": is_closed(chat.schema)}
-        }
+        form = {"type": "json_schema", "name": "reply", "schema": chat.schema, "strict": is_closed(chat.schema)}
+        body["text"] = {"format": form}
     elif chat.form == "json":
         body["text"] = {"format": {"type": "json_object"}}
     return HttpRequest("/responses", body)
