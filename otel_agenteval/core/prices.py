@@ -22,10 +22,8 @@ from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
 """Exceptions for an unknown model or provider, or for token counts that the price can't handle."""
-_SAMPLE = 1_000_000
-"""Output tokens of a sample call."""
-_ENDLESS = 1_000_000_000
-"""More input tokens than any call has."""
+_SAMPLE = 1_000_000  # output tokens of a sample call
+_ENDLESS = 1_000_000_000  # more input tokens than any call has
 
 
 @functools.cache
@@ -41,9 +39,7 @@ def newer_package() -> Any:
 
 @functools.cache
 def table_name() -> str:
-    if newer_package() is None:
-        return price_table.source()[0]
-    return f"genai-prices {version_of('genai_prices')}"
+    return price_table.source()[0] if newer_package() is None else f"genai-prices {version_of('genai_prices')}"
 
 
 _LONGEST_NAME = 500
@@ -105,31 +101,36 @@ def rates_of(price: Any, input_tokens: int) -> Rates | None:
     _, ends, rates = derived
     step = bisect_left(ends, input_tokens)
     if step not in rates:
-        above, upto = (0, *ends, _ENDLESS)[step : step + 2]
+        limits = (0, *ends, _ENDLESS)
         try:
-            rates[step] = _derive_rates(price, above, upto)
+            rates[step] = _derive_rates(price, above=limits[step], upto=limits[step + 1])
         except _UNKNOWN:
             rates[step] = None
     return rates[step]
 
 
 def steps_of(price: Any) -> tuple[int, ...]:
-    """Return the largest number of input tokens of each step except the last."""
-    parts = [part for part in vars(price).values() if part is not None and not isinstance(part, Decimal)]
-    return tuple(sorted({int(tier.start) for part in parts for tier in getattr(part, "tiers", ())}))
+    """Return the largest number of input tokens of each step except the last, from the ``tiers`` of a price's attributes."""
+    return tuple(sorted({int(tier.start) for rate in vars(price).values() for tier in getattr(rate, "tiers", ())}))
 
 
 def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
     """Return the rates of a step, from sample calls: more than ``above`` input tokens, up to ``upto``. None if they aren't fixed."""
 
-    def price_of(*tokens: int) -> Decimal:
-        total: Decimal = price.calc_price(usage_of(Tokens(*tokens)))["total_price"]
-        return total
+    def cost(tokens: Tokens) -> Decimal:
+        return Decimal(price.calc_price(usage_of(tokens))["total_price"])
 
-    call = price_of(0, 0)
-    fresh, cached, written = price_of(upto, 0), price_of(upto, 0, upto), price_of(upto, 0, 0, upto)
-    output = price_of(upto, _SAMPLE) - fresh
-    rates = Rates((fresh - call) / upto, output / _SAMPLE, (cached - call) / upto, call, (written - call) / upto)
+    per_call = cost(Tokens(input=0, output=0))
+    fresh = (cost(Tokens(input=upto, output=0)) - per_call) / upto
+    cached = (cost(Tokens(input=upto, output=0, cached=upto)) - per_call) / upto
+    written = (cost(Tokens(input=upto, output=0, written=upto)) - per_call) / upto
+    output = (cost(Tokens(input=upto, output=_SAMPLE)) - cost(Tokens(input=upto, output=0))) / _SAMPLE
+    rates = Rates(fresh=fresh, output=output, cached=cached, call=per_call, written=written)
     low = above + 1 if above else 0
-    checks = (low, 0), (low, 3 * _SAMPLE, low), (upto, 5, upto // 3, upto // 2), ((low + upto) // 2, 7 * _SAMPLE, low // 2)
-    return rates if all(rates.times(Tokens(*tokens)) == price_of(*tokens) for tokens in checks) else None
+    checks = [
+        Tokens(input=low, output=0),  # the smallest input
+        Tokens(input=low, output=3 * _SAMPLE, cached=low),  # long output, all input from the cache
+        Tokens(input=upto, output=5, cached=upto // 3, written=upto // 2),  # the largest input, of all three kinds
+        Tokens(input=(low + upto) // 2, output=7 * _SAMPLE, cached=low // 2),  # half the input
+    ]
+    return rates if all(rates.times(tokens) == cost(tokens) for tokens in checks) else None
