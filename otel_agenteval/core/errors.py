@@ -1,8 +1,7 @@
 """Exceptions that the package raises to its callers.
 
 None of them passes through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
-counted. They are raised only to callers who can act on them. Exceptions that a room raises and catches itself are defined in
-that room.
+counted. They are raised only to callers who can act on them. A subpackage defines the exceptions that it catches itself.
 """
 
 from __future__ import annotations
