@@ -63,6 +63,7 @@ def _leaves_equal(one: Any, other: Any) -> bool:
         return one is other
     if isinstance(one, _LEAVES) and isinstance(other, (*_LEAVES, dict, list, tuple)):
         return bool(one == other)
+    # at least one of them has a type that JSON doesn't have, such as bytes, a date or a set
     return one is other or repr(one) == repr(other) or json_equal(plain(one), plain(other))
 
 
@@ -105,8 +106,10 @@ def fact(turn: Turn, name: str) -> Any:
         MetricError: It has an unknown key, or a value of another type.
     """
     given = getattr(turn, name)
-    if not given and (given := turn.references.get(name, given)) in (None, "", [], {}):
-        return given
+    if not given:
+        given = turn.references.get(name, given)
+        if given in (None, "", [], {}):
+            return given
     return readable(READERS[name], given, name, name)
 
 
@@ -138,37 +141,27 @@ def word_list(name: str) -> Any:
 
 
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
-"""The last piece of a text without spaces, such as an address."""
-
+"""The last piece of a text without spaces: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
 """A character that every address, number or token contains."""
+_LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
+"""The last word of a reversed text, with the groups of digits before it, which together can be a card or phone number.
+
+The last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
+"""
 
 
 def excerpt(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, without a cut inside a word or number.
+    """Return at most ``limit`` characters of a text, without a cut inside a word or number: ``one two th`` → ``one two``.
 
     Scores are redacted later, and redaction wouldn't recognize half an address or number.
     """
     if len(text) <= limit:
         return text
     head = text[:limit]
-    start = _start_of_last_word(head)
-    if start == 0:
+    last_word = _LAST_WORD_REVERSED.match(head[::-1])
+    kept = head[: limit - last_word.end()] if last_word is not None else head
+    if not kept:  # a single word is cut, but not inside an address, number or token
         piece = _PIECE.search(head)
-        start = piece.start() if piece is not None and _TELLING.search(piece[0]) else limit
-    return head[:start].rstrip()
-
-
-def _start_of_last_word(head: str) -> int:
-    """Return the start of the last word, including the groups of digits before it.
-
-    Together, these groups can be a card or phone number.
-    """
-    word = len(head)
-    while word and not head[word - 1].isspace():
-        word -= 1
-    start = at = word
-    while at and (head[at - 1].isdecimal() or head[at - 1].isspace() or head[at - 1] in "()./-"):
-        at -= 1
-        start = at if head[at].isdecimal() else start
-    return start - 1 if start < word and head[start - 1 : start] in ("+", "(") else start
+        kept = head[: piece.start()] if piece is not None and _TELLING.search(piece[0]) else head
+    return kept.rstrip()
