@@ -65,10 +65,12 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    mark: int
-    """Number of handled items from which all turns closed until then are evaluated."""
+    """A moment in the engine's work, which it passes when it has evaluated all turns closed until then."""
+
+    queued: int
+    """Number of items queued until then. The worker has passed the checkpoint when it has handled as many."""
     held: set[int]
-    """Traces that weren't closed."""
+    """Traces that weren't closed then."""
 
 
 class Status:
@@ -112,7 +114,7 @@ class Status:
         return Checkpoint(*self._worker.mark(lambda: self._intake.held(trace_ids)))
 
     def has_passed(self, checkpoint: Checkpoint) -> bool:
-        return self._worker.queue.has_handled(checkpoint.mark)
+        return self._worker.queue.has_handled(checkpoint.queued)
 
     def spans(self) -> EngineSpans:
         """Return the counts of spans, all at one moment."""
@@ -158,10 +160,8 @@ class InternalErrors:
         """Count an error of a component, and log the first one without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
-            kind, exc_info = (
-                str(error) if isinstance(error, MissingExtra) else type(error).__name__,
-                _log.isEnabledFor(logging.DEBUG),
-            )
+            kind = str(error) if isinstance(error, MissingExtra) else type(error).__name__
+            exc_info = _log.isEnabledFor(logging.DEBUG)
             _log.warning("%s failed: %s (further failures are only counted)", where, kind, exc_info=exc_info)
 
 
