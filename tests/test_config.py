@@ -160,7 +160,7 @@ def test_a_value_is_read(path: str, written: Any, meant: Any) -> None:
 
 
 DURATION = "a duration"
-SIZE = "a size from 1 byte"
+SIZE = "a size of at least 1 byte"
 COUNT = "a whole number from 1"
 SWITCH = "true or false"
 LOG_EVENTS = "auto, all, notable or off (true means all, false means off)"
