@@ -13,7 +13,7 @@ OK = 0
 FAILED = 1
 """The command did its work, and the result is bad: a gate failed, data wasn't delivered, or a turn is unknown."""
 UNUSABLE = 2
-"""The command couldn't do its work: an argument is invalid, or an input can't be read."""
+"""The command couldn't do its work: an argument is invalid, an input can't be read, or an output can't be written."""
 INTERRUPTED = 130
 """Ctrl-C ended the command."""
 

@@ -7,6 +7,7 @@ contains each command's name and purpose, so that ``--help`` imports no command.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import logging
@@ -14,6 +15,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..core.display import LINES, escaped
@@ -80,6 +82,9 @@ _log = logging.getLogger("otel_agenteval")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Without a command, print the help."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed before the start, as by `>&-`
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
     arguments = sys.argv[1:] if argv is None else list(argv)
     if arguments[:1] not in (["serve"], ["worker"]):
         return _run(_parsed(arguments))
@@ -111,9 +116,14 @@ def _run(args: argparse.Namespace) -> int:
         else:
             print(f"otel-agenteval: {escaped(str(error), LINES)}", file=sys.stderr)
         return UNUSABLE
-    except BrokenPipeError:  # the reader closed the pipe, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python writes again at exit
+        if error.errno == errno.EPIPE:  # the reader closed the pipe, as `head` does
+            return OK
+        print(f"otel-agenteval: can't write the output: {error.strerror}", file=sys.stderr)
+        return UNUSABLE
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
@@ -159,7 +169,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     codes = {
         OK: "success",
         FAILED: "the result is bad; see the help of the command",
-        UNUSABLE: "an argument is invalid, or an input can't be read",
+        UNUSABLE: "an argument is invalid, an input can't be read, or an output can't be written",
         INTERRUPTED: "interrupted",
     }
     parser = argparse.ArgumentParser(
