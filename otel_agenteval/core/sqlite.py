@@ -242,7 +242,14 @@ def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0
     """Return a read-only connection. Raises a ``sqlite3.Error``, also for a file of another kind or version."""
     db = _connect(path, busy, mode="ro")
     try:
-        version = schema.version_in(db, path)
+        try:
+            version = schema.version_in(db, path)
+        except sqlite3.OperationalError as error:  # SQLite can't create the journal's index in a read-only folder
+            if is_busy(error) or Path(f"{path}-wal").exists():
+                raise
+            db.close()
+            db = _connect(path, busy, mode="ro&immutable=1")
+            version = schema.version_in(db, path)
         if version == 0:
             raise sqlite3.DatabaseError(f"{path}: must be a {schema.name}, got an empty file")
         if version != schema.version:
@@ -285,7 +292,8 @@ def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _opened(path: str | os.PathLike[str], schema: Schema, busy: float, *, exclusive: bool) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=0.0 if exclusive else busy, isolation_level=None, check_same_thread=False)
+    name = path if path == MEMORY else Path(path).absolute()  # relative, `file:x` would be a URI in some builds of SQLite
+    db = sqlite3.connect(name, timeout=0.0 if exclusive else busy, isolation_level=None, check_same_thread=False)
     try:
         if exclusive:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")

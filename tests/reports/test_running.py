@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from otel_agenteval.cli.main import main
+from otel_agenteval.core import semconv
+from otel_agenteval.core.errors import StoreError
+from otel_agenteval.core.telemetry import Telemetry
+from otel_agenteval.outlets.prometheus import PrometheusOutlet
+from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from tests.support.otlp_json import write_lines
-from tests.support.service import turn_of
+from tests.support.service import Sidecar, turn_of
 
 
 def recorded(folder: Path, turns: int = 1) -> Path:
@@ -56,3 +64,61 @@ def test_full_disk_is_one_line(
         monkeypatch.setattr(sys, "stdout", full)
         code = main([file if one == "FILE" else one for one in arguments])
     assert (code, capsys.readouterr().err) == (2, "otel-agenteval: can't write the output: No space left on device\n")
+
+
+# --- stores and /metrics
+
+
+def stored(path: str) -> None:
+    """Store one turn in a file."""
+    with Sidecar({"outlets": {"store": path}}) as sidecar:
+        assert sidecar.post("/v1/traces", turn_of(1))[0] == 200
+        sidecar.turns()
+
+
+@pytest.mark.parametrize("name", ["file:a.db", "file:b.db?mode=memory", "c#1.db", "d?mode=ro.db", "e%41.db"])
+def test_names_of_store_files_arent_addresses(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ALEAPP 711, mulder 86, memU 503: SQLite reads a part of the file name as a URI, and opens another file."""
+    monkeypatch.chdir(tmp_path)
+    stored(name)
+    assert [file.name for file in Path().iterdir()] == [name]
+    with StoreReader(name) as store:
+        assert len(store.turns(Wanted())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_store_in_read_only_folder_can_be_read() -> None:
+    """grafana-sqlite-datasource 167, deja-vu 2702: a store in WAL mode is mounted without permission to write."""
+    with tempfile.TemporaryDirectory() as name:  # other users can't enter a folder of pytest
+        file, unfinished = Path(name, "scores.db"), Path(name, "unfinished.db")
+        stored(str(file))
+        unfinished.write_bytes(file.read_bytes())
+        Path(f"{unfinished}-wal").write_bytes(b"x")  # rows may wait there
+        for path in (file, unfinished, Path(name)):
+            path.chmod(0o555)
+        os.seteuid(65534)
+        try:
+            with StoreReader(str(file)) as store:
+                assert len(store.turns(Wanted())) == 1
+            with pytest.raises(StoreError, match="can't be read"):
+                StoreReader(str(unfinished))
+            with pytest.raises(StoreError, match="file not found"):
+                StoreReader(f"{name}/missing.db")
+        finally:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("most", [1, 1_000])
+def test_registry_that_the_application_emptied_is_no_failure(most: int) -> None:
+    """client_python 815, prometheus_flask_exporter 17: tests unregister all collectors before the next start."""
+    registry, telemetry = CollectorRegistry(), Telemetry()
+    outlet = PrometheusOutlet(telemetry, registry=registry)
+    for collector in list(registry._collector_to_names)[:most]:
+        registry.unregister(collector)
+    outlet.close()
+    again = PrometheusOutlet(telemetry, registry=registry)
+    telemetry.add(semconv.TURNS, agent="bot", service_name="shop", close_reason="root_ended", complete="true")
+    assert b"agenteval_turns_total" in generate_latest(registry)
+    again.close()
+    again.close()
+    assert generate_latest(registry) == b""
