@@ -9,6 +9,7 @@ to mount: ``app.mount("/metrics", oa.metrics_app())``.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import threading
@@ -250,7 +251,8 @@ def _leave(registry: CollectorRegistry, telemetry: Telemetry) -> None:
             known.workers.close()
         if known.group.leave(telemetry):
             for collector in known.collectors:
-                registry.unregister(collector)
+                with contextlib.suppress(KeyError):  # the application has already emptied its registry
+                    registry.unregister(collector)
             del _registrations[registry]
 
 
