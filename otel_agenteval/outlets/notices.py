@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..config.outlets import WebhookOptions
+from ..core import jsonio
 from ..core.score import Score
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..metrics.registry import EPSILON
@@ -209,6 +210,8 @@ class Context(NamedTuple):
     sender: str
     time: str
     """Time of sending, ISO 8601."""
+    since: float | None = None
+    """Monotonic time from which the notices wait, unchanged by retries."""
 
 
 Bodies = list[dict[str, Any]]
@@ -233,7 +236,10 @@ def _generic(notices: Sequence[Notice], context: Context) -> Bodies:
             if link is not None:
                 shown["link"] = link
         found.append(shown_notice)
-    return [{"type": "agenteval.notices", "version": 1, "time": context.time, "sender": context.sender, "notices": found}]
+    same = jsonio.dumps([context.sender, context.since, found])  # in each delivery of this message
+    message_id = hashlib.sha256(same.encode()).hexdigest()[:32]
+    head = {"type": "agenteval.notices", "version": 1, "id": message_id, "time": context.time, "sender": context.sender}
+    return [{**head, "notices": found}]
 
 
 def _slack(notices: Sequence[Notice], context: Context) -> Bodies:

@@ -184,7 +184,7 @@ class WebhookOutlet(Outlet):
             part = left[: self._together]
             try:
                 moment = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-                for body in bodies(part, Context(self._options, self._sender(), moment)):
+                for body in bodies(part, Context(self._options, self._sender(), moment, self._since)):
                     self._post(jsonio.dumps(body).encode(), timeout)
                 outcome, self._trouble = "sent", ""
             except _Refused as refused:

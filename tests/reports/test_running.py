@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from otel_agenteval.core.errors import StoreError
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
+from tests.outlets.test_webhook import Receiver, Rigged, gate
 from tests.support.otlp_json import write_lines
 from tests.support.service import Sidecar, turn_of
 
@@ -122,3 +125,43 @@ def test_registry_that_the_application_emptied_is_no_failure(most: int) -> None:
     again.close()
     again.close()
     assert generate_latest(registry) == b""
+
+
+# --- webhooks
+
+
+@pytest.fixture
+def hooked() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+def test_repeated_webhook_message_has_the_same_id(hooked: Receiver) -> None:
+    """documenso 3204, EcoTask-backend 59: the receiver took a message, but its answer got lost, so the message comes again."""
+    rig = Rigged(hooked)
+    rig.emit(gate())
+    hooked.answers = [503]
+    assert not rig.outlet.flush(60)
+    rig.outlet.begin_exit()  # which flushes in spite of the failure
+    rig.flush()
+    rig.clock.advance(5)
+    rig.emit(gate())  # an equal one, but later
+    rig.flush()
+    first, again, later = (json.loads(raw)["id"] for raw in hooked.raw)
+    assert first == again != later
+    rig.outlet.close()
+
+
+def test_message_with_a_further_notice_has_another_id(hooked: Receiver) -> None:
+    """Sibling of documenso 3204: what was merged meanwhile must not be taken for a repetition."""
+    rig = Rigged(hooked)
+    rig.emit(gate())
+    hooked.answers = [503]
+    assert not rig.outlet.flush(60)
+    rig.emit(gate())
+    rig.outlet.begin_exit()
+    rig.flush()
+    first, merged = (json.loads(raw) for raw in hooked.raw)
+    assert (first["id"] != merged["id"], merged["notices"][0]["count"]) == (True, 2)
+    rig.outlet.close()
