@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,12 +16,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import semconv
-from otel_agenteval.core.errors import StoreError
+from otel_agenteval.core.errors import StoreError, Unusable
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
+from otel_agenteval.outlets.store.postgres import PostgresDatabase
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from tests.outlets.test_webhook import Receiver, Rigged, gate
 from tests.support.otlp_json import write_lines
+from tests.support.postgres import PostgresServer
 from tests.support.service import Sidecar, turn_of
 
 
@@ -111,6 +114,36 @@ def test_store_in_read_only_folder_can_be_read() -> None:
             os.seteuid(0)
 
 
+@pytest.mark.parametrize("is_set", [False, True])
+def test_pooler_that_ignores_options_needs_a_search_path(
+    is_set: bool, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pgbouncer 674, 1176, nextcloud-mcp-server 1032: the pooler drops the search path, so tables get into another schema."""
+    import psycopg
+
+    address = postgres.database()
+    with psycopg.connect(address, autocommit=True) as db:
+        db.execute(f"ALTER ROLE agenteval {'SET' if is_set else 'RESET'} search_path {'= agenteval' if is_set else ''}")
+    direct = psycopg.connect
+    monkeypatch.setattr(psycopg, "connect", lambda *given, **more: direct(*given, **{**more, "options": ""}))
+    try:
+        if is_set:
+            stored(address)
+            with StoreReader(address) as store:
+                assert len(store.turns(Wanted())) == 1
+        else:
+            with pytest.raises(Unusable, match="the pooler ignores the search path"), PostgresDatabase(address).connection():
+                pass
+            with pytest.raises(StoreError, match="can't be read as a score store: the pooler ignores the search path"):
+                StoreReader(address)
+        with direct(address) as db:
+            tables = db.execute("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'turns'").fetchall()
+            assert tables == ([("agenteval",)] if is_set else [])
+    finally:
+        with direct(address, autocommit=True) as db:
+            db.execute("ALTER ROLE agenteval RESET search_path")
+
+
 @pytest.mark.parametrize("most", [1, 1_000])
 def test_registry_that_the_application_emptied_is_no_failure(most: int) -> None:
     """client_python 815, prometheus_flask_exporter 17: tests unregister all collectors before the next start."""
@@ -165,3 +198,48 @@ def test_message_with_a_further_notice_has_another_id(hooked: Receiver) -> None:
     first, merged = (json.loads(raw) for raw in hooked.raw)
     assert (first["id"] != merged["id"], merged["notices"][0]["count"]) == (True, 2)
     rig.outlet.close()
+
+
+# --- receiving
+
+
+PAGE = "https://shop.example"
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization"}
+
+
+@pytest.mark.parametrize(("server", "path"), [("http", "/v1/traces"), ("http", "/v1/feedback"), ("web", "/api/v1/turns")])
+def test_browser_may_send_from_an_allowed_page(server: str, path: str) -> None:
+    """opentelemetry-collector 7237, 13402: a browser asks first (OPTIONS), and hides responses that don't allow its page."""
+    with Sidecar({"serve": {"allowed_origins": [PAGE], "token": "t"}}) as sidecar:
+        status, headers, _ = sidecar.post(path, headers={"Origin": PAGE, **ASKS}, server=server, method="OPTIONS")
+        assert status == 200
+        assert headers["access-control-allow-origin"] == PAGE
+        assert headers["access-control-allow-headers"] == ASKS["Access-Control-Request-Headers"]
+        assert "POST" in headers["access-control-allow-methods"]
+        for asked in (ASKS, {}):
+            status, headers, _ = sidecar.post(
+                path, headers={"Origin": "https://evil.example", **asked}, server=server, method="OPTIONS"
+            )
+            assert (status, "access-control-allow-origin" in headers) == (403, False)
+        assert sidecar.post(path, headers=ASKS, server=server, method="OPTIONS")[0] in (401, 405)
+
+
+@pytest.mark.parametrize(("token", "status"), [("t", 200), ("wrong", 401)])
+def test_allowed_page_may_read_responses(token: str, status: int) -> None:
+    """opentelemetry-collector 13402, also for a refused request."""
+    with Sidecar({"serve": {"allowed_origins": [PAGE], "token": "t"}}) as sidecar:
+        headers = {"Origin": PAGE, "Sec-Fetch-Site": "cross-site", "Authorization": f"Bearer {token}"}
+        found, answered, _ = sidecar.post("/v1/traces", turn_of(1), headers)
+        assert (found, answered["access-control-allow-origin"], answered["vary"]) == (status, PAGE, "origin")
+        del headers["Origin"], headers["Sec-Fetch-Site"]
+        assert "access-control-allow-origin" not in sidecar.post("/v1/traces", turn_of(1), headers)[1]
+
+
+def test_grpc_to_the_http_port_names_the_other_port(caplog: pytest.LogCaptureFixture) -> None:
+    """grpc-go 7254, jaeger 4858: an SDK's gRPC exporter sends to the port for HTTP."""
+    with Sidecar() as sidecar:
+        host, _, port = sidecar.addresses["http"].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            assert b"send OTLP/gRPC to serve.grpc" in client.recv(1_000)
+    assert "serve.grpc (default port 14317)" in caplog.text

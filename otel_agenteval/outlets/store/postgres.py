@@ -209,7 +209,7 @@ def open_reader(address: str) -> Connection:
     except OSError as error:
         if db is not None:
             db.close()
-        raise StoreError(f"{shown}: can't be read as a score store: {error}") from None
+        raise StoreError(f"{shown}: can't be read as a score store: {getattr(error, 'reason', error)}") from None
     if version != VERSION:
         db.close()
         raise _other_version(shown, version)
@@ -240,5 +240,8 @@ def _other_version(address: str, found: int) -> StoreError:
 
 
 def _version_of(db: Connection) -> int:
+    if db.execute("SELECT current_setting('search_path')").fetchone()[0] != SCHEMA:
+        fault = f"the pooler ignores the search path {SCHEMA} in the connection's options; set it for the database user"
+        raise Unusable(f"PostgreSQL: {fault}", fault)
     row = db.execute("SELECT max(number) FROM version").fetchone()
     return int(row[0] or 0) if row is not None else 0
