@@ -27,7 +27,8 @@ from ..core.pacing import TokenBucket
 from ..core.telemetry import Telemetry
 from ..core.tenancy import base_of, number_of
 from ..engine.status import TenantTurns
-from .http_server import Head
+from .http_server import Head, Response
+from .logformat import caller
 from .responses import Refusal
 
 Quota = Literal["bytes_per_second", "spans_per_second", "open_turns"]
@@ -209,6 +210,18 @@ class Guard:
         host = _HOST.fullmatch(head.headers.get("host", "").strip().lower())
         if not self._any_host and (host[1] or host[2] if host is not None else "") not in self._hosts:
             raise Refusal("forbidden", "requests to this host name aren't allowed (serve.allowed_hosts)")
+        known = caller.get()
+        if allowed and known is not None:
+            caller.set(known._replace(origin=origin))
+
+    def preflight(self, head: Head) -> Response | None:
+        """Check a request, and return the response if a browser asks whether the page may send another one (CORS)."""
+        self.check(head)
+        if head.method != "OPTIONS" or "origin" not in head.headers:
+            return None
+        wanted = head.headers.get("access-control-request-headers", "")
+        allow = [("allow-methods", "GET, POST"), ("allow-headers", wanted), ("max-age", "7200")]
+        return Response(200, headers=[(f"access-control-{name}", value) for name, value in allow])
 
 
 def check_exposure(options: ServeOptions) -> None:

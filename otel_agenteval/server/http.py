@@ -27,6 +27,8 @@ from .responses import FAULT, Accepted, Kind, Refusal, Refused, response_of
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _FEEDBACK = "/v1/feedback"
+_UNKNOWN = "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback"
+_NO_GRPC = "this port accepts only HTTP/1.1; send OTLP/gRPC to serve.grpc (default port 14317)"
 
 
 @dataclass(slots=True)
@@ -47,8 +49,11 @@ class OtlpHandler:
         is_json = head.content_type == _JSON
         try:
             if signal is None:
-                raise Refusal("not_found", "unknown path; send OTLP to /v1/traces and /v1/logs, feedback to /v1/feedback")
-            self.guard.check(head)
+                is_http2 = head.method == "PRI"  # the start of HTTP/2, and so of gRPC
+                raise Refusal("not_found", _NO_GRPC if is_http2 else _UNKNOWN)
+            preflight = self.guard.preflight(head)
+            if preflight is not None:
+                return preflight
             if head.method != "POST":
                 raise Refusal("bad_method", "exports must be sent with POST")
             if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):

@@ -428,6 +428,8 @@ class _Connection:
         request = caller.get()
         if request is not None:
             headers.append(("x-request-id", request.request_id))
+            if request.origin is not None:
+                headers += [("access-control-allow-origin", request.origin), ("vary", "origin")]
         if close:
             headers.append(("connection", "close"))
         data = protocol.send(h11.Response(status_code=response.status, headers=headers)) or b""

@@ -34,6 +34,8 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 class Caller(NamedTuple):
     request_id: str
     client: str
+    origin: str | None = None
+    """Origin of the web page that calls, if it is allowed and the response may be read there."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:

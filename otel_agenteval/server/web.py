@@ -78,7 +78,9 @@ class Web:
 
     def begin(self, head: Head) -> HttpExchange | Response:
         try:
-            self._guard.check(head)
+            preflight = self._guard.preflight(head)
+            if preflight is not None:
+                return preflight
             reader = self._authorize(head)
             if head.path.startswith(f"{BASE}/"):
                 return self._api_exchange(head, reader)
