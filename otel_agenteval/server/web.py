@@ -264,6 +264,8 @@ def _static(head: Head) -> Response:
     body = _files().get(name) if name is not None else None
     if body is None or name is None:
         raise Problem(404, "unknown path")
+    if name == "index.html":  # relative, because a proxy can remove the start of the path
+        body = body.replace(b'"/static', b'"./' + b"../" * (head.path.count("/") - 1) + b"static")
     content_type = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0] or "application/octet-stream"
     charset = "; charset=utf-8" if content_type.startswith("text/") else ""
     return _sent(head, body, content_type + charset, [("cache-control", "no-cache")])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
+import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -22,9 +28,12 @@ from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.postgres import PostgresDatabase
 from otel_agenteval.outlets.store.reader import StoreReader, Wanted
 from tests.outlets.test_webhook import Receiver, Rigged, gate
+from tests.support.browser import chromium
 from tests.support.otlp_json import write_lines
+from tests.support.page import ServedPage
 from tests.support.postgres import PostgresServer
 from tests.support.service import Sidecar, turn_of
+from tests.support.stored_turns import filled, some_turns
 
 
 def recorded(folder: Path, turns: int = 1) -> Path:
@@ -243,3 +252,61 @@ def test_grpc_to_the_http_port_names_the_other_port(caplog: pytest.LogCaptureFix
             client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             assert b"send OTLP/gRPC to serve.grpc" in client.recv(1_000)
     assert "serve.grpc (default port 14317)" in caplog.text
+
+
+# --- web UI
+
+
+class Forwarder(BaseHTTPRequestHandler):
+    """A proxy that serves the page below ``/eval``, and removes this part of the path."""
+
+    page = ""
+
+    def do_GET(self) -> None:
+        answer = httpx.get(self.page + self.path.removeprefix("/eval")) if self.path.startswith("/eval/") else httpx.Response(404)
+        self.send_response(answer.status_code)
+        for name in ("content-type", "content-security-policy", "etag"):
+            self.send_header(name, answer.headers.get(name, ""))
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):  # the browser went to another view
+            self.wfile.write(answer.content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing on standard error."""
+
+
+@pytest.mark.slow
+def test_page_works_below_a_path_of_a_proxy(tmp_path: Path) -> None:
+    """mlflow 597, 1120, mlflow-oidc-auth 198: scripts and data are requested from the start of the site."""
+    with ServedPage(filled(tmp_path / "scores.db", some_turns(3))) as page, chromium() as browser:
+        forwarder = type("Forwarding", (Forwarder,), {"page": page.url})
+        with ThreadingHTTPServer(("127.0.0.1", 0), forwarder) as server:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+            site = f"http://127.0.0.1:{server.server_port}/eval"
+            tab = browser.new_page()
+            tab.goto(f"{site}/")
+            tab.click("nav >> text=Turns")
+            tab.click(".rows .row a")
+            tab.wait_for_selector("h2")
+            turn = tab.url
+            assert turn.startswith(f"{site}/turn/")
+            tab.go_back()
+            tab.wait_for_selector(".rows .row")
+            for address in (turn, f"{site}/turns/", f"{site}/turns?group=conversation"):
+                tab.goto(address)
+                tab.wait_for_selector("main h1, main h2")
+                assert "Not found" not in tab.inner_text("main")
+            tab.goto(f"{site}/turns")
+            links = {link.get_attribute("href") for link in tab.query_selector_all("a[href*=export]")}
+            assert {urlsplit(str(link)).path for link in links} == {"/eval/api/v1/export"}
+            server.shutdown()
+
+
+@pytest.mark.parametrize(("path", "start"), [("/", "./"), ("/turns", "./"), ("/turns/", "./../"), ("/turn/a", "./../")])
+def test_scripts_of_the_page_have_relative_addresses(path: str, start: str, tmp_path: Path) -> None:
+    """Siblings of mlflow 597: addresses at each depth."""
+    with ServedPage(filled(tmp_path / "scores.db", some_turns(1))) as page:
+        text = page.client.get(path).text
+        assert f'src="{start}static/app.js"' in text
+        assert '"/static' not in text
+        assert page.client.get(urljoin(path, f"{start}static/app.js")).status_code == 200

@@ -18,17 +18,19 @@ export { render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, u
 
 // --- the address: contains the path and the filters, so that every view has a link
 
+const BASE = new URL("..", import.meta.url).pathname.slice(0, -1); // not empty behind a proxy that removes a part of the path
+export const API = `${BASE}/api/v1`;
 const listeners = new Set();
 const tell = () => listeners.forEach((listener) => listener());
 addEventListener("popstate", tell);
 
 export function where() {
-  return { path: location.pathname, query: new URLSearchParams(location.search) };
+  return { path: location.pathname.slice(BASE.length), query: new URLSearchParams(location.search) };
 }
 
 export function go(address, { replace = false } = {}) {
-  if (address === location.pathname + location.search) return;
-  history[replace ? "replaceState" : "pushState"](null, "", address);
+  if (BASE + address === location.pathname + location.search) return;
+  history[replace ? "replaceState" : "pushState"](null, "", BASE + address);
   tell();
 }
 
@@ -71,7 +73,7 @@ export function Link({ to, children, onClick, ...more }) {
     onClick?.(event);
     go(to);
   };
-  return html`<a href=${to} onClick=${press} ...${more}>${children}</a>`;
+  return html`<a href=${BASE + to} onClick=${press} ...${more}>${children}</a>`;
 }
 
 // --- requests
@@ -82,7 +84,7 @@ const MOST_KEPT = 60;
 export async function get(path, { signal } = {}) {
   const before = kept.get(path);
   const headers = before ? { "if-none-match": before.etag } : {};
-  const response = await fetch(`/api/v1/${path}`, { headers, signal, cache: "no-store" });
+  const response = await fetch(`${API}/${path}`, { headers, signal, cache: "no-store" });
   if (response.status === 304 && before) return before.value;
   const value = await response.json().catch((error) => {
     if (response.ok) throw error; // canceled or cut off: a partial response is an error
@@ -96,7 +98,7 @@ export async function get(path, { signal } = {}) {
 }
 
 export async function post(path, body) {
-  const response = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const response = await fetch(`${API}/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const value = await response.json();
   if (!response.ok) throw new Error(value.error);
   return value;

@@ -1,6 +1,6 @@
 // Failed turns, grouped by their first fault, with the share of each group and its trend.
 import { Interval } from "./charts.js";
-import { Link, Wait, count, filtersOf, go, html, isWorse, link, modeName, percent, points, reach, short, sumsOf, useGet, useLayoutEffect } from "./core.js";
+import { API, Link, Wait, count, filtersOf, go, html, isWorse, link, modeName, percent, points, reach, short, sumsOf, useGet, useLayoutEffect } from "./core.js";
 import { Filters } from "./filters.js";
 
 const TRENDS = { new: "warn", growing: "warn", shrinking: "good", gone: "good" };
@@ -45,5 +45,5 @@ function Found({ found: { modes, turns }, query, cases }) {
         ${(groups ? one.groups.slice(-2) : [one]).map(share)}
         <td class="n"><${Link} to=${of(one.id)} aria-label=${`${count(one.failed)} turns of ${modeName(one)}`}>${count(one.failed)}</${Link}></td>
         <td class="one-line">${one.examples.map((id) => html`<${Link} to=${link(`/turn/${encodeURIComponent(id)}`, failedOf(query), { mode: one.id })}><code>${short(id)}</code></${Link}> `)}</td>
-        ${cases && html`<td><a href=${`/api/v1/failure-modes/${one.id}/cases?${whose(query)}`} download aria-label=${`Download test cases of ${modeName(one)}`}>Download</a></td>`}</tr>`)}</tbody></table></div>`;
+        ${cases && html`<td><a href=${`${API}/failure-modes/${one.id}/cases?${whose(query)}`} download aria-label=${`Download test cases of ${modeName(one)}`}>Download</a></td>`}</tr>`)}</tbody></table></div>`;
 }

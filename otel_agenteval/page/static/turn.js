@@ -1,5 +1,5 @@
 // One turn: its messages, steps, scores with their reasons, and position in the conversation.
-import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useLayoutEffect, useGet, useKeys, useMarks, useMemo, useState } from "./core.js";
+import { Copy, Json, Link, Mark, Pick, Places, Rows, Text, Wait, bytes, cost, count, dollars, filtersOf, get, go, html, isBad, link, modeName, number, percent, reach, seconds, short, spread, sumsOf, textOf, time, useContext, useLayoutEffect, useGet, useKeys, useMarks, useMemo, useState, where } from "./core.js";
 import { Evidence, Findings } from "./evidence.js";
 import { LabelForm } from "./label.js";
 
@@ -13,7 +13,7 @@ export function OneTurn({ address, facets, written }) {
   const known = beside.path?.includes(encodeURIComponent(id)) ? beside.value : null; // the previous turn's neighbors would be wrong here
   const newer = to(known?.newer), older = to(known?.older);
   useKeys((event) => {
-    if (location.pathname !== address.path) return; // another turn is loading, so its neighbors aren't known yet
+    if (where().path !== address.path) return; // another turn is loading, so its neighbors aren't known yet
     if (event.key === "k" && newer) go(newer);
     else if (event.key === "j" && older) go(older);
     else if (event.key === "u") go(link("/turns", query));

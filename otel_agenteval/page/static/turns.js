@@ -1,5 +1,5 @@
 // The list of turns, live, filtered, sorted and of any length, or the list of their conversations.
-import { FILTERS, Link, Rows, Wait, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState } from "./core.js";
+import { API, FILTERS, Link, Rows, Wait, cost, count, filtersOf, get, go, html, isBad, link, number, seconds, short, sumsOf, time, useCallback, useEffect, useGet, useKeys, useMemo, useRef, useState } from "./core.js";
 import { Filters } from "./filters.js";
 
 const COLUMNS = [["time", "time"], ["id", "id"], ["agent", "agent"], ["said", "asked and answered"], ["failed", "failed"], ["value", "value of the metric"], ["model", "model"], ["version", "version"], ["tools", "tools"], ["duration", "duration"], ["tokens", "tokens"], ["cost", "cost"]];
@@ -80,7 +80,7 @@ export function Turns({ address, facets }) {
   };
   const shown = COLUMNS.filter(([name]) => columns.includes(name) && (name !== "value" || metric) && (name !== "said" || facets?.content));
   const names = useMemo(() => [...new Set(rows.slice(0, PART).flatMap((turn) => turn.names))].sort(), [rows]);
-  const file = (format) => { const wanted = new URLSearchParams(filters); wanted.set("format", format); return `/api/v1/export?${wanted}`; };
+  const file = (format) => { const wanted = new URLSearchParams(filters); wanted.set("format", format); return `${API}/export?${wanted}`; };
   return html`<h1>Turns</h1><${Filters} address=${address} facets=${facets} names=${names} kept=${{ order: query.get("order") }} />
     <div class="bar"><${Tabs} query=${query} order=${query.get("order")} />
       <span role="status" aria-live="polite">${list.error ? "" : rows.length || list.done ? howMany(counted.path === `count?${filters}` ? counted.value : null, rows.length, list) : "Looking …"}${list.searching && !list.done && rows.length === 0 ? " in older turns" : ""}</span>
@@ -156,7 +156,7 @@ function useLive(on, asked, key, take) {
     const listen = async () => {
       while (!control.signal.aborted) {
         try {
-          const response = await fetch(`/api/v1/live?${asked}`, { signal: control.signal });
+          const response = await fetch(`${API}/live?${asked}`, { signal: control.signal });
           const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
           let text = "";
           for (;;) {
