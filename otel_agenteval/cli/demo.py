@@ -193,16 +193,13 @@ class ScriptedAgent:
         reply = {"role": "assistant", "parts": [part], "finish_reason": reason}
         history = json.dumps(messages)
         attributes: dict[str, Any] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.request.model": MODEL,
-            "gen_ai.input.messages": history,
-            "gen_ai.output.messages": json.dumps([reply]),
-            "gen_ai.response.id": f"response-{call_id}",
+            "gen_ai.operation.name": "chat", "gen_ai.request.model": MODEL, "gen_ai.input.messages": history,
+            "gen_ai.output.messages": json.dumps([reply]), "gen_ai.response.id": f"response-{call_id}",
             "gen_ai.response.finish_reasons": [reason],
             "gen_ai.usage.input_tokens": (input_tokens := (len(SYSTEM) + len(history)) // 4),
             "gen_ai.usage.output_tokens": (output_tokens := len(json.dumps(part)) // 4),
             "operation.cost": round(input_tokens * 2e-6 + output_tokens * 8e-6, 6),
-        }
+        }  # fmt: skip
         span = self._tracer.start_span(f"chat {MODEL}", attributes=attributes, start_time=self._now)
         span.end(self._pass(_MODEL_SECONDS))
         messages.append(reply)
@@ -211,11 +208,9 @@ class ScriptedAgent:
 
     def _use(self, step: Use, call_id: str) -> dict[str, Any]:
         attributes = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": step.tool,
-            "gen_ai.tool.call.id": call_id,
+            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": step.tool, "gen_ai.tool.call.id": call_id,
             "gen_ai.tool.call.arguments": json.dumps(step.arguments),
-        }
+        }  # fmt: skip
         span = self._tracer.start_span(f"execute_tool {step.tool}", attributes=attributes, start_time=self._now)
         ended = self._pass(_TOOL_SECONDS)
         if step.error is None:

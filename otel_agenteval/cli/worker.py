@@ -63,13 +63,8 @@ def run(args: argparse.Namespace) -> int:
         from ..server import supervisor
 
         given = ["--judge", args.judge, "--processes", str(count), "--metrics", "127.0.0.1:0"]
-        given += [
-            *(("--config", args.config) if args.config else ()),
-            "--log-format",
-            args.log_format,
-            "--log-level",
-            args.log_level,
-        ]
+        given += ["--log-format", args.log_format, "--log-level", args.log_level]
+        given += ["--config", args.config] if args.config else []
         command = lambda number: [sys.executable, "-m", "otel_agenteval", "worker", "--child", str(number), *given]  # noqa: E731
         _log.info("starting %d judge processes, which share judge.max_concurrency (%d)", count, config.judge.max_concurrency)
         ledger = asyncio.run(supervisor.supervise(config, count, command, args.signals, notifier))

@@ -28,13 +28,11 @@ _MOST_CHARS = 600
 
 
 def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    first = "".join(f'<th style="text-align:left">{escape(head)}</th>' for head in heads)
-    others = "".join(
-        "<tr>" + "".join(f'<td style="text-align:left">{_cell(cell)}</td>' for cell in row) + "</tr>" for row in rows
-    )
-    return for_document(
-        f'<table><caption style="text-align:left"><b>{escape(title)}</b></caption><tr>{first}</tr>{others}</table>'
-    )
+    left = 'style="text-align:left"'
+    first = "".join(f"<th {left}>{escape(head)}</th>" for head in heads)
+    others = ("".join(f"<td {left}>{_cell(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{cells}</tr>" for cells in (first, *others))
+    return for_document(f"<table><caption {left}><b>{escape(title)}</b></caption>{body}</table>")
 
 
 def facts_html(title: str, facts: str, rows: Iterable[tuple[str, str]]) -> str:

@@ -270,8 +270,7 @@ def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:
-        usual = 1.0 if rating else 0.0
-        return (usual if least is None else least), most
+        return (least if least is not None else 1.0 if rating else 0.0), most
     if rating:
         return STARS if score <= STARS[1] else (1.0, 10.0)
     return (-1.0, 1.0) if score == -1 else None

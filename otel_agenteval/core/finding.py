@@ -83,8 +83,7 @@ def place_of(turn: Any, path: str) -> str:
     if not isinstance(name, str):
         return path
     number = int(call[len("tool_calls[") : -1]) + 1
-    several = len(value_at(turn, "tool_calls")) > 1
-    return f"{name} {rest}" + (f" (call {number})" if several else "")
+    return f"{name} {rest}" + (f" (call {number})" if len(value_at(turn, "tool_calls")) > 1 else "")
 
 
 def describe(finding: Mapping[str, Any]) -> str:

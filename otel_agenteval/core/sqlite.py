@@ -238,24 +238,20 @@ def open_file(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, *
         time.sleep(_RETRY_EVERY)
 
 
-def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> sqlite3.Connection:
+def open_to_read(path: str | os.PathLike[str], schema: Schema, busy: float = 5.0, mode: str = "ro") -> sqlite3.Connection:
     """Return a read-only connection. Raises a ``sqlite3.Error``, also for a file of another kind or version."""
-    db = _connect(path, busy, mode="ro")
+    db = _connect(path, busy, mode=mode)
     try:
-        try:
-            version = schema.version_in(db, path)
-        except sqlite3.OperationalError as error:  # SQLite can't create the journal's index in a read-only folder
-            if is_busy(error) or Path(f"{path}-wal").exists():
-                raise
-            db.close()
-            db = _connect(path, busy, mode="ro&immutable=1")
-            version = schema.version_in(db, path)
+        version = schema.version_in(db, path)
         if version == 0:
             raise sqlite3.DatabaseError(f"{path}: must be a {schema.name}, got an empty file")
         if version != schema.version:
             raise schema.other_version(version, path)
-    except BaseException:
+    except BaseException as error:
         db.close()
+        may_be_folder = mode == "ro" and isinstance(error, sqlite3.OperationalError) and not is_busy(error)
+        if may_be_folder and not Path(f"{path}-wal").exists():  # SQLite can't create the journal's index in a read-only folder
+            return open_to_read(path, schema, busy, "ro&immutable=1")
         raise
     return db
 

@@ -55,12 +55,11 @@ def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:
     """Return the text of a turn and its scores or, if it was printed before, its new scores."""
     turn = scored.turn
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:8]}"
+    later = "user feedback" if scored.is_feedback else "conversation" if scored.conversation else None
     if scored.judged is not None:
-        return render_scores(scored.scores, width, title=f"{title} · judged by {scored.judged.model or 'a model'}", color=color)
-    if scored.is_feedback:
-        return render_scores(scored.scores, width, title=f"{title} · user feedback", color=color)
-    if scored.conversation:
-        return render_scores(scored.scores, width, title=f"{title} · conversation", color=color)
+        later = f"judged by {scored.judged.model or 'a model'}"
+    if later is not None:
+        return render_scores(scored.scores, width, title=f"{title} · {later}", color=color)
     if scored.supersedes is not None:
         title += f" · revision {turn.revision}"
     redactor = scored.redactor

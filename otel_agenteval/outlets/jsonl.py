@@ -71,20 +71,11 @@ class JsonLinesOutlet(Outlet):
         """Yield one object per score that wasn't skipped: the turn's keys, followed by the score's keys."""
         turn, root = scored.turn, scored.root
         place: dict[str, Any] = {
-            "turn_id": turn.turn_id,
-            "tenant": root.tenant,
-            "labels": dict(root.labels) or None,
-            "trace_id": f"{root.trace_id:032x}",
-            "span_id": f"{root.span_id:016x}",
-            "service": turn.service,
-            "agent": turn.agent,
-            "cost_usd": turn.cost_usd,
-            "cost_estimated": turn.cost_estimated or None,
-            "close_reason": turn.close_reason,
-            "complete": turn.complete,
-            "revision": turn.revision,
-            "supersedes": scored.supersedes,
-        }
+            "turn_id": turn.turn_id, "tenant": root.tenant, "labels": dict(root.labels) or None,
+            "trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}", "service": turn.service, "agent": turn.agent,
+            "cost_usd": turn.cost_usd, "cost_estimated": turn.cost_estimated or None, "close_reason": turn.close_reason,
+            "complete": turn.complete, "revision": turn.revision, "supersedes": scored.supersedes,
+        }  # fmt: skip
         judged = scored.judged
         if judged is not None:
             place |= {
@@ -140,9 +131,7 @@ class JsonLinesOutlet(Outlet):
                 done = self._append(b"".join(lines))  # an almost full disk accepts a part, and the next write raises the reason
             except OSError as error:
                 self._close_file()
-                named = OSError(
-                    error.errno, error.strerror, error.filename or self._path
-                )  # errors of a write don't name the file
+                named = OSError(error.errno, error.strerror, error.filename or self._path)  # a write's error names no file
                 self._trouble = loggable(named)
                 raise named from error
             self._trouble = ""

@@ -106,13 +106,8 @@ class Service:
     def _watch(self) -> None:
         telemetry = self.engine.telemetry
         watch = telemetry.watch
-        watch(
-            semconv.SERVE_REQUESTS,
-            lambda: [
-                ({"transport": transport, "signal": signal, "outcome": outcome}, count)
-                for (transport, signal, outcome), count in self.receiver.outcomes.copy().items()
-            ],
-        )
+        outcomes, names = self.receiver.outcomes, ("transport", "signal", "outcome")
+        watch(semconv.SERVE_REQUESTS, lambda: [(dict(zip(names, key, strict=True)), n) for key, n in outcomes.copy().items()])
         watch(semconv.SERVE_SCRAPES, lambda: [({"client": client}, n) for client, n in self._metrics.scrapes.copy().items()])
         watch(semconv.SERVE_BYTES, lambda: [({}, self.receiver.bytes_received)])
         in_flight = self.receiver.in_flight
@@ -361,12 +356,8 @@ class Service:
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
     def checks(self) -> list[Check]:
-        more = [check() for check in self.more_checks]
-        return [
-            Check("requests", self._refusal_reason(), required=True),
-            *delivery(self.engine, self.options.ready_outlets),
-            *more,
-        ]
+        requests = Check("requests", self._refusal_reason(), required=True)
+        return [requests, *delivery(self.engine, self.options.ready_outlets), *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
         """Return why requests are refused or soon will be, or an empty string."""

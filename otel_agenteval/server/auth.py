@@ -200,7 +200,8 @@ class Guard:
         self._hosts = _LOCAL | {split_address(address)[0].lower()} | set(hosts)
         self._origins = frozenset(origins)
 
-    def check(self, head: Head) -> None:
+    def check(self, head: Head) -> Response | None:
+        """Return the response if a browser asks (CORS) for an allowed page. Raise a Refusal if the request isn't allowed."""
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)
@@ -210,18 +211,13 @@ class Guard:
         host = _HOST.fullmatch(head.headers.get("host", "").strip().lower())
         if not self._any_host and (host[1] or host[2] if host is not None else "") not in self._hosts:
             raise Refusal("forbidden", "requests to this host name aren't allowed (serve.allowed_hosts)")
-        known = caller.get()
-        if allowed and known is not None:
-            caller.set(known._replace(origin=origin))
-
-    def preflight(self, head: Head) -> Response | None:
-        """Check a request, and return the response if a browser asks whether the page may send another one (CORS)."""
-        self.check(head)
-        if head.method != "OPTIONS" or "origin" not in head.headers:
+        if not allowed:
             return None
+        if (known := caller.get()) is not None:
+            caller.set(known._replace(origin=origin))
         wanted = head.headers.get("access-control-request-headers", "")
-        allow = [("allow-methods", "GET, POST"), ("allow-headers", wanted), ("max-age", "7200")]
-        return Response(200, headers=[(f"access-control-{name}", value) for name, value in allow])
+        headers = {"access-control-allow-methods": "GET, POST", "access-control-allow-headers": wanted}
+        return Response(200, headers=[*headers.items()]) if head.method == "OPTIONS" else None
 
 
 def check_exposure(options: ServeOptions) -> None:

@@ -49,11 +49,9 @@ class OtlpHandler:
         is_json = head.content_type == _JSON
         try:
             if signal is None:
-                is_http2 = head.method == "PRI"  # the start of HTTP/2, and so of gRPC
-                raise Refusal("not_found", _NO_GRPC if is_http2 else _UNKNOWN)
-            preflight = self.guard.preflight(head)
-            if preflight is not None:
-                return preflight
+                raise Refusal("not_found", _NO_GRPC if head.method == "PRI" else _UNKNOWN)  # with PRI, HTTP/2 and so gRPC starts
+            if (asked := self.guard.check(head)) is not None:
+                return asked
             if head.method != "POST":
                 raise Refusal("bad_method", "exports must be sent with POST")
             if is_feedback and (not is_json or head.headers.get("content-encoding", "identity").strip().lower() != "identity"):
@@ -65,8 +63,7 @@ class OtlpHandler:
             self.receiver.admit(head.client, tenant)
         except Refusal as refusal:
             return self.refused(refusal.answer, signal or "other", is_json)
-        kind = _Feedback if is_feedback else _Export
-        return kind(self, head, signal, is_json, tenant)
+        return (_Feedback if is_feedback else _Export)(self, head, signal, is_json, tenant)
 
     def failed(self, error: Exception) -> Response:
         self.receiver.engine.failed("http", error)
@@ -140,15 +137,12 @@ class _Feedback(_Export):
         except Refusal as refusal:
             return self._handler.refused(refusal.answer, self._signal, self._json)
         found = await super().answer(body)
-        if found.status == 200:
-            found = Response(200, json.dumps({"accepted": count}).encode(), _JSON)
-        return found
+        return found if found.status != 200 else Response(200, json.dumps({"accepted": count}).encode(), _JSON)
 
 
 def _message(status: int, message: Any, is_json: bool) -> Response:
     if is_json:
-        body = json.dumps(json_format.MessageToDict(message)).encode()
-        return Response(status, body, _JSON)
+        return Response(status, json.dumps(json_format.MessageToDict(message)).encode(), _JSON)
     return Response(status, message.SerializeToString(), _PROTOBUF)
 
 

@@ -389,12 +389,8 @@ class _Connection:
     async def _answer_early(self, response: Response, head: Head) -> bool:
         """Respond before the body is read, and close the connection unless the body is small."""
         whole = self._protocol.their_state is h11.DONE
-        if (
-            not whole
-            and head.length is not None
-            and head.length <= _READ
-            and not self._protocol.they_are_waiting_for_100_continue
-        ):
+        is_small = head.length is not None and head.length <= _READ
+        if is_small and not whole and not self._protocol.they_are_waiting_for_100_continue:
             with contextlib.suppress(asyncio.TimeoutError):
                 whole = isinstance(await asyncio.wait_for(self._read_body(_READ, lambda size: True), _LINGER), bytes)
         await self._send(response, close=not whole or self._server.stopping, bodyless=head.method == "HEAD")

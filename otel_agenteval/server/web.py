@@ -78,9 +78,8 @@ class Web:
 
     def begin(self, head: Head) -> HttpExchange | Response:
         try:
-            preflight = self._guard.preflight(head)
-            if preflight is not None:
-                return preflight
+            if (asked := self._guard.check(head)) is not None:
+                return asked
             reader = self._authorize(head)
             if head.path.startswith(f"{BASE}/"):
                 return self._api_exchange(head, reader)
@@ -91,8 +90,7 @@ class Web:
                 return found
             return _static(head)
         except Refusal as refusal:
-            answer = refusal.answer
-            return _problem(answer.http_status, answer.message)
+            return _problem(refusal.answer.http_status, refusal.answer.message)
         except Problem as problem:
             return _problem(problem.status, str(problem), problem.allow)
 
