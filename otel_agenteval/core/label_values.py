@@ -98,9 +98,7 @@ class LabelValues(Generic[Value]):
         if count < 2:  # most values of a burst are never seen again
             return None
         weakest, place = min(self._places.items(), key=lambda item: item[1].count)
-        if place.count <= 1 or (2 * place.count <= count and now - place.used > _RECENT):
-            return weakest
-        return None
+        return weakest if place.count <= 1 or (2 * place.count <= count and now - place.used > _RECENT) else None
 
     def _count(self, sightings: int) -> None:
         self._sightings += sightings

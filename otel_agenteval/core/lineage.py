@@ -67,12 +67,10 @@ def first_of_program() -> Process:
     known = None if processes is None else processes.parent_process()
     is_child = known is not None and known.pid == parent
     if parent and (is_child or _goes_on_with(found, parent) or _is_worker_of_gunicorn()):
-        found = parent
-        for _ in range(_HIGHEST):
-            parent = _parent_of(found)
+        for _ in range(_HIGHEST + 1):
+            found, parent = parent, _parent_of(parent)
             if not parent or not _goes_on_with(found, parent):
                 break
-            found = parent
     return process_of(found)
 
 

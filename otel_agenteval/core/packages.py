@@ -34,8 +34,7 @@ def installed() -> dict[str, str]:
 
     found: dict[str, str] = {}
     for one in importlib.metadata.distributions():
-        name = one.metadata["Name"]
-        if name:
+        if name := one.metadata["Name"]:
             found.setdefault(normal(name), one.version)
     return found
 
@@ -66,12 +65,10 @@ def broken() -> list[str]:
 
 def _is_met(requirement: str) -> bool:
     try:
-        from packaging.requirements import InvalidRequirement, Requirement  # a dependency of every instrumentation
-    except ImportError:
-        return True
-    try:
+        from packaging.requirements import Requirement  # a dependency of every instrumentation
+
         wanted = Requirement(requirement)
-    except InvalidRequirement:
+    except (ImportError, ValueError):
         return True
     version = installed().get(normal(wanted.name))
     return version is not None and wanted.specifier.contains(version, prereleases=True)

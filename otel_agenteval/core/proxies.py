@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import urllib.parse
 import urllib.request
 
@@ -13,4 +15,8 @@ def proxy_for(url: str) -> str | None:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy is None or urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
+    for excluded in proxies.get("no", "").split(","):
+        with contextlib.suppress(ValueError):  # a name, which urllib has compared
+            if ipaddress.ip_address(parts.hostname or "") in ipaddress.ip_network(excluded.strip(), strict=False):
+                return None
     return proxy if "://" in proxy else f"http://{proxy}"  # as curl does

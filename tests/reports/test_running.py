@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from otel_agenteval.cli.main import main
 from otel_agenteval.core import semconv
 from otel_agenteval.core.errors import StoreError, Unusable
+from otel_agenteval.core.proxies import proxy_for
 from otel_agenteval.core.telemetry import Telemetry
 from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from otel_agenteval.outlets.store.postgres import PostgresDatabase
@@ -207,6 +208,34 @@ def test_message_with_a_further_notice_has_another_id(hooked: Receiver) -> None:
     first, merged = (json.loads(raw) for raw in hooked.raw)
     assert (first["id"] != merged["id"], merged["notices"][0]["count"]) == (True, 2)
     rig.outlet.close()
+
+
+@pytest.mark.parametrize("excluded", ["127.0.0.0/8", "10.0.0.0/8, 127.0.0.1/32", "localhost,127.0.0.1"])
+def test_no_proxy_can_contain_address_ranges(excluded: str, hooked: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hermes-agent 59667, kubernetes-client/javascript 233: servers in an excluded range are called through the proxy."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.setenv("no_proxy", excluded)
+    rig = Rigged(hooked)
+    rig.emit(gate())
+    rig.flush()
+    assert rig.counted()["delivered"] == 1
+    rig.outlet.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "is_direct"),
+    [
+        ("https://10.1.2.3:8000/v1", True),
+        ("https://10.9.0.1/", False),
+        ("https://[fd00::7]:8000", True),
+        ("https://10.example/", False),
+    ],
+)
+def test_addresses_outside_of_ranges_use_the_proxy(url: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Siblings of hermes-agent 59667: other addresses, IPv6, and names that look like addresses."""
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "10.1.0.0/16,fd00::/8,not/a/range")
+    assert (proxy_for(url) is None) == is_direct
 
 
 # --- receiving
