@@ -218,8 +218,7 @@ class Service:
         """Return the ledger with current queue sizes, budgets and unread traces."""
         more = {}
         for name in _SHOWN:
-            family = self.engine.telemetry.read(name)
-            if family is not None:
+            if (family := self.engine.telemetry.read(name)) is not None:
                 for labels, value in family.values.items():
                     more[" ".join((name.removeprefix("agenteval."), *filter(None, map(str, labels))))] = value
         unread = self.engine.telemetry.read(semconv.UNREAD_TRACES)
@@ -261,9 +260,8 @@ class Service:
         on = {outlet.name for outlet in self.engine.outlets}
         missing = [name for name in config.serve.ready_outlets if name not in on]
         if missing:
-            raise ConfigError(
-                f"{config.where(('serve', 'ready_outlets'))}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}"
-            )
+            where = config.where(("serve", "ready_outlets"))
+            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
         """Detect outlets that don't deliver, and retry waiting records, even if no turn arrives."""
