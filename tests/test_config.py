@@ -543,9 +543,9 @@ def test_a_variable_cannot_bring_in_structure(file: Any) -> None:
 
 
 def test_plain_words_and_times_stay_text(file: Any) -> None:
-    path = file("metrics:\n  - a: {words: [off, no, 10:30, 2026-11-21, 1_000], numbers: [010, 1e3, 0.5, -2]}\n")
+    path = file("metrics:\n  - a: {words: [off, no, 10:30, 2026-11-21, 1_000, 010], numbers: [10, 1e3, 0.5, -2]}\n")
     params = load_config(path, NOTHING).metrics[0].params
-    assert params == {"words": ["off", "no", "10:30", "2026-11-21", "1_000"], "numbers": [10, 1000.0, 0.5, -2]}
+    assert params == {"words": ["off", "no", "10:30", "2026-11-21", "1_000", "010"], "numbers": [10, 1000.0, 0.5, -2]}
 
 
 # --- metrics

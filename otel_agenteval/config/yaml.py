@@ -1,7 +1,7 @@
 """Safe YAML 1.2 reading and writing, with ``${env:NAME}`` and the line of each value.
 
 PyYAML's default rules are YAML 1.1, which reads ``off`` as false, ``10:30`` as 630 and ``2026-11-21`` as a date. Here, only ``true``
-and ``false`` are booleans. Duplicate keys are refused.
+and ``false`` are booleans, and digits with a leading zero, such as a ZIP code, are text. Duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .types import KeyPath, dotted
 _CORE_TYPES = (
     ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
     ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
-    ("int", r"[-+]?[0-9]+", [*"-+0123456789"]),
-    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", [*"-+0123456789"]),
+    ("float", r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", [*"-+.0123456789"]),
     ("merge", r"<<", ["<"]),
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
@@ -47,8 +47,6 @@ for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
     _Dumper.add_implicit_resolver(*_resolver)  # added to those of YAML 1.1: texts that any of them would convert are quoted
-# always decimal, even with a leading 0
-_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # type: ignore[arg-type]
 _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 
