@@ -149,8 +149,7 @@ def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge
     for series in run.series.values():
         if (metric is not None and series.facts.metric != metric) or series.facts.metric == METRIC:
             continue
-        labeled = list(_labeled(series, by_turn))
-        if labeled:
+        if labeled := list(_labeled(series, by_turn)):
             found.append(_trust(series, labeled, judge))
     if not found:
         of = f" of {metric}" if metric is not None else ""

@@ -69,8 +69,7 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
     comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
     matched: set[int] = set()
     for series in after.series.values():
-        earlier = _earlier_of(series, before, after)
-        if earlier is None:
+        if (earlier := _earlier_of(series, before, after)) is None:
             comparison.new.append(series.label)
             continue
         matched.add(id(earlier))

@@ -218,8 +218,7 @@ class DetectorReport:
         lines.append(f"{'turns with a failed verdict':<{NAME_WIDTH}}{'':>11}{self.failed:>9,}{self.rate(self.failed):>11,}")
         if never:
             lines += textwrap.wrap(f"never applied: {', '.join(never)}", 100, subsequent_indent=" " * 15)
-        suggestions = self.suggestions()
-        if suggestions:
+        if suggestions := self.suggestions():
             lines += ["", paint(f"suggested settings, for patterns in at least {RECURS} conversations", BOLD)]
             lines += [f"{f'[{at}]':>6} {one.turns:>6,}  {one}" for at, one in enumerate(suggestions, 1)]
         return "\n".join(lines)

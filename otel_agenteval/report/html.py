@@ -84,8 +84,7 @@ def _groups(run: Run) -> str:
 
 
 def _turns(run: Run) -> str:
-    turns = worst_turns(run)
-    if not turns:
+    if not (turns := worst_turns(run)):
         return "<h2>Failed turns</h2>\n<p>None.</p>"
     rows = []
     for failed in turns[:_MOST_TURNS]:

@@ -51,8 +51,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _worst(run: Run) -> list[str]:
-    turns = worst_turns(run)
-    if not turns:
+    if not (turns := worst_turns(run)):
         return []
     lines = []
     for rows in turns[:_WORST]:

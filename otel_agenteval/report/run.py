@@ -49,6 +49,7 @@ class About:
     case_turn: int | None = None
     """Number of the turn in a case with several turns."""
     conversation_id: str | None = None
+    revision: int = 1
 
     @classmethod
     def of(cls, turn: Turn) -> About:
@@ -161,11 +162,11 @@ class Run:
         """Cached number of turns, and the id length that distinguishes all of them."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
-        self.turns.setdefault(about.turn_id, about)
+        if about.revision >= self.turns.setdefault(about.turn_id, about).revision:
+            self.turns[about.turn_id] = about
         score = on_scale(score, self.scale)
         key = (score.metric, parameters)
-        series = self.series.get(key)
-        if series is None:
+        if (series := self.series.get(key)) is None:
             number = 1 + sum(name == score.metric for name, _ in self.series)
             series = self.series[key] = MetricSeries(score.facts, parameters, number)
         reason = why(score, facts=score.verdict is False and about.answered is not None)
@@ -197,35 +198,42 @@ class Run:
 
     @classmethod
     def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
-        """Read scores from JSON lines, and ``report`` other lines. Raises AgentEvalError without scores."""
-        run = cls(scale)
+        """Read scores from JSON lines, and ``report`` other lines. Raises AgentEvalError without scores.
+
+        The last score of a metric on a turn counts, if the turn wasn't replaced by a newer revision or another turn.
+        """
+        run, replaced = cls(scale), set[str]()
         with open_recording(path) as stream:
             try:
                 for number, line in enumerate(stream, 1):
                     if line.strip():
-                        run._add_line(line.removeprefix(codecs.BOM_UTF8), f"{path}:{number}", report)
+                        replaced.add(run._add_line(line.removeprefix(codecs.BOM_UTF8), f"{path}:{number}", report))
             except (OSError, EOFError) as problem:
                 raise AgentEvalError(f"{path}: cannot be read: {problem}") from None
         if not run.series:
             raise AgentEvalError(f"{path}: no scores found. Pass the output of `otel-agenteval eval --format jsonl`")
+        run.turns = {turn_id: about for turn_id, about in run.turns.items() if turn_id not in replaced}
+        newest = {(about.turn_id, about.revision) for about in run.turns.values()}
+        for series in run.series.values():
+            rows = {row.about.turn_id: row for row in series.rows if (row.about.turn_id, row.about.revision) in newest}
+            series.rows = list(rows.values())
         return run
 
-    def _add_line(self, line: bytes, where: str, report: Report) -> None:
+    def _add_line(self, line: bytes, where: str, report: Report) -> str:
+        """Add a score, and return the id of the turn that its turn replaces, or ""."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
                 raise ConfigError("must be an object with a turn_id")
             known = {key: data[key] for key in ("case_id", "agent", "model", "conversation_id") if isinstance(data.get(key), str)}
-            place = data.get("case_turn")
+            numbers = {key: data[key] for key in ("case_turn", "revision") if isinstance(data.get(key), int)}
             score = Score.from_dict({key: value for key, value in data.items() if key in FIELDS})
         except (ValueError, ConfigError, AttributeError, TypeError) as problem:
             report(f"{where}: no score: {str(problem)[:120]}")
-            return
-        self.add(
-            About(data["turn_id"], **known, case_turn=place if isinstance(place, int) else None),
-            score,
-            str(data.get(PARAMETERS, "")),
-        )
+            return ""
+        self.add(About(data["turn_id"], **known, **numbers), score, str(data.get(PARAMETERS, "")))
+        earlier = data.get("supersedes")
+        return earlier if isinstance(earlier, str) and earlier != data["turn_id"] else ""
 
 
 def on_scale(score: Score, scale: int) -> Score:
