@@ -341,7 +341,10 @@ def _without_separators(text: str) -> str:
 
 # --- bank accounts
 
-_IBAN = lazy(r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0-]?[A-Z0-9]{4}){2,7}(?:[ \u00a0-]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
+_IBAN = lazy(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ \u00a0-]?[A-Za-z0-9]{4}){2,7}(?:[ \u00a0-]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+_ONE_CASE = lazy("[A-Z0-9]+|[a-z]{2}[0-9]+[a-z]{0,5}[0-9]+")  # unlike random text in lower case
 
 
 def ibans(text: str) -> Iterable[tuple[int, int]]:
@@ -350,10 +353,10 @@ def ibans(text: str) -> Iterable[tuple[int, int]]:
     lengths, samples = known["lengths"], known["samples"]
     for found in _IBAN.finditer(text):
         start = found.start()
-        letters = _without_separators(found.group())  # can be more than the IBAN, if a number follows it
-        length = lengths.get(letters[:2], 0)
-        iban = letters[:length]
-        if not length or len(letters) < length or iban in samples:
+        written = _SEPARATORS.sub("", found.group())  # can be more than the IBAN, if a word follows it
+        length = lengths.get(written[:2].upper(), 0)
+        iban = written[:length].upper()
+        if not length or len(iban) < length or iban in samples or not _ONE_CASE.fullmatch(written[:length]):
             continue
         if int("".join(str(int(sign, 36)) for sign in iban[4:] + iban[:4])) % 97 == 1:
             end = start
