@@ -32,7 +32,7 @@ from ...detectors.texts import SCAN_LIMIT, text_of
 from ...detectors.urls import links_in, may_hold_links, revealed
 from ...detectors.urls import without_code as without_examples
 from ..lib.grounding import GivenInTurn, has_material, screen_of_output
-from ..lib.schema import refuse_document, takes_too_many_steps
+from ..lib.schema import parsed_schema, refuse_document, takes_too_many_steps
 from ..lib.tools import circles_in, without_delegation, wrote_no_object
 from ..lib.values import canonical, excerpt
 from ..registry import Result, metric, skip, vacuous
@@ -143,7 +143,8 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     """Share of tool calls whose arguments match the JSON Schema of the tool's definition.
 
     The metric reads the schema, an object or JSON text, from ``parameters``, ``input_schema`` or ``inputSchema`` in the tool definition or
-    its ``function`` object. ``$schema`` selects the JSON Schema draft (default: 2020-12). These calls don't count:
+    its ``function`` object. ``$schema`` selects the JSON Schema draft (default: 2020-12). Types can be in upper case, as in Gemini's
+    schemas, and ``nullable`` allows null. These calls don't count:
 
     - calls of tools without a schema
     - calls whose arguments aren't in the telemetry, or would take too long to check (``detail.unknown``)
@@ -227,7 +228,7 @@ def _validator(schema: str) -> Any:
     try:
         # linear-time patterns, because schema and arguments are untrusted
         patterns = jsonschema_rs.RegexOptions()
-        return jsonschema_rs.validator_for(jsonio.loads(schema), retriever=refuse_document, pattern_options=patterns)
+        return jsonschema_rs.validator_for(parsed_schema(schema), retriever=refuse_document, pattern_options=patterns)
     except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError):
         return None
 
@@ -530,8 +531,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
         return skip(given.gap() or "missing:sources")
     if not left:
         return 1.0
-    reason = given.gap()
-    if reason is not None:
+    if (reason := given.gap()) is not None:
         return skip(reason)
     share = 1 - len({claim.text for claim in left}) / len(stated)
     why = f"{len(left)} of the answer's numbers can't be found in, or calculated from, the sources"

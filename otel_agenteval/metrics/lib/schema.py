@@ -54,6 +54,23 @@ _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
 """Keys of a schema in a request to a model, with ``type``, ``name``, ``description`` and ``strict`` beside it."""
 
 
+_TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
+
+
+def parsed_schema(schema_text: str) -> Any:
+    """Parse a schema, and write OpenAPI's ``nullable`` and Gemini's types in upper case as in JSON Schema. Raises ValueError."""
+    pending = [schema := jsonio.loads(schema_text)]
+    while pending:
+        one = pending.pop()
+        pending += one.values() if isinstance(one, dict) else _list(one)
+        if isinstance(kind := _object(one).get("type"), str) and kind.lower() in _TYPES:
+            one["type"] = kind.lower()
+            if one.get("nullable") is True:
+                one["type"] = [kind.lower(), "null"]
+                one |= {"enum": [*one["enum"], None]} if isinstance(one.get("enum"), list) else {}
+    return schema
+
+
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
     """Return a schema as JSON text, without what a request to a model has around it.
@@ -63,7 +80,7 @@ def _normalized(schema_text: str) -> str:
     """
     keywords = tuple(word_list("json_schema"))
     try:
-        schema = jsonio.loads(schema_text)
+        schema = parsed_schema(schema_text)
     except ValueError:
         schema = None
     for key in _WRAPPERS:
@@ -171,8 +188,7 @@ class _StepCount:
         """Return the number of schemas below a schema, with its references. A cycle raises :class:`_TooManySteps`."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
-        known = self._sizes.get(id(schema))
-        if known is None:
+        if (known := self._sizes.get(id(schema))) is None:
             self._sizes[id(schema)] = _OPEN
             known = 1 + sum(map(self.size, (*schema.values(), *self._references(schema))))
             self._sizes[id(schema)] = known
@@ -185,8 +201,7 @@ class _StepCount:
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
-        known = self._steps.get(pair)
-        if known is None:
+        if (known := self._steps.get(pair)) is None:
             self._steps[pair] = 0  # a cycle adds no steps
             known = self._steps[pair] = 1 + sum(self.steps(inner, part) for inner, part in self._applied(schema, value))
         if known > self._most or len(self._steps) > self._most:
