@@ -132,8 +132,7 @@ def code_content_filtered(turn: Turn) -> bool | Result:
     """
     stated = False
     for call in turn.llm_calls:
-        reason = _reason_of(call)
-        if reason is not None:
+        if (reason := _reason_of(call)) is not None:
             stated = True
             if reason in _FILTERED:
                 return _filtered(call.finish_reason, model=call.model)

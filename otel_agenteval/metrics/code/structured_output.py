@@ -31,8 +31,7 @@ _SHOWN_TABLES = 100
 
 def _document_of(turn: Turn) -> Any:
     """Return the output's JSON value, or the result of a metric that requires one: skipped if too long, failed if not JSON."""
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     try:
         return jsonio.loads(output)
@@ -84,8 +83,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
     Detail: ``count`` (number of values), ``first`` (the first 100 characters of the first value), and ``violations`` of the first value if
     no value matches the schema.
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     found = containers(output)
     detail: dict[str, Any] = {"count": len(found)}
@@ -136,8 +134,7 @@ def code_is_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = ()) ->
 
     Detail: ``missing_elements``. If the output isn't XML, ``error`` and usually its ``line`` and ``column``.
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     document = read_xml(output, _element_names(required_elements))
     detail = dict(document.fault or {})
@@ -159,8 +156,7 @@ def code_contains_xml(turn: Turn, *, required_elements: tuple[str, ...] | str = 
     Detail: ``count`` (number of elements). If the output fails, ``missing_elements`` lists the required elements that the first
     element lacks.
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     required = _element_names(required_elements)
     found = xml_elements(output)
@@ -255,8 +251,7 @@ def code_sql_shape(turn: Turn) -> Result:
 
     Source: HPD SqlShapeEvaluator. Unlike this metric, it accepts "Selecting a plan".
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     shape = sql.shape_of(output)
     return Result(all(shape.values()), detail=shape)
@@ -277,8 +272,7 @@ def code_html_shape(turn: Turn, *, required_tags: tuple[Annotated[str, MinLen(1)
 
     Detail: ``missing_tags``, spelled as in ``required_tags``.
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     missing = [tag for tag in required_tags if not re.search(rf"<\s*{re.escape(tag)}(?:\s|/?>)", output, re.IGNORECASE)]
     return Result(not missing and _HTML_TAG.search(output) is not None, detail={"missing_tags": missing})
@@ -387,8 +381,7 @@ def code_field_completeness(turn: Turn, *, fields: tuple[str, ...]) -> Result:
     """
     if not fields:
         return vacuous(1.0, missing=[])
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     document = object_of(output)
     missing = [name for name in fields if document is None or lookup(document, name) in (None, ABSENT)]
@@ -410,8 +403,7 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
 
     Detail: ``actual``, the field's value (text and JSON are limited to 100 characters).
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     document = object_of(output)
     actual = ABSENT if document is None else lookup(document, field)

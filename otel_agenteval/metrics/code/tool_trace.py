@@ -28,7 +28,6 @@ from ..lib.tools import (
     failure_in,
     lacks_arguments,
     lacks_result,
-    match_at_places,
     match_in_any_order,
     match_in_order,
     why_malformed,
@@ -215,8 +214,8 @@ def code_tool_success(
     """Share of tool calls that didn't end in an error.
 
     A call failed if its span has an error (status ERROR or ``error.type``), or if its result reports an error: ``{"isError":
-    true}``, an object that only describes an ``error``, or text such as ``Error: …``. A call without a status counts as
-    successful.
+    true}``, an object that only describes an ``error``, such as ``{"status": "error"}`` or ``{"success": false, "message": …}``, or
+    text such as ``Error: …``. A call without a status counts as successful.
 
     A turn passes if the value is at least 0.7. A lower value also passes if the agent repaired every failure: a later call of the same tool
     with similar arguments succeeded. This exception doesn't apply if you set ``threshold``, or use an AgentEval or AgentUnit name, which
@@ -236,8 +235,7 @@ def code_tool_success(
     succeeded: list[ToolCall] = []
     repaired = 0
     for call in reversed(calls):
-        why = failure_of_call(call, count_denied)
-        if why is None:
+        if (why := failure_of_call(call, count_denied)) is None:
             succeeded.append(call)
         else:
             failed.insert(0, {"name": call.name, "error": excerpt(why, _SHOWN)})
@@ -387,7 +385,7 @@ def code_tool_correctness(
 
     def value_of(wanted: list[Expectation]) -> float:
         if exact_match:
-            return float(match_at_places(wanted, calls))
+            return float(len(wanted) == len(calls) and all(one.match(call) == 1 for one, call in zip(wanted, calls, strict=True)))
         if ordered:
             return match_in_order(wanted, calls) / len(wanted)
         scores = detail["scores"] = match_in_any_order(wanted, calls)
@@ -399,7 +397,7 @@ def code_tool_correctness(
     if lacking is not None:
         return skip(lacking)
     malformed = why_malformed(turn, calls) if value < names else None
-    return Result(value, explanation=malformed or expected_and_called(entries, turn, value), detail=detail)
+    return Result(value, explanation=malformed or expected_and_called(entries, turn, value, wanted), detail=detail)
 
 
 def _called_names(turn: Turn) -> dict[str, Any]:

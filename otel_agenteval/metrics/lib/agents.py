@@ -123,8 +123,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
     for handoff in turn.handoffs:
         if not handoff.from_ or not handoff.to or handoff.from_ == handoff.to:
             continue
-        same = calls.get((handoff.from_, (handoff.to,)))
-        if same:
+        if same := calls.get((handoff.from_, (handoff.to,))):
             place = same.popleft()
             success = found[place].success if handoff.success is None else handoff.success
             found[place] = replace(found[place], kind="handoff", message_type="handoff", success=success)

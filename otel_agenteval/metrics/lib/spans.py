@@ -74,8 +74,7 @@ class Forest:
     def ancestors(self, matching: Answers) -> Counts:
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in self.order:
-            parent = self.parents[index]
-            if parent is not None:
+            if (parent := self.parents[index]) is not None:
                 total[index] = total[parent] + 1
                 matched[index] = matched[parent] + matching[parent]
         return total, matched

@@ -255,8 +255,7 @@ class _StepWriter:
 
     def _call_lines(self, calls: Iterable[ToolCall]) -> Iterator[str]:
         for call in calls:
-            remark = self._remarks.pop(call.call_id, None)
-            if remark is not None:
+            if (remark := self._remarks.pop(call.call_id, None)) is not None:
                 yield remark
             yield _call(call, self._have_several_agents)
 

@@ -22,13 +22,14 @@ _FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
 )
-"""Keys of a result that contains nothing but a failure."""
+"""Keys of a result that contains nothing but an outcome."""
 
 
 def failure_in(result: Any) -> str | None:
     """Return how a tool's result reports a failure, or None if it doesn't.
 
-    A result reports a failure with ``isError``, as an object with only an ``error``, or as a text that begins like an exception.
+    A result reports a failure with ``isError``, as text that begins like an exception, or as an object that only describes an
+    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok``.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -40,11 +41,12 @@ def failure_in(result: Any) -> str | None:
         found = _FAILURE.match(text)
         return found.group().strip(" \n:") if found else None
     if isinstance(result, dict):
-        for key in ("isError", "is_error"):
-            if result.get(key) is True:
-                return key
-        if result.get("error") and result.keys() <= _ABOUT_FAILURES:
-            return "error"
+        signs = {key: result.get(key) is True for key in ("isError", "is_error")}
+        if result.keys() <= _ABOUT_FAILURES:
+            signs |= {"error": bool(result.get("error")), "status": result.get("status") == "error"}
+            # alone, success and ok can be an answer
+            signs |= {key: result.get(key) is False and len(result) > 1 for key in ("success", "ok")}
+        return next((key for key, is_true in signs.items() if is_true), None)
     return None
 
 
@@ -174,12 +176,13 @@ def entry_name(entry: Any) -> str:
 _MOST_NAMES = 12
 
 
-def expected_and_called(entries: Sequence[Any], turn: Turn, value: float) -> str | None:
-    """Return an explanation of the expected and the called tools, or None for a perfect value."""
+def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
+    """Return an explanation of the expected and the called tools, and of ``wanted`` arguments that differ. None if the value is 1."""
     if value >= 1:
         return None
-    called = [call.name for call in turn.tool_calls or ()]
-    return f"expected {_listed([entry_name(entry) for entry in entries])}; called {_listed(called)}"
+    calls = turn.tool_calls or ()
+    names = f"expected {_listed([entry_name(entry) for entry in entries])}; called {_listed([call.name for call in calls])}"
+    return "; ".join(filter(None, (names, *dict.fromkeys(one.difference(calls) for one in wanted))))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -223,6 +226,15 @@ class Expectation:
             compares_arguments=check_arguments and given.get("arguments") is not None,
             compares_output=check_output and "output" in given,
         )
+
+    def difference(self, calls: Sequence[ToolCall]) -> str | None:
+        """Return the names of the arguments in which the most similar call of the tool differs, or None."""
+        nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
+        if nearest is None or not self.compares_arguments or nearest.malformed:
+            return None
+        actual = nearest.arguments or {}
+        names = [name for name in {**self.arguments, **actual} if not json_equal(self.arguments.get(name), actual.get(name))]
+        return f"{self.name} has other arguments: {_listed(names)}" if names else None
 
     def match(self, call: ToolCall) -> float:
         """Return how well a call meets the expectation, from 0 to 1."""
@@ -322,11 +334,6 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
     return row[-1]
 
 
-def match_at_places(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> bool:
-    """Return True if each call fully meets the expectation at its position, and no call or expectation is left."""
-    return len(expectations) == len(calls) and all(one.match(call) == 1.0 for one, call in zip(expectations, calls, strict=True))
-
-
 # --- calls that are repeated without learning anything new
 
 _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
@@ -387,14 +394,10 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
             if counts[key] > most and call.name in names and not _is_polling(call, outcome, latest[key], finished):
                 found[key] = Circle(call.name, counts[key], place, len(jsonio.text_of(call.arguments)))
         before[key] = outcome
-    wanted = _numbers_in(asked[:10_000]) if found else ()
+    words = asked[:10_000] if found else ""
+    wanted = {value for _, _, value in values_of_words(words)} | {float(one) for one in _DIGITS.findall(words) if len(one) < 4}
     circles = [circle for circle in found.values() if circle.calls not in wanted and not _GESTURES.search(circle.name)]
     return sorted(circles, key=lambda circle: -circle.calls)
-
-
-def _numbers_in(text: str) -> set[float]:
-    digits = {float(number) for number in _DIGITS.findall(text) if len(number) < 4}
-    return digits | {value for _, _, value in values_of_words(text)}
 
 
 def _outcome(call: ToolCall) -> str:

@@ -237,12 +237,6 @@ def _sql(value: Any) -> Mapping[str, Any]:
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
 
-def _elements(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return {"required_elements": value.get("requiredElements", [])}
-    return {"required_elements": _split(value)}
-
-
 def _split(value: Any) -> Any:
     return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
@@ -267,7 +261,8 @@ def _any_mark(value: Any) -> Mapping[str, Any]:
 
 _OF_ONE_TOOL: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
     "parts_shown": _parts_shown, "compared": _compared, "words": _words, "one_tool": _one_tool, "sequence": _sequence,
-    "one_argument": _one_argument, "sql": _sql, "elements": _elements, "window": _window,
+    "one_argument": _one_argument, "sql": _sql, "window": _window,
+    "elements": lambda value: {"required_elements": value.get("requiredElements", []) if isinstance(value, Mapping) else _split(value)},
     "listed": lambda value: {"expected_tools": _split(value)}, "whole": lambda value: {"pattern": rf"\A\s*(?:{value})\s*\z"},
     "one_text": _one_text, "any_mark": _any_mark,
 }  # fmt: skip
