@@ -1,0 +1,187 @@
+"""Public reports on scores of tools, detectors and files of scores, rebuilt in our own words. Each docstring names the reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otel_agenteval as oa
+from otel_agenteval.cli.main import main
+from otel_agenteval.report.compare import compare
+from otel_agenteval.report.run import Run
+
+
+def scored(metric: str, output: str = "Done.", *, facts: dict[str, Any] | None = None, **params: Any) -> oa.Score:
+    """Return the score of one turn."""
+    turn = oa.Turn.from_dict({"turn_id": "t", "input": "q", "output": output, **(facts or {})})
+    ((_, (score,)),) = oa.score_turns([turn], [{metric: params}])
+    return score
+
+
+# --- tool calls
+
+TRANSFER = {"name": "transfer", "arguments": {"amount": 10, "to": "bob"}}
+
+
+@pytest.mark.parametrize(
+    ("calls", "params", "reason"),
+    [
+        ([{"amount": 9, "to": "bob"}], {}, "transfer has other arguments: amount"),
+        ([{"amount": 9, "to": "bob"}], {"exact_match": True}, "transfer has other arguments: amount"),
+        ([{"amount": 9, "to": "bob"}], {"ordered": True}, "transfer has other arguments: amount"),
+        ([{"to": "bob", "memo": "x"}], {}, "transfer has other arguments: amount, memo"),
+        ([{}], {}, "transfer has other arguments: amount, to"),
+        ([{"amount": 1, "to": "eve"}, {"amount": 10, "to": "eve"}], {}, "transfer has other arguments: to"),
+        ([], {}, "called none"),
+    ],
+)
+def test_explanation_names_the_arguments_that_differ(calls: list[dict[str, Any]], params: dict[str, Any], reason: str) -> None:
+    """agentevals 66: a failed comparison doesn't say what differs, here "expected transfer; called transfer"."""
+    facts = {"tool_calls": [{"name": "transfer", "arguments": arguments} for arguments in calls]}
+    score = scored("code_tool_correctness", facts=facts, expected=[TRANSFER], check_arguments=True, **params)
+    assert str(score.explanation).endswith(reason)
+
+
+def test_explanation_names_no_arguments_that_are_equal() -> None:
+    """agentevals 66, with right arguments in another order, and without a comparison of arguments."""
+    for expected, params in (([TRANSFER, "log"], {"check_arguments": True}), ([{**TRANSFER, "arguments": {"x": 1}}, "log"], {})):
+        score = scored("code_tool_correctness", facts={"tool_calls": [TRANSFER]}, expected=expected, **params)
+        assert score.explanation == "expected transfer, log; called transfer"
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ({"success": False, "message": "quota exceeded"}, True),
+        ('{"status": "error", "message": "no such table"}', True),
+        ({"ok": False, "error": "channel_not_found"}, True),
+        ({"ok": False, "code": 429}, True),
+        ({"isError": False, "content": []}, False),
+        ({"error": None, "text": "page"}, False),  # hermes-agent 91233
+        ({"status": "dispatched", "code": 202}, False),
+        ({"status": "error", "jobs": [3]}, False),
+        ({"success": False}, False),
+        ({"success": True, "message": "Error logs deleted"}, False),
+        ("Error handling: wrap the call", False),  # hive-mind 887
+    ],
+)
+def test_result_that_only_describes_a_failure_is_one(result: Any, failed: bool) -> None:
+    """hermes-agent 5516, 91233, Vibe-Trading 601, hive-mind 887: tools that answer with a failure count as successful."""
+    calls = [{"name": "t", "arguments": {}, "result": result}]
+    assert scored("code_tool_success", facts={"tool_calls": calls}).value == (0.0 if failed else 1.0)
+
+
+SCHEMAS: list[tuple[dict[str, Any], dict[str, Any], float]] = [
+    ({"s": {"type": "string", "nullable": True}}, {"s": None}, 1.0),
+    ({"s": {"type": "string", "nullable": True}}, {"s": 3}, 0.0),
+    ({"s": {"type": "string", "nullable": False}}, {"s": None}, 0.0),
+    ({"s": {"type": "STRING", "enum": ["a"], "nullable": True}}, {"s": None}, 1.0),
+    ({"s": {"type": "STRING", "enum": ["a"], "nullable": True}}, {"s": "b"}, 0.0),
+    ({"n": {"type": "INTEGER"}}, {"n": "3"}, 0.0),
+    ({"n": {"type": "ARRAY", "items": {"type": "INTEGER"}}}, {"n": [3, None]}, 0.0),
+    ({"n": {"type": "ARRAY", "items": {"type": "INTEGER", "nullable": True}}}, {"n": [3, None]}, 1.0),
+    ({"type": {"type": "STRING"}, "nullable": {"type": "BOOLEAN"}}, {"type": "STRING", "nullable": True}, 1.0),
+    ({"n": {"type": "integer"}}, {"n": "42"}, 0.0),  # hermes-agent 5265: text isn't a number
+]
+
+
+@pytest.mark.parametrize(("properties", "arguments", "value"), SCHEMAS)
+@pytest.mark.parametrize("kind", ["object", "OBJECT"])
+def test_schemas_of_gemini_are_read(properties: dict[str, Any], arguments: dict[str, Any], value: float, kind: str) -> None:
+    """litellm (Go) 9, smolagents 2496: ``nullable`` refused null, and types in upper case accepted everything."""
+    schema = {"type": kind, "properties": properties}
+    tools = {"tool_definitions": [{"name": "t", "parameters": schema}], "tool_calls": [{"name": "t", "arguments": arguments}]}
+    assert scored("code_tool_schema_validity", facts=tools).value == value
+    assert scored("code_is_json", json.dumps(arguments), schema=schema).value == value
+    assert scored("code_schema_conformance", json.dumps(arguments), schema=json.dumps(schema)).value == value
+
+
+# --- detectors
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("iban gb57bukb20201578341296", True),
+        ("Please transfer it to de44500105178394620157 today.", True),
+        ("it69 x030 6909 6061 0000 0063 417 is the account", True),
+        ("pay nl64 abna 0417 1643 01 from my account", True),
+        ("IBAN DE44 5001 0517 8394 6201 57 COBADEFF", True),  # presidio 806: capitals follow
+        ("iban gb57bukb20201578341297", False),
+        ("gB57bUkB20201578341296", False),
+        ("span de3f5a01e7b2c4d6f8091a", False),
+    ],
+)
+def test_iban_in_lower_case_is_found(text: str, found: bool) -> None:
+    """openhuman 4813, python-validators 471, presidio 806: a bank account in lower case isn't personal data."""
+    assert ("iban" in scored("code_pii_leakage", text).detail["types"]) is found
+
+
+# --- files
+
+
+@pytest.mark.parametrize("text", ["00544", "010", "-07", "00", "007.5", "08:30", "0x1F", "off"])
+def test_leading_zeros_in_yaml_stay(text: str, tmp_path: Path) -> None:
+    """home-assistant/core 12787, WireViz 213, js-yaml 601: a ZIP code or id in YAML loses its zero."""
+    Path(tmp_path, "c.yaml").write_text(f"- case_id: {text}\n  input: {text}\n  ground_truth: {text}\n")
+    result = oa.evaluate(str, tmp_path / "c.yaml", ["code_equals_ground_truth"])
+    assert [(trial.case_id, trial.scored[0][0].input) for trial in result.trials] == [(text, text)]
+    assert result.summary()[0].passed == 1
+
+
+def test_numbers_in_yaml_stay_numbers(tmp_path: Path) -> None:
+    """js-yaml 601, for values without a leading zero."""
+    Path(tmp_path, "c.yaml").write_text(
+        "- {input: q, metrics: [{code_word_count: {max: 0}}, {code_text_f1: {threshold: 0.5}}]}\n"
+    )
+    assert len(oa.evaluate(str, tmp_path / "c.yaml", ["code_empty_answer"]).scored[0][1]) == 3
+
+
+def row(number: int, passed: bool, **more: Any) -> dict[str, Any]:
+    kept = {"status": "ok", "kind": "code", "unit": "1", "direction": "up", "type": "boolean", "version": "1"}
+    return {"turn_id": f"t{number}", "metric": "code_contains", "value": float(passed), "passed": passed, **kept, **more}
+
+
+def run_of(rows: list[dict[str, Any]], path: Path) -> Run:
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    return Run.read(str(path))
+
+
+OLD, NEW = [row(number, False, revision=1) for number in range(9)], [row(number, True, revision=2) for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*OLD, *NEW],
+        [*NEW, *OLD],
+        [*(row(number, False) for number in range(9)), *(row(number, True) for number in range(9))],
+        [*OLD, *({**one, "turn_id": f"n{one['turn_id']}", "supersedes": one["turn_id"]} for one in NEW)],
+    ],
+    ids=["later revisions", "earlier revisions last", "scored again", "other turns replace them"],
+)
+def test_replaced_scores_in_a_file_do_not_count(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    """browseruse-agent-bench 93, agentv 1110, verifiers 1564: a turn that was scored again counted twice."""
+    run = run_of(rows, tmp_path / "s.jsonl")
+    assert [one.passed for one in run.rows] == [True] * 9
+    assert len(run.turns) == 9
+
+
+def test_score_that_the_newer_revision_lacks_does_not_count(tmp_path: Path) -> None:
+    """browseruse-agent-bench 93, for a metric that was skipped the second time."""
+    run = run_of([row(1, False), {**row(1, False), "metric": "code_equals"}, row(1, True, revision=2)], tmp_path / "s.jsonl")
+    assert [(one.series.label, one.passed) for one in run.rows] == [("code_contains", True)]
+
+
+def test_labels_and_baselines_use_the_newest_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """browseruse-agent-bench 93, in the commands."""
+    path, labels = tmp_path / "s.jsonl", tmp_path / "l.jsonl"
+    before = run_of([*OLD, *NEW], path)
+    labels.write_text("".join(json.dumps({"turn_id": one["turn_id"], "label": "pass"}) + "\n" for one in NEW))
+    assert main(["calibrate", str(labels), "--scores", str(path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["confusion"] == {"found": 0, "missed": 0, "alarms": 0, "passed": 9}
+    (change,) = compare(before, run_of(NEW, tmp_path / "n.jsonl"), "s.jsonl").changes
+    assert (change.before, change.after, change.counts) == (1.0, 1.0, (9, 9))
