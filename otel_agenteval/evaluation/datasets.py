@@ -14,6 +14,7 @@ from ..config.types import KeyPath
 from ..core import jsonio, literals
 from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
+from ..core.forms import misspelled
 from ..core.wellformed import written
 from ..metrics.lib.values import rendered
 
@@ -51,17 +52,17 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     for place, row in rows_in(source, where):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
-        inner, own, promptfoo, hpd = (row.pop(column, None) for column in ("references", "metrics", "assert", "evaluators"))
+        inner, columns = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}
         found |= inner if isinstance(inner, dict) else {} if inner is None else {"references": inner}
-        columns = {"metrics": own, "assert": promptfoo, "evaluators": hpd, "value.metrics": metrics_in_value(found)}
+        metrics = metrics_in(columns, found, f"{where}: {place}")
         rename(found)
         asked = filled_in(asked, found)
         if case is None and (asked is None or asked == "") and "turns" not in found and "user" not in found:
             raise ConfigError(f"{where}: {place}: a case must have a case_id, an input (text), or both{_misspelled(found)}")
         if case is not None and places.setdefault(case, place) != place:
             raise ConfigError(f"{where}: {place}: case_id must be unique, got {case!r} as in {places[case]}")
-        yield Case(case, asked, found, _only_one(columns, f"{where}: {place}"), f"{where}: {place}")
+        yield Case(case, asked, found, metrics, f"{where}: {place}")
 
 
 def _input_of(row: dict[str, Any]) -> Any:
@@ -71,9 +72,25 @@ def _input_of(row: dict[str, Any]) -> Any:
     return asked
 
 
-def _only_one(columns: Mapping[str, Any], at: str) -> Any:
-    """Return the metrics of a case from the only column with metrics. Raises ConfigError if several columns have metrics."""
-    metrics = {column: entries for column, entries in columns.items() if entries is not None}
+METRICS = ("metrics", "assert", "evaluators")
+"""Columns with the metrics of a case or turn."""
+
+
+def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
+    """Return the metrics in one of the columns :data:`METRICS`, or in the column ``value``, which changes ``others``, or None.
+
+    Raises ConfigError if several columns have metrics, or another one has them under a misspelled name.
+    """
+    metrics = {name: entries for name, entries in columns.items() if entries is not None}
+    if (nested := _metrics_in_value(others)) is not None:
+        metrics["value.metrics"] = nested
+    for name, value in others.items():
+        if (
+            isinstance(value, list)
+            and any(isinstance(entry, Mapping) for entry in value)
+            and (meant := misspelled(name, METRICS))
+        ):
+            raise ConfigError(f"{at}: {name}: unknown column with metrics. Did you mean {meant}?")
     if len(metrics) > 1:
         raise ConfigError(f"{at}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
     return next(iter(metrics.values()), None)
@@ -104,7 +121,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
     return PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
 
 
-def metrics_in_value(columns: dict[str, Any]) -> Any:
+def _metrics_in_value(columns: dict[str, Any]) -> Any:
     """Return the metrics in the column ``value`` of a Trusys test case, or None. Its other entries become columns."""
     value = columns.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):

@@ -15,12 +15,12 @@ from ..core.forms import as_given, keyed
 from ..core.futures import result_of
 from ..core.jsonio import text_of
 from ..core.turn import Turn
-from ..evaluation.datasets import ASKED, Case, metrics_in_value, rename
+from ..evaluation.datasets import ASKED, METRICS, Case, metrics_in, rename
 from ..metrics.lib.values import rendered
 
 COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of a single input."""
-_NO_REFERENCES = ("input", "references", "metrics")
+_NO_REFERENCES = ("input", "references", *METRICS)
 _INPUT_NAMES = ("user", *ASKED)
 """Other names of a turn's ``input``."""
 _MOST_TURNS = 10
@@ -143,13 +143,13 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
         others = _NO_REFERENCES if "input" in columns else (*_NO_REFERENCES, *_INPUT_NAMES)
         references = {key: value for key, value in columns.items() if key not in others and value is not None}
         references |= inner if isinstance(inner, dict) else {}
-        nested = metrics_in_value(references)
+        own = metrics_in({name: columns.get(name) for name in METRICS}, references, at)
         rename(references)
         found.append(
             case._replace(
                 input=asked,
                 references={**case.references, **references},
-                metrics=columns.get("metrics", case.metrics if nested is None else nested),
+                metrics=case.metrics if own is None and "metrics" not in columns else own,
                 place=f"{case.place}: turns[{number}]",
             )
         )

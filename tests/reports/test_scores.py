@@ -185,3 +185,44 @@ def test_labels_and_baselines_use_the_newest_scores(tmp_path: Path, capsys: pyte
     assert json.loads(capsys.readouterr().out)[0]["confusion"] == {"found": 0, "missed": 0, "alarms": 0, "passed": 9}
     (change,) = compare(before, run_of(NEW, tmp_path / "n.jsonl"), "s.jsonl").changes
     assert (change.before, change.after, change.counts) == (1.0, 1.0, (9, 9))
+
+
+# --- metrics of cases
+
+CHECKS: list[dict[str, Any]] = [{"type": "equals", "value": "never"}]
+
+
+def conversation_of(**more: Any) -> list[dict[str, Any]]:
+    return [{"turns": [{"input": "a", **more}, {"input": "b"}]}]
+
+
+@pytest.mark.parametrize("column", ["metrics", "assert", "evaluators"])
+def test_turn_of_a_conversation_has_metrics_of_its_own(column: str) -> None:
+    """agentv 870, promptfoo 4321: checks under a name that isn't read are dropped, and the case passes."""
+    for case in ([{"input": "a", column: CHECKS}], conversation_of(**{column: CHECKS})):
+        summary = next(one for one in oa.evaluate(lambda text: "x", case, []).summary() if one.metric == "code_equals")
+        assert (summary.passed, summary.judged) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "meant"),
+    [("asserts", "assert"), ("assertions", "assert"), ("metric", "metrics"), ("evaluator", "evaluators")],
+)
+def test_misspelled_column_of_metrics_is_refused(column: str, meant: str) -> None:
+    """agentv 870, e2a 823: a misspelled column of checks is ignored."""
+    for case in ([{"input": "a", column: CHECKS}], conversation_of(**{column: CHECKS})):
+        with pytest.raises(oa.ConfigError, match=rf"case 1: (turns\[0\]: )?{column}: unknown column .* Did you mean {meant}\?"):
+            oa.evaluate(lambda text: "x", case, ["code_empty_answer"])
+
+
+@pytest.mark.parametrize("value", ["exact", ["a", "b"], {"a": 1}, 3])
+def test_own_column_with_a_similar_name_is_read(value: Any) -> None:
+    """agentv 870, for a column of the user's own."""
+    case = [{"input": "{{assertions}}", "assertions": value}]
+    assert oa.evaluate(lambda text: "x", case, ["code_empty_answer"]).summary()[0].passed == 1
+
+
+def test_turn_with_metrics_in_two_columns_is_refused() -> None:
+    """agentv 870, with both names."""
+    with pytest.raises(oa.ConfigError, match=r"turns\[0\]: must have metrics or assert, got both"):
+        oa.evaluate(lambda text: "x", conversation_of(metrics=["code_empty_answer"], **{"assert": CHECKS}), [])
