@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..config.metrics import BESIDE_A_METRIC, MetricEntry
@@ -20,6 +22,7 @@ from .selection import allow_media, complete_policies, told_apart, with_default_
 EXPECTED_VALUE = ("value", "expected_output", "expcted_output")
 """Columns with the expected value. The last two are Trusys' spellings."""
 _MOST_FAULTS = 20
+_FILE = re.compile("file://.")
 _NAMED_BY = ("type", "metric")
 """Keys of an entry for the metric's name, as in promptfoo and Trusys: ``{type: contains, value: refund}``."""
 
@@ -105,8 +108,8 @@ class CaseMetrics:
             try:
                 entry = _entry(given, self._config.preset)
                 bound = self._with_value(self._bound(entry, run), value, case)
-                if entry.metric.startswith("promptfoo:") and "{{" in repr(_filled(bound, case).params):
-                    raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
+                if entry.metric.startswith("promptfoo:"):
+                    _check_values(entry, _filled(bound, case), case)
                 if bound.missing is not None:
                     raise ConfigError(f"{bound.name}: {bound.missing} is required. Set {bound.missing} in the entry")
             except ConfigError as error:
@@ -188,6 +191,16 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
     return bound.but(filled_in(bound.params, columns))
 
 
+def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
+    """Refuse values that promptfoo replaces, and that the metric would compare as they are written."""
+    if "{{" in repr(bound.params):
+        raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
+    given = filled_in(entry.params, _columns(case)).values()
+    for text in chain.from_iterable(value if isinstance(value, list) else [value] for value in given):
+        if isinstance(text, str) and _FILE.match(text):
+            raise ConfigError(f"{text}: files aren't read. Write the file's content as the value")
+
+
 def _entries(case: Case) -> Iterator[tuple[str, Any]]:
     """Yield the entries of a case's ``metrics`` list, each with the prefix of its error messages. Raises ConfigError."""
     given = [name.strip() for name in case.metrics.split(",")] if isinstance(case.metrics, str) else case.metrics
@@ -231,7 +244,8 @@ def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
         raise ConfigError(f"must have the metric's name, too. {typo}: {{type: contains, value: Paris}}")
     if key == "type" and isinstance(label := given.get("metric"), str):  # promptfoo's name for an assertion
         given = {"name": label, **{name: value for name, value in given.items() if name != "metric"}}
-    if key == "type" and given["type"] in load_tool("promptfoo").metrics:  # other tools may have the same name
+    # Other tools may have the same name.
+    if key == "type" and given["type"].removeprefix("not-") in load_tool("promptfoo").metrics:
         given = {**given, "type": f"promptfoo:{given['type']}"}
     if key is not None:
         beside = {name: given[name] for name in BESIDE_A_METRIC if name in given}

@@ -226,3 +226,41 @@ def test_turn_with_metrics_in_two_columns_is_refused() -> None:
     """agentv 870, with both names."""
     with pytest.raises(oa.ConfigError, match=r"turns\[0\]: must have metrics or assert, got both"):
         oa.evaluate(lambda text: "x", conversation_of(metrics=["code_empty_answer"], **{"assert": CHECKS}), [])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "not-contains", "value": "file://banned.txt"},
+        {"type": "not-icontains-any", "value": ["secret", "file://banned.txt"]},
+        {"type": "not-contains-any", "value": "{{list}}"},
+        {"type": "llm-rubric", "value": "file://rubric.md"},
+        {"promptfoo:not-contains": {"value": "file://banned.txt"}},
+    ],
+)
+def test_file_in_a_value_is_refused(entry: dict[str, Any]) -> None:
+    """promptfoo 606, 2692: the address of a file is compared as text, so an answer with a banned word passes."""
+    case = {"input": "a", "assert": [entry], "list": "file://banned.txt"}
+    with pytest.raises(oa.ConfigError, match=r"metrics\[0\]: file://\w+\.\w+: files aren't read"):
+        oa.evaluate(lambda text: "a banned word", [case], [])
+
+
+def test_address_of_a_file_in_an_argument_of_a_tool_is_compared() -> None:
+    """promptfoo 606, for a tool that reads a file."""
+    value = {"name": "read", "args": {"uri": "file:///notes.md"}}
+    case = {"input": "a", "assert": [{"type": "trajectory:tool-args-match", "value": value}]}
+    assert oa.evaluate(lambda text: "x", [case], []).summary()[0].metric == "code_tool_argument_matches"
+
+
+@pytest.mark.parametrize("kind", ["contains", "not-contains", "not-contains-any", "not-equals"])
+def test_placeholder_without_a_column_is_refused(kind: str) -> None:
+    """promptfoo 606, for a placeholder in a negated check."""
+    with pytest.raises(oa.ConfigError, match="must be the name of a column"):
+        oa.evaluate(lambda text: "a banned word", [{"input": "a", "assert": [{"type": kind, "value": "{{banned}}"}]}], [])
+
+
+@pytest.mark.parametrize("value", ["file://", "See file://banned.txt"])
+def test_text_with_the_address_of_a_file_is_compared(value: str) -> None:
+    """promptfoo 606, for an answer that mustn't contain such an address."""
+    case = {"input": "a", "assert": [{"type": "not-contains", "value": value}]}
+    assert oa.evaluate(lambda text: f"{value}.", [case], []).summary()[0].passed == 0
