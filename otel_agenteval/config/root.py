@@ -255,8 +255,7 @@ def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
     """Return the section at a path, or None for other values."""
     if not path:
         return root
-    option = options_of(root).get(str(path[0]))
-    if option is None:
+    if (option := options_of(root).get(str(path[0]))) is None:
         return None
     section, entry = section_of(option.annotation), entry_of(option.annotation)
     if section is not None:

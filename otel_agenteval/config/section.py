@@ -142,8 +142,7 @@ def _hints(section: type[Section]) -> dict[str, Any]:
 
 def options_of(section: type[Section]) -> Mapping[str, Option]:
     """Return the declarations of a section's options."""
-    found = _options.get(section)
-    if found is None:
+    if (found := _options.get(section)) is None:
         found = _options[section] = {}
         for name, hint in _hints(section).items():
             metadata = getattr(hint, "__metadata__", ())
@@ -153,8 +152,7 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 def validator_of(section: type[Section]) -> Any:
     """Return pydantic's validator of a section. Only the validator is kept, to save memory."""
-    found = _validators.get(section)
-    if found is None:
+    if (found := _validators.get(section)) is None:
         from pydantic import TypeAdapter
 
         found = _validators[section] = TypeAdapter(section).validator
@@ -202,7 +200,6 @@ def option_paths(section: type[Section]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name, option in options_of(section).items():
         found.append((name,))
-        inner = section_of(option.annotation)
-        if inner is not None:
+        if (inner := section_of(option.annotation)) is not None:
             found.extend((name, *path) for path in option_paths(inner))
     return found

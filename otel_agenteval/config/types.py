@@ -140,8 +140,7 @@ def valid(rule: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a reader that raises ValueError with the rule if ``read`` returns None."""
 
     def checked(value: Any) -> Any:
-        found = read(value)
-        if found is None:
+        if (found := read(value)) is None:
             raise ValueError(rule)
         return found
 

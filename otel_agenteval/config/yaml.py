@@ -65,8 +65,7 @@ def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool =
     try:
         loader = _Loader(text)
         reader = _Reader(loader, origin, env, lines)
-        node = loader.get_single_node()
-        if node is None:
+        if (node := loader.get_single_node()) is None:
             return None, {}
         reader.walk(node, ())
         return loader.construct_document(node), reader.places

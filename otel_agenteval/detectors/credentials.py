@@ -342,8 +342,7 @@ def _spelled_out(text: str) -> Iterator[Credential]:
     """Yield tokens that are spelled letter by letter or split by Markdown, code or newlines."""
     for found in _LETTERS.finditer(text):
         plain = re.sub(r"[ \u00b7,]", "", found.group())
-        inner = next(secret_spans(plain), None)
-        if inner is not None:
+        if (inner := next(secret_spans(plain), None)) is not None:
             yield Credential(inner[0], found.start(), found.end(), found.group(), True)
     if "`" in text or "**" in text or "\n" in text or "+" in text:
         plain = _MARKS.sub("", text)

@@ -75,8 +75,7 @@ def ungrounded_urls(
     Arguments of tool calls that opened a page count as given. ``has_results`` returns True if the agent got results or documents.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
-    left = _not_written(left, given)
-    if left:
+    if left := _not_written(left, given):
         evidence = _LinkEvidence([*given, *_opened(calls)])
         left = [link for link in left[:_EXAMINED] if not evidence.supports(link)]
         if left and not has_results() and not (evidence.has("://") or evidence.has("www.")):
@@ -159,8 +158,7 @@ class _LinkEvidence:
 
     def supports(self, link: Link) -> bool:
         host = link.host
-        site = self._sites.get(host)
-        if site is None:
+        if (site := self._sites.get(host)) is None:
             names = (host,) if host.isascii() else (host, ascii_host(host))
             site = self._sites[host] = _Site({page for text in self._texts for name in names for page in _pages(text, name)})
         if site.pages and (_is_among(link, site.pages) or any(self._follows(key, site) for key in link.keys)):
@@ -232,8 +230,7 @@ class _LinkEvidence:
 
     def _is_token(self, token: str) -> bool:
         """Return True if a given text contains a token that isn't part of a longer word or path."""
-        known = self._tokens.get(token)
-        if known is None:
+        if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
 

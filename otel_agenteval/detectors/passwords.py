@@ -43,8 +43,7 @@ def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
 
 
 def _chosen_password_after(text: str, name: re.Match[str]) -> Span | None:
-    match = _COPULA.match(text, name.end())
-    if match is not None:
+    if (match := _COPULA.match(text, name.end())) is not None:
         start, end = trimmed(text, *match.span(1))
         if _is_chosen(text[start:end]) and not _is_sample(text, name.start(), start):
             return start, end

@@ -368,8 +368,7 @@ def _phones(text: str, context: _Context) -> Iterator[Find]:
         if called is False or (called is None and not row.may_stand_alone):
             continue
         near = context.lowered[max(0, row.start - 90) : row.end + 20]
-        national = national_digits(row.written)
-        if national is None:
+        if (national := national_digits(row.written)) is None:
             continue
         confidence = 0.9 if called else 0.85
         if context.wants_samples or _COMPANY_LINE.search(near) is not None:

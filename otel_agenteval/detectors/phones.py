@@ -82,8 +82,7 @@ def _issued_numbers(written: str) -> Iterator[tuple[str, int]]:
         plus = written if written.lstrip("(").startswith("+") else re.sub(r"\A\(?00", "+", written)
         written, regions = plus.replace("(0)", ""), (None,)
     for region in regions:
-        number = parsed(written, region)
-        if number is None:
+        if (number := parsed(written, region)) is None:
             continue
         if library.is_valid_number(number) if region is None else library.is_valid_number_for_region(number, region):
             kind = library.number_type(number)

@@ -137,8 +137,7 @@ def _is_of_facts(heading: str) -> bool:
 
 
 def _pieces_of_line(line: str, of_facts: bool) -> Iterator[tuple[str, bool | None]]:
-    marker = _MARKER.match(line)
-    if marker is not None:
+    if (marker := _MARKER.match(line)) is not None:
         yield marker.group(), None
         line = line[marker.end() :]
     match = _REPLY_TEXT.search(line)

@@ -242,8 +242,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
         raise ConfigError(f"{where}:{before + 1}: column {twice[0]!r} must occur once, got {columns.count(twice[0])}")
     while True:
         line = before + reader.line_num + 1
-        row = next(reader, None)
-        if row is None:
+        if (row := next(reader, None)) is None:
             return
         if len(row) > len(columns):
             counts = f"got {len(row)} instead of {len(columns)}"

@@ -117,11 +117,9 @@ def run(
     start_cpu = time.thread_time() if budget is not None else 0.0  # a system call, slow on some machines
     deadline = start + budget if budget is not None else float("inf")
     for index, metric in enumerate(metrics):
-        if metric.when is not None:
-            excluded = excluded_by(metric.when, turn)
-            if excluded is not None:
-                scores.append(metric.left_out(GATED, f"when.{excluded}"))
-                continue
+        if metric.when is not None and (excluded := excluded_by(metric.when, turn)) is not None:
+            scores.append(metric.left_out(GATED, f"when.{excluded}"))
+            continue
         if shed and metric.heavy:
             scores.append(metric.left_out(SHED))
             continue
@@ -213,8 +211,7 @@ class Once:
         self._scores: dict[tuple[str, str], Score] = {}
 
     def __call__(self, metric: BoundMetric) -> Score:
-        found = self._scores.get(metric.key)
-        if found is None:
+        if (found := self._scores.get(metric.key)) is None:
             if metric.inner:
                 found = about(metric.over([self._inner(one) for one in metric.inner]), self._turn)
             else:
@@ -368,8 +365,7 @@ class ExpectedMetrics:
         given = frozenset([name.partition(".")[0] for name, source in sources.items() if source.startswith(("expect", INVALID))])
         if not given:
             return ()
-        found = self._known.get(given)
-        if found is None:
+        if (found := self._known.get(given)) is None:
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
             names = [name for name in turned_on_by(given) if name not in self._configured]

@@ -207,8 +207,7 @@ class Redactor:
         if name in NAME_ATTRIBUTES and isinstance(value, str):
             return NAME_ATTRIBUTES[name](value, self.kinds)
         if isinstance(value, (str, int)) and not isinstance(value, bool):
-            kind = kind_by_name(name, str(value), self.kinds)
-            if kind is not None:
+            if (kind := kind_by_name(name, str(value), self.kinds)) is not None:
                 return self._marker(kind, str(value))
         elif isinstance(value, (list, tuple)) and depth < _MAX_NESTING and is_telling(name.removesuffix("s")):
             return [self._field(name.removesuffix("s"), item, depth + 1) for item in value]
@@ -326,8 +325,7 @@ def as_written(text: str, start: int, end: int, marker: str) -> str:
         return _quoted(marker, len(key.group(1)))
     if _BEFORE_ITEM.search(before[-300:]) is None or text.lstrip()[:1] not in ("[", "{"):
         return marker
-    quote = _LAST_QUOTE.search(before)
-    if quote is None:
+    if (quote := _LAST_QUOTE.search(before)) is None:
         return _quoted(marker, 0)
     slashes, since = len(quote.group(1)), quote.group(2).strip()
     opens = since[:1] not in (",", ":", "]", "}")

@@ -160,8 +160,7 @@ class ReferenceSources:
         for when, given in self._given:
             if applies(when, turn):
                 yield "config", given
-        case = self._case(found, turn.input)
-        if case is not None:
+        if (case := self._case(found, turn.input)) is not None:
             yield "dataset", case.references
 
     def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:

@@ -369,8 +369,7 @@ def with_signals(
     for name, signal in SIGNALS.items():
         using = [one for one in wanted if _weight(one.params, signal)]
         if using and name not in present:
-            bound = configured.get(name)
-            if bound is None:
+            if (bound := configured.get(name)) is None:
                 bound = live_metric(name, {})
                 bound.when = using[0].when if all(one.when == using[0].when for one in using) else None
             added.append(bound)

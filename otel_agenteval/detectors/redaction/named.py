@@ -119,8 +119,7 @@ _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  #
 
 def _quotation_at(text: str, at: int) -> Span | None:
     """Return the position of the quoted text that starts here, or None. An unclosed quotation ends with the line."""
-    opening = _QUOTE.match(text, at)
-    if opening is None:
+    if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
     line_end = text.find("\n", start, start + _MAX_QUOTATION)
@@ -206,13 +205,11 @@ _DIRECTIVES = ("requirepass", "masterauth")
 
 def _spaced(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``--password …``, ``ENV DB_PASSWORD …``, ``login ada password …`` and similar."""
-    space = _SPACE.match(text, name.end)
-    if space is None:
+    if (space := _SPACE.match(text, name.end)) is None:
         return
     word, before = text[name.start : name.end].lower(), text[max(0, name.start - 120) : name.start]
     is_sure = word.startswith("-") or word in _DIRECTIVES or _COMMAND_BEFORE.search(before) is not None
-    quoted = _quotation_at(text, space.end())
-    if quoted is not None:
+    if (quoted := _quotation_at(text, space.end())) is not None:
         yield NamedValue(*quoted, is_sure=is_sure or _SQL_BEFORE.search(before) is not None)
         return
     bare = _UNQUOTED_VALUE.match(text, space.end())
@@ -234,8 +231,7 @@ _SIGNS_OF_IS = (":", "\uff1a", "=", "\u2192")
 
 def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``the password for the router is …``, in languages with spaces."""
-    after_name = _AFTER_NAME.match(text, name.end)
-    if after_name is None:
+    if (after_name := _AFTER_NAME.match(text, name.end)) is None:
         return
     sentence_end = _SENTENCE_ENDS.search(text, after_name.end(), name.end + _MAX_DISTANCE)
     limit = sentence_end.start() + 1 if sentence_end is not None else min(len(text), name.end + _MAX_DISTANCE)
@@ -346,8 +342,7 @@ def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
     """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in any order, and the same as YAML."""
     if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
-    after = _SIBLING.match(text, name.end)
-    if after is not None:
+    if (after := _SIBLING.match(text, name.end)) is not None:
         bare = _UNQUOTED_VALUE.match(text, after.end())
         span = _quotation_at(text, after.end()) or (bare.span() if bare is not None else None)
     else:

@@ -48,8 +48,7 @@ def cards(text: str) -> Iterator[Span]:
         return
     position = 0
     while (row := _CARD_RUN.search(text, position)) is not None:
-        card = _card_in(text, *row.span())
-        if card is not None:
+        if (card := _card_in(text, *row.span())) is not None:
             yield card
             _, position = card
         else:  # try from the next group

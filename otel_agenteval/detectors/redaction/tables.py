@@ -92,8 +92,7 @@ def _in_lines(text: str, places: Sequence[int]) -> Iterator[TableCell]:
 
 def _heading_at(text: str, place: int) -> _Heading | None:
     start, end = text.rfind("\n", max(0, place - _LONGEST_HEAD), place) + 1, text.find("\n", place, place + _LONGEST_HEAD)
-    opened = _OPENED.search(text, start, place)
-    if opened is not None:
+    if (opened := _OPENED.search(text, start, place)) is not None:
         start = opened.end()
     if end < 0 or end - start > 2 * _LONGEST_HEAD:
         return None

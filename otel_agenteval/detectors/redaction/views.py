@@ -138,8 +138,7 @@ def _folding() -> tuple[dict[str, str], re.Pattern[str]]:
     table: dict[str, str] = {}
     for first, last in ((0x80, 0x3100), (0xA620, 0xAC00), (0xFE10, 0xFFF0), (0x10400, 0x1FC00)):
         for code in range(first, last):
-            means = _looks_like(chr(code))
-            if means is not None:
+            if (means := _looks_like(chr(code))) is not None:
                 table[chr(code)] = means
     # One range for all characters above U+FFFF, because a class with single characters is 100 times as slow.
     return table, re.compile("[" + "".join(sign for sign in table if sign < "\U00010000") + "\U00010400-\U0001fc00]")

@@ -102,8 +102,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
     for stem in _STEM.finditer(lowered):
         if stem.start() < done:
             continue
-        strength = _unspaced().get(stem.group())
-        if strength is not None:
+        if (strength := _unspaced().get(stem.group())) is not None:
             yield Name(*stem.span(), strength)
             continue
         rest = after.match(text, stem.end())
