@@ -264,3 +264,19 @@ def test_text_with_the_address_of_a_file_is_compared(value: str) -> None:
     """promptfoo 606, for an answer that mustn't contain such an address."""
     case = {"input": "a", "assert": [{"type": "not-contains", "value": value}]}
     assert oa.evaluate(lambda text: f"{value}.", [case], []).summary()[0].passed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("SELECT 1; -- the number of rows", True),
+        ("SELECT 1; /* done */", True),
+        ("SELECT 1; -- first\nSELECT 2;", True),
+        ("-- only a comment", False),
+        ("; -- nothing", False),
+        ("SELECT 1; -- first\nand then a word", False),
+    ],
+)
+def test_comment_behind_a_statement_is_sql(text: str, passes: bool) -> None:
+    """altimate-code 991: a comment behind the semicolon makes a statement invalid."""
+    assert scored("code_is_sql", text).passed is passes

@@ -250,7 +250,10 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
         parser = parser_class(dialect=dialect)
         parser.steps_left = _MIN_STEPS + _STEPS_PER_TOKEN * len(tokens)
         words = ("0" if token.token_type.name.endswith(("STRING", "IDENTIFIER")) else token.text.upper() for token in tokens)
-        return None if _has_fault(words, name) else [tree for tree in parser.parse(tokens, text) if tree is not None]
+        if _has_fault(words, name):
+            return None
+        trees = parser.parse(tokens, text)  # with a Semicolon for a comment behind a statement
+        return [tree for tree in trees if tree is not None and type(tree).__name__ != "Semicolon"]
     except (TooComplex, RecursionError):
         raise TooComplex from None
     except Exception:  # ParseError, TokenError, and others on odd input (IndexError)
