@@ -55,7 +55,7 @@ class Comparison:
     missing: list[str] = field(default_factory=list)
     errored: list[tuple[str, int, int]] = field(default_factory=list)  # metric, errors before and now, if there are more now
     not_compared: list[tuple[str, str]] = field(default_factory=list)  # metrics, and the reason for each
-    lost: list[str] = field(default_factory=list)  # watched metrics with values before that are missing or only errors now
+    lost: list[str] = field(default_factory=list)  # watched metrics with values before that have none now
     causes: list[str] = field(default_factory=list)  # facts that are more frequent in the failed turns of metrics that regressed
 
     @property
@@ -116,7 +116,7 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
     if not before or not after:
         missing = " and ".join(word for word, rows in (("the baseline", before), ("this run", after)) if not rows)
         comparison.not_compared.append((series.label, f"no values in {missing}"))
-        if watched and before and errors[1]:
+        if watched and before:
             comparison.lost.append(series.label)
         return
     measures, threshold_change = _measures(earlier, series)

@@ -211,7 +211,7 @@ def test_new_missing_and_incomparable_metrics_are_named() -> None:
         "Not compared (its parameters have changed): code_p",
     ]
     assert comparison.changes == []
-    assert comparison.lost == ["code_gone"]
+    assert comparison.lost == ["code_empty", "code_gone"]
 
 
 def test_two_configurations_of_a_metric_are_told_apart_by_their_parameters() -> None:

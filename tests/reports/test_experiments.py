@@ -365,6 +365,15 @@ def test_metric_that_is_gone_fails_if_all_are_watched(watch: list[str], lost: li
     assert (comparison.lost, comparison.missing) == (lost, EQUALS)
 
 
+@pytest.mark.parametrize(("watch", "lost"), [(["all"], EQUALS), (EQUALS, EQUALS), (["code_empty_answer"], []), ([], [])])
+def test_watched_metric_without_values_fails(watch: list[str], lost: list[str]) -> None:
+    """assay 2082, remnic 584: a metric that is no longer evaluated, here without references, evades the comparison."""
+    unlabeled = [{"case_id": case["case_id"], "input": case["input"]} for case in CASES]
+    before, now = (oa.evaluate(lambda text: "Lima", cases, [*EQUALS, "code_empty_answer"]) for cases in (CASES, unlabeled))
+    assert now.compare(before, watch).lost == lost
+    assert before.compare(now, watch).lost == []
+
+
 # --- live evaluation
 
 
