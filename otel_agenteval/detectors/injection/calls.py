@@ -175,8 +175,7 @@ def _is_directed(words: list[str], rest: str) -> bool:
 
 
 def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> bool:
-    mark = _MARK.search(rest[:60])
-    if mark is not None:
+    if (mark := _MARK.search(rest[:60])) is not None:
         between = rest[: mark.start()]
     elif directed and len(rest) < 20 and not rest.rstrip().endswith("?"):
         between = rest.rstrip(". ")

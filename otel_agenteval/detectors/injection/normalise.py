@@ -172,8 +172,7 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield decoded parts and their places: base64, hex, percent signs, rot13, tag characters and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
-        plain = _decoded_token(found.group())
-        if plain is not None:
+        if (plain := _decoded_token(found.group())) is not None:
             yield plain, *found.span()
     for pattern, decode in _encodings(text):
         for found in pattern.finditer(text):

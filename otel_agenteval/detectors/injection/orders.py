@@ -166,15 +166,13 @@ class _ResultText:
     def order(self) -> tuple[str, bool] | None:
         """Return the passage that reads most like an order, and True if it can't be for people."""
         spoken = self.spoken
-        order = _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)
-        if order is not None:
+        if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
             return self.text[start:end], is_sure
         for unseen in hidden_texts(spoken):
             if _likeliest_order(unseen, self, hidden=True) is not None:
                 return unseen, True
-        disguised = self._disguised
-        if disguised is None:
+        if (disguised := self._disguised) is None:
             disguised = [(reading, None) for reading in disguises(self._folded if spoken == self.text else folded(spoken))]
         for reading, rated in disguised:
             if _likeliest_order(reading, self, rated=rated) is not None:

@@ -77,8 +77,7 @@ def _values_of(token: str) -> list[float]:
 @lru_cache(maxsize=4_096)
 def days_of(token: str) -> tuple[Day, ...]:
     """Return the days that digits with separators can mean, such as ``2026-12-11`` and ``11/12``."""
-    found = _DATE.fullmatch(token)
-    if found is None:
+    if (found := _DATE.fullmatch(token)) is None:
         return ()
     first, _, second, third = found.groups()
     orders: tuple[Day, ...] = ()
@@ -180,8 +179,7 @@ def scale_after(text: str, at: int) -> tuple[float, str]:
 
 @lru_cache(maxsize=2048)
 def _scale_of(following: str) -> tuple[float, str]:
-    found = _AFTER.match(following)
-    if found is None:
+    if (found := _AFTER.match(following)) is None:
         return 1.0, ""
     if found.group(1):
         return 0.01, found.group()
@@ -259,8 +257,7 @@ def unit_after(text: str, at: int) -> Unit | None:
     """Return ``(dimension, factor)`` of the unit after a number, or None."""
     if text[at : at + 1] in _ENDS:
         return None
-    found = _UNIT.match(text, at)
-    if found is None:
+    if (found := _UNIT.match(text, at)) is None:
         return None
     word = found.group(1).replace(" ", "").replace(".", "")
     if word in _KUBERNETES:
@@ -279,8 +276,7 @@ def unit_of(word: str) -> Unit | None:
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
     """Yield the numbers with a unit in the name of their field, the last first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
-        unit = _unit_in_name(name[::-1])
-        if unit is not None:
+        if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
 
 
