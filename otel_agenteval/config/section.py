@@ -142,7 +142,8 @@ def _hints(section: type[Section]) -> dict[str, Any]:
 
 def options_of(section: type[Section]) -> Mapping[str, Option]:
     """Return the declarations of a section's options."""
-    if (found := _options.get(section)) is None:
+    found = _options.get(section)
+    if found is None:
         found = _options[section] = {}
         for name, hint in _hints(section).items():
             metadata = getattr(hint, "__metadata__", ())
@@ -152,7 +153,8 @@ def options_of(section: type[Section]) -> Mapping[str, Option]:
 
 def validator_of(section: type[Section]) -> Any:
     """Return pydantic's validator of a section. Only the validator is kept, to save memory."""
-    if (found := _validators.get(section)) is None:
+    found = _validators.get(section)
+    if found is None:
         from pydantic import TypeAdapter
 
         found = _validators[section] = TypeAdapter(section).validator
@@ -200,6 +202,7 @@ def option_paths(section: type[Section]) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name, option in options_of(section).items():
         found.append((name,))
-        if (inner := section_of(option.annotation)) is not None:
+        inner = section_of(option.annotation)
+        if inner is not None:
             found.extend((name, *path) for path in option_paths(inner))
     return found

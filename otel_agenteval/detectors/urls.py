@@ -270,9 +270,11 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 def readings(rest: str) -> tuple[str, ...]:
     """Return the parts that can be the link, most likely first. A link in CSV or in text without spaces has no clear end."""
-    if (separator := _SEPARATOR.search(rest)) is None:
+    separator = _SEPARATOR.search(rest)
+    if separator is None:
         return (rest,)
-    if (host := _HOST_BEFORE_SEPARATOR.match(rest)) is not None:
+    host = _HOST_BEFORE_SEPARATOR.match(rest)
+    if host is not None:
         return (host.group(),)
     before = rest[: separator.start()]
     runs_on = before[-1:].isalnum() and not separator.group().isascii()
