@@ -143,8 +143,8 @@ _run = keyed(
 
 def _step(value: Any, path: str) -> dict[str, Any]:
     step = _run(value, path)
-    has_failed = step.pop("error", None) or step.pop("success", True) is False
-    return {**step, "status": "failed"} if has_failed else step
+    error, success = step.pop("error", None), step.pop("success", True)
+    return {**step, "status": "failed"} if error or success is False else step
 
 
 def _object_with(read: Reader) -> Reader:

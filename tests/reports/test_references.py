@@ -19,6 +19,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.config.loader import load_config
+from otel_agenteval.core.fact_forms import READERS
 from otel_agenteval.metrics.names import presets, tool_metrics
 
 # --- verdicts
@@ -269,6 +270,17 @@ def test_facts_are_read_or_refused(
         assert in_experiment(metric, {**known, field: given})[0][0] == value
     if not (field == "agents" and isinstance(given, list)):
         assert scored(metric, {**known, field: given})[0] == value
+
+
+STEPS = [{"executor": "a", "error": "x", "success": success} for success in (True, False)]
+
+
+@pytest.mark.parametrize(
+    ("field", "given"), [("workflow", {"steps": STEPS}), *((row[1], row[3]) for row in FACTS if row[1] in READERS)]
+)
+def test_read_facts_stay_the_same(field: str, given: Any) -> None:
+    found = READERS[field](given, field)
+    assert READERS[field](found, field) == found
 
 
 # --- schemas
