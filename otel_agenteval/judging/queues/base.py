@@ -8,9 +8,9 @@ import secrets
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from ...core import forks
 from ...core.clock import Clock
@@ -30,30 +30,89 @@ class Job:
     attempts: int = 0
     """Number of claims, including this one but without uncounted ones."""
     token: str = field(default="", compare=False, repr=False)
-    """The lease of a claimed job. Every claim has another token."""
+    """The token of a claimed job's lease. See :class:`JobQueue`."""
 
     @property
     def size(self) -> int:
         return len(self.payload) + _OVERHEAD
 
 
-class EndedClaim(NamedTuple):
-    """The end of a job's claim: put back if ``due`` is set, or else removed, as failed if ``reason`` is set, or else as done."""
+Outcome: TypeAlias = Literal["done", "failed", "put back"]
 
-    fence: str  # prefix that the token of the job's last lease must have
-    due: float | None = None
-    reason: str | None = None
+
+class EndedClaim(NamedTuple):
+    """The end of a job's claim."""
+
+    fence: str  # see JobQueue
+    outcome: Outcome
+    reason: str = ""  # of a failed job
+    due: float = 0.0  # Unix time at which a job that is put back can be claimed
     uncounted: bool = False  # True if the claim of a job that is put back doesn't count as an attempt
+
+
+class Outbox:
+    """Changes that wait in this process until they are sent to the queue's file or server.
+
+    A new job goes to ``held``, or to ``incoming`` if another thread has the queue's lock because it waits for the server. The next
+    call moves it to ``held``. When it is sent, it is removed, or moves to ``left_out`` if the queue is full. The end of a claim
+    waits in ``ended``. All but :meth:`set_aside` needs the lock.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes  # of jobs that aren't sent
+        self._held_bytes = 0
+        self.held: dict[str, Job] = {}  # by id
+        self.incoming: deque[Job] = deque()
+        self.left_out: list[Job] = []
+        self.ended: dict[str, EndedClaim] = {}  # by job id
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes of the jobs that aren't sent."""
+        return self._held_bytes + sum(job.size for job in [*self.incoming])
+
+    def set_aside(self, jobs: Sequence[Job]) -> list[Job]:
+        """Add jobs to ``incoming`` as far as there is room, and return the others."""
+        total_sizes = list(itertools.accumulate(job.size for job in jobs))
+        count = bisect.bisect_right(total_sizes, self._max_bytes - self.bytes)
+        self.incoming.extend(jobs[:count])
+        return [*jobs[count:]]
+
+    def hold(self, jobs: Sequence[Job] = ()) -> None:
+        """Add jobs to ``held``, after those in ``incoming``."""
+        arrived = []
+        while self.incoming:  # other threads add more
+            arrived.append(self.incoming.popleft())
+        for job in (*arrived, *jobs):
+            if job.id not in self.held:
+                self.held[job.id] = job
+                self._held_bytes += job.size
+
+    def remove_held(self, jobs: Iterable[Job]) -> None:
+        """Remove jobs that were sent."""
+        for job in jobs:
+            del self.held[job.id]
+            self._held_bytes -= job.size
+
+    def drop_newest(self) -> list[Job]:
+        """Remove and return the newest held jobs that exceed the limit. One job is always held."""
+        dropped = []
+        while self._held_bytes > self._max_bytes and len(self.held) > 1:
+            _, job = self.held.popitem()
+            self._held_bytes -= job.size
+            dropped.append(job)
+        return dropped
 
 
 class JobQueue(ABC):
     """Queue of jobs in a file or on a server, which subclasses access. Thread-safe. All times are Unix times.
 
-    Each claim grants a lease with its own token. Only the holder of a job's last lease can finish, return or extend it. This
-    is possible even after the lease has ended, until another process claims the job. For other callers, these methods change
-    nothing and report that. They accept the job from :meth:`claim`, or an id for the last lease of this queue object.
+    Each claim leases its jobs under a token, such as ``ab12/7/``: the queue object ``ab12``, and the number of its claim. To finish,
+    put back or extend a job, a caller needs its last lease. So the job's current token must begin with the caller's *fence*: the
+    token of a job from :meth:`claim`, or ``ab12/`` for an id, which is any lease of this queue object. An ended lease is valid until
+    the job is claimed again. If the lease was lost, nothing changes, and the method reports that.
 
-    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in this process, and later
+    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in an :class:`Outbox`, and later
     calls try again.
     """
 
@@ -70,13 +129,9 @@ class JobQueue(ABC):
 
     def _reset(self) -> None:
         self._lock = threading.RLock()
-        self._owner = secrets.token_hex(8)  # prefix of the tokens of this queue object's leases
+        self._owner = secrets.token_hex(8)
         self._numbers = itertools.count(1)
-        self._held: dict[str, Job] = {}  # new jobs that couldn't be sent yet
-        self._incoming: deque[Job] = deque()  # new jobs that arrived while another thread waited for the server
-        self._unsent_bytes = 0  # of the held jobs
-        self._ended: dict[str, EndedClaim] = {}  # ended claims that couldn't be sent yet, by job id
-        self._left_out: list[Job] = []  # jobs without room, which the next put_many returns
+        self._outbox = Outbox(self._held_bytes)
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
@@ -100,8 +155,8 @@ class JobQueue(ABC):
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send ``_held`` jobs and ``_ended`` claims, remove what was sent, add jobs without room to ``_left_out``, and return the ids of
-        lost leases. If the queue is unavailable, everything stays, and nothing is raised.
+        """Send the outbox, with the lock. Remove what was sent, keep jobs without room in ``left_out``, and return the ids of lost
+        leases. If the queue is unavailable, everything stays, and nothing is raised.
         """
 
     @abstractmethod
@@ -111,7 +166,7 @@ class JobQueue(ABC):
     @property
     def unsent(self) -> int:
         """Return the number of jobs held in this process because the queue is unavailable."""
-        return len(self._held) + len(self._incoming)
+        return len(self._outbox.held) + len(self._outbox.incoming)
 
     @property
     def depth(self) -> int:
@@ -121,90 +176,67 @@ class JobQueue(ABC):
     @property
     def bytes(self) -> int:
         """Return the bytes of waiting and claimed jobs."""
-        return self._total("bytes") + self._unsent_bytes + sum(job.size for job in [*self._incoming])
+        return self._total("bytes") + self._outbox.bytes
 
     def put_many(self, jobs: Sequence[Job]) -> list[Job]:
         """Add jobs and return those without room. The result includes waiting jobs of lower priority that made room."""
+        outbox = self._outbox
         if not self._lock.acquire(blocking=not self.is_failing):  # another thread waits for the server
-            return self._set_aside(jobs)
+            return outbox.set_aside(jobs)
         try:
-            self._hold(jobs)
+            outbox.hold(jobs)
             self._send()
-            left_out, self._left_out = self._left_out, []
-            return left_out + self._drop_newest()
+            left_out, outbox.left_out = outbox.left_out, []
+            return left_out + outbox.drop_newest()
         finally:
             self._lock.release()
 
-    def _set_aside(self, jobs: Sequence[Job]) -> list[Job]:
-        """Add jobs to ``_incoming`` up to ``held_bytes``, without the lock, and return the others."""
-        room = self._held_bytes - self._unsent_bytes - sum(job.size for job in [*self._incoming])
-        total_sizes = list(itertools.accumulate(job.size for job in jobs))
-        count = bisect.bisect_right(total_sizes, room)
-        self._incoming.extend(jobs[:count])
-        return [*jobs[count:]]
-
-    def _drop_newest(self) -> list[Job]:
-        """Remove and return the newest held jobs above ``held_bytes``. One job is always held."""
-        dropped = []
-        while self._unsent_bytes > self._held_bytes and len(self._held) > 1:
-            _, job = self._held.popitem()
-            self._unsent_bytes -= job.size
-            dropped.append(job)
-        return dropped
-
-    def _hold(self, jobs: Sequence[Job] = ()) -> None:
-        """Hold jobs until they are sent, after those that arrived while the queue was in use."""
-        arrived = []
-        while self._incoming:  # other threads add more
-            arrived.append(self._incoming.popleft())
-        for job in (*arrived, *jobs):
-            if job.id not in self._held:
-                self._held[job.id] = job
-                self._unsent_bytes += job.size
-
     def ack(self, job: Job | str) -> bool:
         """Remove a finished job for good. Return False if the lease was lost."""
-        return not self._end([job])
+        return not self._end([job], "done")
 
     def ack_many(self, jobs: Sequence[Job | str]) -> list[str]:
         """Remove several finished jobs, and return the ids of those with a lost lease."""
-        return self._end(jobs)
+        return self._end(jobs, "done")
 
     def dead(self, job: Job | str, reason: str) -> bool:
         """Remove a failed job and keep a dead letter. Return False if the lease was lost."""
-        return not self._end([job], reason=reason)
+        return not self._end([job], "failed", reason=reason)
 
     def flush(self) -> bool:
         """Send held jobs, and return True if all jobs are in the queue's final storage."""
         with self._lock:
-            self._hold()
+            self._outbox.hold()
             self._send()
-            return not self._held and not self._ended
+            return not self._outbox.held and not self._outbox.ended
 
     def _end(
-        self, jobs: Sequence[Job | str], *, due: float | None = None, reason: str | None = None, uncounted: bool = False
+        self, jobs: Sequence[Job | str], outcome: Outcome, *, reason: str = "", due: float = 0.0, uncounted: bool = False
     ) -> list[str]:
-        """End claims, and return the ids of lost leases, or none while the queue is unavailable."""
+        """End claims, and return the ids of their lost leases. If the queue is unavailable, nobody learns which ones are lost."""
         with self._lock:
             fences = dict(map(self._fence, jobs))
-            self._ended.update((job_id, EndedClaim(fence, due, reason, uncounted)) for job_id, fence in fences.items())
-            return [job_id for job_id in self._send() if job_id in fences]
+            self._outbox.ended.update(
+                (job_id, EndedClaim(fence, outcome, reason, due, uncounted)) for job_id, fence in fences.items()
+            )
+            return [job_id for job_id in self._send() if job_id in fences]  # without those of earlier claims
 
     def _new_token(self) -> str:
         return f"{self._owner}/{next(self._numbers)}/"
 
     def _fence(self, job: Job | str) -> tuple[str, str]:
-        """Return a claimed job's id, and the prefix that the token of its current lease must have."""
+        """Return a job's id and fence."""
         return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
         """Try to send what waits for the last time, and return the jobs that are lost."""
-        self._hold()
+        outbox = self._outbox
+        outbox.hold()
         self._send()
-        lost = [*self._left_out, *self._held.values()]
-        self._held.clear()
-        self._left_out, self._unsent_bytes = [], 0
-        return lost
+        left_out, held = outbox.left_out, [*outbox.held.values()]
+        outbox.left_out = []
+        outbox.remove_held(held)
+        return left_out + held
 
 
 SLOTS = 60

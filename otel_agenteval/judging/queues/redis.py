@@ -102,7 +102,7 @@ class RedisQueue(JobQueue):
     def claim(self, n: int, lease: float) -> list[Job]:
         """Claim by highest priority within each shard. Each call begins with the next shard."""
         with self._lock:
-            self._hold()
+            self._outbox.hold()
             self._send()
         claimed: list[Job] = []
         token = self._new_token()
@@ -143,7 +143,7 @@ class RedisQueue(JobQueue):
         alone = self._lock.acquire(timeout=_CLOSE_SECONDS)
         try:
             with own_work():  # no second wait for a server that doesn't answer
-                lost = self._take_unsent() if alone else [*self._held.copy().values(), *self._incoming]
+                lost = self._take_unsent() if alone else [*self._outbox.held.copy().values(), *self._outbox.incoming]
             self._closed = True
         finally:
             if alone:
@@ -196,16 +196,17 @@ class RedisQueue(JobQueue):
 
     def _send(self) -> list[str]:
         lost: list[str] = []
+        all_ended = self._outbox.ended
         with tolerated():
-            while self._ended:
-                for shard, ended in self._by_shard(dict(itertools.islice(self._ended.items(), _BATCH))):
+            while all_ended:
+                for shard, ended in self._by_shard(dict(itertools.islice(all_ended.items(), _BATCH))):
                     args: list[Any] = []
                     for job_id, ending in ended.items():
-                        args += job_id, ending.fence, int(ending.reason is not None), ending.reason or ""
+                        args += job_id, ending.fence, int(ending.outcome == "failed"), ending.reason
                     lost += map(bytes.decode, self._call(_finish, shard, _DEAD_LETTERS, *args))
                     for job_id in ended:
-                        del self._ended[job_id]
-            for shard, jobs in self._by_shard(self._held):
+                        del all_ended[job_id]
+            for shard, jobs in self._by_shard(self._outbox.held):
                 for batch in _batches(jobs.values()):
                     self._send_jobs(shard, batch)
         return lost
@@ -215,10 +216,8 @@ class RedisQueue(JobQueue):
         limit = self.max_bytes // len(self._shards)
         rows = self._call(_put, shard, limit, _REMEMBERED_SECONDS, _REMEMBERED, *args)
         sent = {job.id: job for job in jobs}
-        self._left_out += [sent[row[0].decode()] if len(row) == 1 else _job_of(row) for row in rows]
-        for job in jobs:
-            del self._held[job.id]
-            self._unsent_bytes -= job.size
+        self._outbox.left_out += [sent[row[0].decode()] if len(row) == 1 else _job_of(row) for row in rows]
+        self._outbox.remove_held(jobs)
 
 
 def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:

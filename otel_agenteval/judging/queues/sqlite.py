@@ -109,7 +109,7 @@ class SqliteQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        return not self._end([job], due=at, uncounted=not counted)
+        return not self._end([job], "put back", due=at, uncounted=not counted)
 
     def dead_letters(self) -> list[tuple[str, str]]:
         with self._using("write") as db:
@@ -153,28 +153,31 @@ class SqliteQueue(JobQueue):
         return self._known[name]
 
     def _send(self) -> list[str]:
-        if not self._held and not self._ended:
+        outbox, held = self._outbox, [*self._outbox.held.values()]
+        if not held and not outbox.ended:
             return []
         try:
             with self._using("write") as db:
-                lost = [job_id for job_id, ending in self._ended.items() if not self._write_end(db, job_id, ending)]
-                left_out = self._write(db, self._held.values()) if self._held else []
+                lost = [job_id for job_id, ending in outbox.ended.items() if not self._write_end(db, job_id, ending)]
+                left_out = self._write(db, held) if held else []
         except (sqlite3.Error, OSError) as error:
             self._failed(error)
             return []
-        self._ended.clear()
-        self._held.clear()
-        self._unsent_bytes = 0
-        self._left_out += left_out
+        outbox.ended.clear()
+        outbox.remove_held(held)
+        outbox.left_out += left_out
         return lost
 
     def _write_end(self, db: sqlite3.Connection, job_id: str, ending: EndedClaim) -> bool:
         of = {"id": job_id, "fence": ending.fence}
-        if ending.due is not None:
+        if ending.outcome == "put back":
             return bool(db.execute(_GIVE_BACK, {**of, "due": ending.due, "uncounted": ending.uncounted}).rowcount)
         if not db.execute(_REMOVE, of).rowcount:
             return False
-        db.execute("INSERT OR REPLACE INTO done VALUES (?, ?, ?)", (job_id, self._now(), ending.reason))
+        db.execute(
+            "INSERT OR REPLACE INTO done VALUES (?, ?, ?)",
+            (job_id, self._now(), ending.reason if ending.outcome == "failed" else None),
+        )
         return True
 
     def _write(self, db: sqlite3.Connection, jobs: Iterable[Job]) -> list[Job]:
