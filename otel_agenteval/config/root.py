@@ -24,9 +24,6 @@ _MOST_FAULTS = 100
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 """Constants as in YAML."""
 
-_MOST_ROUNDS = 20
-"""Maximum number of validations, because one error can hide others."""
-
 
 def _modules(value: Any) -> tuple[str, ...]:
     names = tuple(value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [""])
@@ -109,11 +106,14 @@ class Config(Section):
 
     @classmethod
     def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
-        """Make a configuration of the valid options, and return the errors of the others."""
+        """Make a configuration of the valid options, and return the errors of the others.
+
+        Each round validates the data without the values that were invalid before, because one error can hide others.
+        """
         from pydantic_core import ValidationError
 
         lines: dict[str, None] = {}
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(20):
             config = cls.__new__(cls)
             try:
                 validator_of(cls).validate_python(data, self_instance=config)
@@ -157,23 +157,29 @@ class Config(Section):
         return location(path, self._sources)
 
 
+_NOTHING: Mapping[Any, Any] = {}
+
+
 def _without(data: Any, path: KeyPath) -> Any:
-    """Return the data without the value at a path. Entries of lists are replaced, so that the others keep their index."""
+    """Return the data without the value at a path, or ``_NOTHING`` to drop the data too. An entry of a list becomes ``FAULTY``, a name
+    that isn't a metric's, so that the others keep their index.
+    """
     if not path:
-        return {}
+        return _NOTHING
     key, rest = path[0], path[1:]
     if isinstance(data, Mapping):
         return _without_key(data, key, rest)
-    if isinstance(data, list) and isinstance(key, int) and key < len(data) and data[key] != FAULTY:
-        return [FAULTY if place == key else value for place, value in enumerate(data)]
-    return {}
+    is_valid_yet = isinstance(data, list) and isinstance(key, int) and key < len(data) and data[key] != FAULTY
+    return [FAULTY if place == key else value for place, value in enumerate(data)] if is_valid_yet else _NOTHING
 
 
-def _without_key(data: Mapping[Any, Any], key: Any, rest: KeyPath) -> Any:
+def _without_key(data: Mapping[Any, Any], key: Any, rest: KeyPath) -> Mapping[Any, Any]:
     if key not in data:  # removed with an earlier error, or required and missing
-        return data if rest else {}
-    inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else None
-    return {name: inner if name == key else value for name, value in data.items() if name != key or inner}
+        return data if rest else _NOTHING
+    inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else _NOTHING
+    if inner:
+        return {**data, key: inner}
+    return {name: value for name, value in data.items() if name != key}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
@@ -224,15 +230,15 @@ def _line(fault: dict[str, Any], root: type[Section], sources: Mapping[KeyPath, 
         return f"{location(path, sources)}: required"
     rule = _rule(fault, _section_at(path, root))
     if rule.startswith("must "):
-        return refusal(location(path, sources), value_text(fault["input"], _is_secret(path, root)), rule)
+        return refusal(location(path, sources), value_text(fault["input"], _may_hold_secret(path, root)), rule)
     return f"{location(path, sources)}: {rule}"
 
 
-def _is_secret(path: KeyPath, root: type[Section]) -> bool:
-    """Return True for a section, a list or mapping of sections, and an option with a secret value."""
+def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
+    """Return True for an option with a secret value, and for all sections and their lists and mappings, which may contain one."""
     parent = _section_at(path[:-1], root) if path else None
     option = None if parent is None else options_of(parent).get(str(path[-1]))
-    if option is None:  # the root, or an entry of a list or mapping
+    if option is None:  # the root, an entry of a list or mapping, or an unknown option
         return _section_at(path, root) is not None
     if section_of(option.annotation) is not None or entry_of(option.annotation) is not None:
         return True
