@@ -89,20 +89,26 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
         entries = data
         for key in list_path:
             entries = entries[key]
-        entry = {entries[index]: None} if isinstance(entries[index], str) else entries[index]
-        metric = next(key for key in entry if key not in BESIDE_A_METRIC)
-        params = dict(entry[metric] or {})
-        params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
-        entries[index] = {**entry, metric: params}
+        entries[index] = _expected_entry(entries[index], addition)
     return data
 
 
+def _expected_entry(old_entry: Any, addition: Addition) -> dict[str, Any]:
+    """Return a metric's entry with an addition: ``code_u``, ``{code_u: null, policy: gate}`` or ``{code_u: {allowed: [a.com]}}``."""
+    entry = {old_entry: None} if isinstance(old_entry, str) else old_entry
+    metric = next(key for key in entry if key not in BESIDE_A_METRIC)
+    params = dict(entry[metric] or {})
+    params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
+    return {**entry, metric: params}
+
+
 class _Edit:
+    """One addition to a text. All positions are in the old text, so the insertions are made last, from its end to its start."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._insertions: list[tuple[int, int, str]] = []
-        """Start and end of the replaced text, and the new text. If start and end are equal, nothing is replaced."""
+        self._insertions: list[tuple[int, int, str]] = []  # start and end of the replaced text (equal if none), and the new text
 
     def add(self, addition: Addition) -> str:
         root = yaml.compose(self._text)
@@ -114,7 +120,7 @@ class _Edit:
         if not addition.entries:
             self._add_entry(root, f"{addition}")
         text = self._text
-        for start, end, inserted in sorted(self._insertions, key=lambda insertion: insertion[:2], reverse=True):  # last first
+        for start, end, inserted in sorted(self._insertions, key=lambda insertion: insertion[:2], reverse=True):
             text = text[:start] + inserted + text[end:]
         return text
 
@@ -150,8 +156,9 @@ class _Edit:
             self._fill(metrics, f"[{{{entry}}}]")
 
     def _insert(self, position: int, inserted: str) -> None:
+        """Insert a text, after earlier insertions at the same position."""
         for index, (start, end, earlier) in enumerate(self._insertions):
-            if start == end == position:  # several insertions at one position stay in order
+            if start == end == position:
                 self._insertions[index] = (position, position, earlier + inserted)
                 return
         self._insertions.append((position, position, inserted))
@@ -165,22 +172,25 @@ class _Edit:
         self._insertions.append((start, end, value if has_space else f" {value}"))
 
     def _append(self, node: Any, item: str) -> None:
+        """Append to a list or a mapping. In block style, the item becomes a line below the last value and the comment behind it: after
+        ``- code_u  # links``, the line ``- code_v``.
+        """
         if node.flow_style:  # "[a, b]" or "{a: 1}"
             last = _last_of(node)
             position = node.start_mark.index + 1 if last is None else last.end_mark.index
             self._insert(position, item if last is None else f", {item}")
             return
         indent = " " * node.start_mark.column + ("- " if isinstance(node, pyyaml.SequenceNode) else "")
-        last = node  # a block ends after its comments, so append after its innermost last value
+        last = node  # a block's end is behind the comments that follow, so find its innermost last value
         while isinstance(last, pyyaml.CollectionNode) and not last.flow_style:
             last = _last_of(last)
         end: int = last.end_mark.index
-        if self._text[end - 1 : end] != "\n":  # a comment may follow on the line
+        if self._text[end - 1 : end] != "\n":  # it does if the value is a block of text. Or else a comment may follow
             end = self._text.find("\n", end) + 1 or len(self._text)
         self._insert(end, self._line(indent + item, end))
 
     def _line(self, content: str, position: int) -> str:
-        """Return a line to insert, preceded by a line end if the position isn't at the start of a line."""
+        """Return a line to insert, preceded by a line end if the text before ends without one."""
         starts_line = position == 0 or self._text[position - 1] == "\n" or position in [start for start, *_ in self._insertions]
         return f"{'' if starts_line else self._newline}{content}{self._newline}"
 
