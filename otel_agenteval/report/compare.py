@@ -98,18 +98,23 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
-    """Return the baseline's series with the same parameters, or the only one of the metric if this run also has only one."""
-    candidates = [one for one in before.series.values() if one.facts.metric == series.facts.metric]
-    same = next((one for one in candidates if one.parameters == series.parameters), None)
-    is_only_one = len(candidates) == 1 and sum(name == series.facts.metric for name, _ in after.series) == 1
-    return candidates[0] if same is None and is_only_one else same  # the only one's parameters have changed
+    """Return the baseline's series of the same metric with the same parameters. If each run has the metric once, they may differ."""
+    metric = series.facts.metric
+    candidates = [one for one in before.series.values() if one.facts.metric == metric]
+    for one in candidates:
+        if one.parameters == series.parameters:
+            return one
+    is_only_one = len(candidates) == 1 and sum(name == metric for name, _ in after.series) == 1
+    return candidates[0] if is_only_one else None
 
 
 def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
-    errors = [sum(row.outcome == "error" for row in each.rows) for each in (earlier, series)]
-    if errors[1] > errors[0]:
-        comparison.errored.append((series.label, errors[0], errors[1]))
-    if (definition_change := _definition_change(earlier, series)) is not None:
+    """Add the changes of a metric to the comparison, or the reason why its values can't be compared."""
+    errors_before, errors = (sum(row.outcome == "error" for row in each.rows) for each in (earlier, series))
+    if errors > errors_before:
+        comparison.errored.append((series.label, errors_before, errors))
+    definition_change = _definition_change(earlier, series)
+    if definition_change is not None:
         comparison.not_compared.append((series.label, definition_change))
         return
     before, after = (each.evaluated or each.verdicts for each in (earlier, series))
@@ -157,20 +162,25 @@ def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure
 
 def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: str) -> Side:
     """Return one value per turn or case. Repetitions of a case aren't independent, so their mean counts."""
-    values: dict[str, tuple[About, list[float]]] = {}
+    values: dict[str, list[float]] = {}
+    abouts: dict[str, About] = {}
     for row in series.verdicts if measure == "pass rate" else series.evaluated:
         key = row.about.turn_id if paired_by == "turn id" else row.about.case
         value = float(bool(row.passed)) if measure == "pass rate" else row.value or 0.0
-        values.setdefault(key, (row.about, []))[1].append(value)
+        values.setdefault(key, []).append(value)
+        abouts.setdefault(key, row.about)
     side = Side(is_amount=measure == "mean" and is_amount(unit))
-    for key, (about, found) in values.items():
-        side.add(math.fsum(found) / len(found), key if about.case_id else about.cluster, case=key if paired_by else None)
+    for key, about in abouts.items():
+        cluster = key if about.case_id else about.cluster  # values in one cluster, such as a conversation, aren't independent
+        side.add(math.fsum(values[key]) / len(values[key]), cluster, case=key if paired_by else None)
     return side
 
 
 def _verdict(change: MetricChange, adjusted: float) -> Verdict:
     if adjusted >= ALPHA:
         first, second = change.counts
+        # If the smallest possible p value is too large, no result could be shown. Without pairs, it belongs to the two extreme
+        # ways to divide the values into groups of these sizes: all smaller ones before, or all smaller ones after.
         too_few = first < _FEWEST_PAIRS if change.paired else 2 / math.comb(first + second, first) > ALPHA
         return "too few" if too_few else "no change shown"
     direction = change.series.facts.direction
