@@ -1,7 +1,8 @@
-"""Parser for Logfire's spans around the OpenAI and Anthropic clients.
+"""Parser for Logfire's spans around the OpenAI and Anthropic clients, and its spans of the OpenAI Agents SDK.
 
-Attributes are ``request_data``, ``response_data`` and ``events``. A streamed call is written twice: as a span that ends when
-the response begins, and as a log (a span without duration) with request and answer. Only the log counts.
+A client's attributes are ``request_data``, ``response_data`` and ``events``. A streamed call is written twice: as a span that
+ends when the response begins, and as a log (a span without duration) with request and answer. Only the log counts. The spans of
+the Agents SDK are named by message templates and have the SDK's own fields.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core import jsonio
+from ..core.turn import ErrorInfo
 from ..spans.record import SpanRecord
-from .attributes import as_float, as_int
-from .step import LLM, UNKNOWN, Step
+from .attributes import as_float, as_int, as_text
+from .payloads import parsed
+from .step import AGENT, GUARDRAIL, HANDOFF, INNER, LLM, TOOL, UNKNOWN, WORKFLOW, Step
 
 MARKS: frozenset[str] = frozenset()
-SCOPES = re.compile(r"logfire\.(openai|anthropic)$")
+SCOPES = re.compile(r"logfire\.(openai|anthropic|openai_agents)$")
+_AGENTS = re.compile(r"logfire\.openai_agents$")
 _ANSWERS = frozenset(("response_data", "gen_ai.output.messages", "gen_ai.response.id", "gen_ai.usage.input_tokens"))
 _ERROR_LEVEL = 17
 _NO_ANSWER_KEPT = ("embeddings", "image_generation")
@@ -24,7 +28,9 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return ``unknown`` for a request without an answer, which may be half of a streamed call. Other spans have an operation."""
+    """Return ``unknown`` for a client's request without an answer, which may be half of a streamed call. Other spans have an operation."""
+    if _AGENTS.match(scope):
+        return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
         return None
     level = attributes.get("logfire.level_num")
@@ -35,8 +41,13 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    if step.role != LLM:
-        return
+    if _AGENTS.match(record.scope):
+        _read_agents(record, step)
+    elif step.role == LLM:
+        _read_client(record, step)
+
+
+def _read_client(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     if get("logfire.span_type") == "log":
@@ -77,3 +88,53 @@ def _unwrapped(call: Any) -> Any:
     if isinstance(value, Mapping) and set(value) == {"input"}:
         return {**call, "function": {**function, "arguments": value["input"]}}
     return call
+
+
+# --- the OpenAI Agents SDK
+
+_ROLES = (
+    ("OpenAI Agents trace", WORKFLOW), ("Agent run: ", AGENT), ("Function: ", TOOL), ("Handoff: ", HANDOFF), ("Guardrail ", GUARDRAIL),
+    ("Responses API", LLM), ("Chat completion", LLM), ("Task: ", INNER), ("Turn ", INNER), ("Custom span: ", INNER),
+)  # fmt: skip
+
+
+def _read_agents(record: SpanRecord, step: Step) -> None:
+    get = record.attributes.get
+    step.framework = "openai-agents"
+    role = step.role
+    if role == WORKFLOW:
+        step.workflow = as_text(get("name"))
+        step.conversation_id = as_text(get("group_id"))
+    elif role == AGENT:
+        step.agent = as_text(get("name"))
+    elif role == TOOL:
+        step.tool_name = as_text(get("name"))
+        step.tool_arguments = get("input")
+        step.tool_result = get("output") if get("output") != "null" else None
+    elif role == HANDOFF:
+        step.agent = as_text(get("from_agent"))
+        step.handoff_to = as_text(get("to_agent"))
+    elif role == LLM:
+        _read_call(get, step)
+    error = get("error")
+    if error is not None:
+        step.error = _error(error)
+
+
+def _read_call(get: Any, step: Step) -> None:
+    events = get("events")
+    step.input_messages = get("input") if events is None else events
+    step.output_messages = get("output") if events is None else events
+    if step.response_id is None:
+        step.response_id = as_text(get("response_id"))
+    step.tool_definitions = get("response")  # a Responses object repeats the request's tools
+
+
+def _error(raw: Any) -> ErrorInfo:
+    """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or its message."""
+    value = parsed(raw)
+    if not isinstance(value, Mapping):
+        return ErrorInfo("error", jsonio.text_of(value))
+    data = value.get("data")
+    inner = data.get("error") if isinstance(data, Mapping) else None
+    return ErrorInfo("error", as_text(inner) or as_text(value.get("message")))

@@ -37,7 +37,6 @@ from . import (
     litellm,
     llama_index,
     logfire,
-    logfire_agents,
     mastra,
     mcp,
     openinference,
@@ -52,10 +51,11 @@ from . import (
 )
 from .attributes import as_int, as_text, refusals, text_under
 from .generic import interest, keys, reading, traces
-from .generic.facts import Facts, NamePlace, places_of
-from .generic.keys import words_of
+from .generic.events import LoggedCall, is_call
+from .generic.facts import Facts
+from .generic.keys import EXACT, words_of
 from .generic.kinds import agent_in, role_of_kind
-from .generic.logged import LoggedCall, facts_with, is_call
+from .generic.walk import facts_of
 from .otel_genai import OPERATIONS
 from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 
@@ -77,7 +77,7 @@ class Dialect(Protocol):
 
 DIALECTS: tuple[Dialect, ...] = (
     crewai, llama_index, dspy, haystack, spring_ai, mastra, langchain_js, voltagent, vercel, traceloop_js,
-    google_genai, beeai, openinference, braintrust, logfire, logfire_agents, mcp, claude_code, langsmith, agentops,
+    google_genai, beeai, openinference, braintrust, logfire, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
 """All dialects in reading order. The first one with a value for a field decides."""
@@ -175,9 +175,9 @@ class Shape:
         return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
-    def places(self) -> tuple[NamePlace, ...]:
+    def groups(self) -> tuple[interest.AttributeGroup, ...]:
         """Attributes that are read to infer facts."""
-        return places_of(filter(interest.is_useful, self._names))
+        return interest.groups_of(filter(interest.is_useful, self._names))
 
 
 _MAX_SHAPES_SIZE = 8_000_000
@@ -280,7 +280,8 @@ def understood(record: SpanRecord) -> Understood:
 def state_role(record: SpanRecord, role: str) -> Understood:
     """Give a span a role that its log records show. Its facts are inferred."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
-    span.named, span.inferred, span.role, span.facts = False, True, role, facts_with(record, role)
+    span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
+    span.facts.kind, span.facts.kind_strength = role, EXACT
     return span
 
 
@@ -299,7 +300,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 def infer(record: SpanRecord) -> None:
     """Infer the facts of a span of unknown format, and its role unless a dialect states one."""
     span = record.dialects
-    facts = Facts(record)
+    facts = facts_of(record)
     stated_role: str | None = span.stated_role
     # Operations outside the convention map to CHAIN. So does content under names that several instrumentations write.
     is_vague_chain = stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not span.named)
@@ -486,7 +487,7 @@ def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
 
 def _content_directions(record: SpanRecord) -> set[str | None]:
     if record.dialects.role is None:
-        return traces.directions_in(record.dialects.facts or Facts(record))
+        return traces.directions_in(record.dialects.facts or facts_of(record))
     step = read(record)
     values = {
         keys.IN: (step.input_messages, step.input_value),

@@ -13,7 +13,7 @@ from opentelemetry.sdk._logs import LogRecordProcessor
 
 from ..core import semconv
 from ..core.feedback import is_feedback_record
-from ..dialects.generic.logged import is_call
+from ..dialects.generic.events import is_call
 from ..spans.record import LogPart
 from .span_processor import AgentEvalSpanProcessor
 

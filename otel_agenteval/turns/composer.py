@@ -18,7 +18,7 @@ from typing import Any, cast
 from ..core.feedback import LOGFIRE_SCOPE
 from ..core.semconv import SCOPE
 from ..core.tenancy import trace_id_of
-from ..dialects.generic.logged import kind_of_part
+from ..dialects.generic.events import kind_of_part
 from ..dialects.reader import role_in, unread_trace
 from ..evaluation.scored_turn import Root, ScoredTurn
 from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, clean, cleaned, cut_long_values, join_logs

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ..dialects.content import decode
-from ..dialects.generic.logged import ANSWER, PROMPT, LoggedCall, call_of, describes, kind_of_part, tool_in
+from ..dialects.generic.events import ANSWER, PROMPT, LoggedCall, call_of, describes, kind_of_part, tool_in
 from ..dialects.otel_genai import EVENTS
 from ..dialects.reader import is_genai_scope, read, role_in, state_role
 from ..dialects.step import AGENT, LLM, TOOL, WORKFLOW, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from otel_agenteval.dialects.generic.logged import kind_of
+from otel_agenteval.dialects.generic.events import kind_of
 from otel_agenteval.dialects.reader import GENAI
 from otel_agenteval.spans.otlp import OtlpLog
 from otel_agenteval.spans.record import LogPart

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .keys import LIKELY, MOST_NAMES, PROPERTIES, last_word, meaning_of, word_set, words_of
 from .kinds import role_of_kind
+from .shapes import may_be_message
+from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
 """Interest in an attribute: read nothing, only an object or a list (or JSON text of one), or any value."""
@@ -102,6 +104,59 @@ def holds_json(value: Any) -> bool:
     if value.__class__ is str:
         return value[:1] in ("{", "[") and len(value) > 8
     return isinstance(value, (dict, list, tuple))
+
+
+# --- attributes that make an object or a list together
+
+
+class AttributeGroup(NamedTuple):
+    """One attribute, or several that make an object or a list: ``fw.chat.0.role`` and ``fw.chat.0.content`` at ``fw.chat``."""
+
+    path: str
+    is_dotted: bool  # False for a path of one key, where an empty value is content too
+    name: str  # the attribute's name, or the last key of the path if there are several
+    parts: tuple[tuple[str, Path], ...]  # several attributes with their keys from ``name`` on; empty for one
+
+    def value_in(self, attributes: Mapping[str, Any]) -> Any:
+        return tree_of(attributes, self.parts)[self.name] if self.parts else attributes[self.name]
+
+
+def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
+    """Group attributes that mean more as a whole than one by one. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
+
+    AttributeGroup("fw.model", True, "fw.model", ())
+    AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0", "role")), ("fw.chat.0.content", ("chat", "0", "content"))))
+    """
+    paths = paths_of(names)
+    tree = branches_of({name: (name, keys) for name, keys in paths}, paths)
+    return tuple(group for key, node in tree.items() for group in _groups_in(node, key, 0))
+
+
+def _groups_in(node: Any, path: str, level: int) -> Iterator[AttributeGroup]:
+    """Yield the groups at a path and below. ``level`` is the number of keys before the path's last one."""
+    if node.__class__ is not Branch:
+        name, _ = node
+        yield AttributeGroup(path, level > 0, name, ())
+    elif _means_more_as_whole(node, path):
+        parts = tuple((name, keys[level:]) for name, keys in _attributes_in(node))
+        _, keys_of_first = parts[0]
+        yield AttributeGroup(path, level > 0, keys_of_first[0], parts)
+    else:
+        for key, inner in node.items():
+            yield from _groups_in(inner, f"{path}.{key}" if key else path, level + 1)
+
+
+def _attributes_in(branch: Branch) -> Iterator[tuple[str, Path]]:
+    for inner in branch.values():
+        if inner.__class__ is Branch:
+            yield from _attributes_in(inner)
+        else:
+            yield inner
+
+
+def _means_more_as_whole(branch: Branch, path: str) -> bool:
+    is_object = may_be_message(branch) or "tools" in branch or path.endswith("cost_details") or last_word(path) in SPREAD
+    return is_object or any(map(str.isdecimal, branch))  # or a list: chat.0, chat.1
 
 
 # --- attributes for one purpose

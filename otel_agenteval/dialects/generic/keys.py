@@ -33,10 +33,15 @@ def word_set(text: str) -> frozenset[str]:
 
 
 IN, OUT = "in", "out"
-GUESS, LIKELY, SURE, EXACT = 1, 2, 3, 4
-"""Confidence in a field: ``tool``, ``function.name``, ``tool.name``, ``response.model``."""
+DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
+"""Confidence in a field's value. It is derived from other fields, is recognized by its form (``chatcmpl-9aXk``), or has a name:
+``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``), ``response.model`` (``EXACT``).
+"""
+STEP, LEVELS_PER_STEP = 1, 20
+"""One step on this scale, and the levels of nesting that reduce confidence by one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
 """Whether a text is a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
+_SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
 class Meaning(NamedTuple):
@@ -54,6 +59,10 @@ class Meaning(NamedTuple):
     """``NO_SYSTEM``, ``SYSTEM_IF_LONG`` or ``SYSTEM``."""
     read_scalars: bool
     """False if texts and numbers under this name mean nothing, unless they are a whole input or output."""
+
+    def is_system(self, text: str) -> bool:
+        """Return True if a text under this name is a system prompt."""
+        return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
 
 
 class _Field(NamedTuple):

@@ -27,12 +27,13 @@ from ..step import (
     TOOL,
     Step,
 )
+from .events import kind_of_part
 from .facts import Content, Facts, model_in, provider_in, without_provider
 from .keys import IN, OUT, SURE, meaning_of, words_of
 from .kinds import OF_MODELS
-from .logged import kind_of_part
 from .shapes import are_messages, plain
 from .values import opened, transcript
+from .walk import facts_of
 
 _INPUT_NAMES = ("arguments", "args", "kwargs", "params", "input", "inputs", "parameters", "request", "query")
 _OUTPUT_NAMES = (
@@ -160,7 +161,7 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
 def complete(record: SpanRecord, step: Step) -> bool:
     """Fill the content that a dialect didn't find. Return True if there is any."""
     old_content = _content_of_step(step)
-    facts = Facts(record)
+    facts = facts_of(record)
     if step.role == TOOL:
         _read_tool(record, step, facts)
     elif step.role == LLM:

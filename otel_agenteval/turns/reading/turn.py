@@ -16,7 +16,7 @@ from ...core.tenancy import tenant_of, trace_id_of, turn_id_in
 from ...core.turn import AgentRun, CloseReason, Document, Handoff, Reading, Retrieval, SpanInfo, ToolCall, Turn
 from ...core.wellformed import bounded_name, well_formed
 from ...dialects.content import REDACTED
-from ...dialects.generic.logged import LoggedCall
+from ...dialects.generic.events import LoggedCall
 from ...dialects.step import RERANK, RETRIEVAL, Step
 from ...spans.record import SpanRecord
 from . import app_events

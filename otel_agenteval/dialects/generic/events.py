@@ -1,0 +1,213 @@
+"""Read span events and log records: as messages of their span, or as whole calls, which command-line agents log.
+
+``gen_ai.user.message`` is a user's message, and ``fw.response`` an answer. A log record with a tool's name and result is a call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ...spans.record import ERROR, LogPart, SpanRecord
+from ..attributes import as_float, as_text
+from ..content import REDACTED
+from ..payloads import says_failed
+from ..step import LLM, TOOL
+from .interest import SPREAD_ARGUMENTS, holds_json, is_content_of_event
+from .keys import IN, LIKELY, OUT, last_word, meaning_of, word_set, words_of
+from .shapes import is_message
+from .values import opened
+
+_ABOUT_SPANS = word_set("exception evaluation evaluator score scores feedback annotation guardrail token")
+_TOOL_WORDS = frozenset(("tool", "function"))
+_ANSWER_WORDS = word_set("choice completion response output generation chunk delta")
+_CONTENT_KEYS = ("content", "text", "body", "message", "parts")
+_MESSAGE_KEYS = frozenset(("tool_calls", *_CONTENT_KEYS))
+_KEPT_KEYS = frozenset(("tool_calls", "id", "name", "finish_reason", "tool_call_id"))
+_FIELDS_OF_CALL = word_set("input_tokens output_tokens cached_tokens reasoning_tokens total_tokens tool_name tool_call_id model")
+_SCALARS = frozenset((str, int, float, bool))
+
+
+class Event(NamedTuple):
+    """An event or a log record."""
+
+    label: Any  # its name
+    values: dict[str, Any]  # its attributes and the fields of its body, without its own properties such as its level
+    is_of_tool: bool  # True if its name is of a tool's call, so that its values are the tool's
+    role: str | None  # of the author, if its name announces a message: gen_ai.choice → assistant
+    direction: str | None  # of that message: gen_ai.choice → OUT
+
+
+def is_about_span(name: str) -> bool:
+    """Return True if an event describes the span, without content: an exception, a score."""
+    return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
+
+
+def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
+    label = attributes.get("event.name") or name
+    words = words_of(str(label))
+    return Event(
+        label, _values_of_event(label, attributes, body), not _TOOL_WORDS.isdisjoint(words), *_author_in(frozenset(words))
+    )
+
+
+def _values_of_event(label: Any, attributes: Mapping[str, Any], body: Any) -> dict[str, Any]:
+    """Return the attributes with the body's fields, or with another body as ``body`` or ``content``."""
+    values = {key: value for key, value in attributes.items() if key != "event.name" and is_content_of_event(key)}
+    if isinstance(body, dict):
+        values.update(body)
+    elif isinstance(body, (list, tuple)):
+        values["body"] = body
+    elif body.__class__ is str and body and body != label and not any(map(_is_described_by_body, values)):
+        values.setdefault("content", body)
+    return values
+
+
+def _is_described_by_body(key: str) -> bool:
+    """Return True for an attribute that a text body only describes: a token count, a tool's name, a prompt's length."""
+    return meaning_of(key).field in _FIELDS_OF_CALL or words_of(key)[:1] == ("prompt",)
+
+
+def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
+    """Return the role and the direction of the message that an event's words announce, or twice None."""
+    if words & _ANSWER_WORDS:
+        return "assistant", OUT
+    role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
+    if role is None and words & {"prompt", "input", "request"}:
+        role = "user"
+    return role, None if role is None else IN
+
+
+def message_in(event: Event) -> Mapping[str, Any] | None:
+    """Return an event as a message if its values have the form of one, or if its name announces one and it has content."""
+    values = event.values
+    if is_message(values):
+        return values
+    if event.role is None or _MESSAGE_KEYS.isdisjoint(values):
+        return None
+    message = opened(values.get("message"))
+    if isinstance(message, dict):
+        return {"role": event.role, "finish_reason": values.get("finish_reason"), **message}
+    content = _content_in(values)
+    if isinstance(content, dict) and is_message(content):
+        return {"role": event.role, **content}
+    return {"role": event.role, **{key: value for key, value in values.items() if key in _KEPT_KEYS}, "content": content}
+
+
+def _content_in(values: Mapping[str, Any]) -> Any:
+    content = next((values[key] for key in _CONTENT_KEYS if values.get(key) is not None), None)
+    content = opened(content) if holds_json(content) else content
+    if isinstance(content, dict) and len(content) == 1:  # a program's only field: {"question": "…"}
+        ((key, text),) = content.items()
+        return text if text.__class__ is str and meaning_of(key).text else content
+    return content
+
+
+def is_property(key: str, value: Any) -> bool:
+    """Return True for a plain attribute of an event whose name shows neither content nor a fact, such as a version."""
+    meaning = meaning_of(key)
+    if meaning.text or meaning.direction or meaning.field or holds_json(value):
+        return False
+    return value.__class__ in _SCALARS and not any(map(str.isdecimal, key.split(".")))
+
+
+# --- log records of whole calls, and of a user's prompt or an agent's answer
+
+PROMPT = "prompt"
+"""Kind of a record with the user's words."""
+ANSWER = "answer"
+"""Kind of a record with the agent's answer."""
+_ANSWERS = frozenset(("response", "answer", "reply", "completion"))
+_TOOLS = frozenset(("tool_name", "tool_call_id"))
+_MOST_KEYS, _LONGEST_KEY = 128, 64
+
+
+class LoggedCall(SpanRecord):
+    """A model or tool call that only a log record describes, as a span below the one that wrote the record."""
+
+    __slots__ = ("role",)
+
+    role: str
+
+    @property
+    def shown_id(self) -> int:
+        """Id of the span below which the record was written."""
+        return self.parent_id
+
+    @property
+    def duration_s(self) -> float | None:
+        """Seconds, or None if the record doesn't state them."""
+        return super().duration_s or None
+
+
+@lru_cache(4_096)
+def kind_of(keys: frozenset[str]) -> str | None:
+    """Return ``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER`` for a log record with these attributes, or None for other records."""
+    meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
+    fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
+    if not _TOOLS.isdisjoint(fields) and any(
+        meaning.content and (meaning.direction == OUT or not SPREAD_ARGUMENTS.isdisjoint(words_of(key)))
+        for key, meaning in meanings.items()
+    ):
+        return TOOL
+    if {"model", "output_tokens"} <= fields:
+        return LLM
+    texts = {last_word(key) for key, meaning in meanings.items() if meaning.text}
+    return PROMPT if PROMPT in texts else ANSWER if texts & _ANSWERS else None
+
+
+def is_call(attributes: Iterable[str]) -> bool:
+    """Return True if a log record with these attributes describes a call or holds the user's prompt."""
+    return _kind_of(attributes) is not None
+
+
+def _kind_of(attributes: Iterable[str]) -> str | None:
+    return kind_of(frozenset(key for key in islice(attributes, _MOST_KEYS) if len(key) <= _LONGEST_KEY))
+
+
+def kind_of_part(part: LogPart) -> str | None:
+    kind = _kind_of(values_in(part))
+    return None if kind in (PROMPT, ANSWER) and not text_in(part, (PROMPT,) if kind == PROMPT else _ANSWERS) else kind
+
+
+def values_in(part: LogPart) -> Mapping[str, Any]:
+    """Return a record's attributes and the fields of its body, unless it is a message."""
+    body = part.body
+    return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
+
+
+def tool_in(part: LogPart) -> str | None:
+    """Return a tool's name or, without one, the id of its call."""
+    fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
+    return as_text(fields.get("tool_name", fields.get("tool_call_id")))
+
+
+def describes(part: LogPart, writer: SpanRecord) -> bool:
+    """Return True if a record describes the span that wrote it, which has the tool's name."""
+    return writer.name == tool_in(part)
+
+
+def text_in(part: LogPart, names: Container[str]) -> str | None:
+    """Return the first text under an attribute whose last word is one of these names."""
+    found = (value for key, value in values_in(part).items() if last_word(key) in names)
+    return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
+
+
+def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
+    """Return the call that a record describes, below the span that wrote it."""
+    values = values_in(part)
+    seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # a record that was sent twice is one call
+    lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))
+    call = LoggedCall(
+        part.name, writer.trace_id, int.from_bytes(hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest(), "big"), writer.span_id,
+        start_ns=part.time_ns - lasted_ns, end_ns=part.time_ns,
+        attributes=dict(values), scope=writer.scope, resource=writer.resource,
+    )  # fmt: skip
+    call.role = kind
+    message = as_text(values.get("error.message")) or as_text(values.get("error"))
+    if message is not None or str(values.get("success")).lower() == "false" or says_failed(values):
+        call.status, call.status_message = ERROR, message
+    return call
