@@ -30,15 +30,9 @@ _INVISIBLE_SIGNS = tuple(sign.encode() for sign in "\u200b\u200c\u200d\u2060")
 
 
 _LEADS = {
-    "cyrillic": b"\xd0",
-    "greek": b"\xce",
-    "arabic": b"\xd8",
-    "hebrew": b"\xd7",
-    "indic": b"\xe0",
-    "kana": b"\xe3",
-    "han": b"\xe7",
-    "hangul": b"\xec",
-}
+    "cyrillic": b"\xd0", "greek": b"\xce", "arabic": b"\xd8", "hebrew": b"\xd7", "indic": b"\xe0", "kana": b"\xe3",
+    "han": b"\xe7", "hangul": b"\xec",
+}  # fmt: skip
 """First byte of letters in UTF-8. A text without the byte contains no stem of the script."""
 
 

@@ -21,14 +21,8 @@ from .payloads import first_argument
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, INNER, LLM, NO_FAILURES, RETRIEVAL, TOOL, Step
 
 KINDS = {
-    "llm": LLM,
-    "tool": TOOL,
-    "retriever": RETRIEVAL,
-    "embedding": EMBEDDING,
-    "chain": CHAIN,
-    "prompt": INNER,
-    "parser": INNER,
-}
+    "llm": LLM, "tool": TOOL, "retriever": RETRIEVAL, "embedding": EMBEDDING, "chain": CHAIN, "prompt": INNER, "parser": INNER,
+}  # fmt: skip
 MARKS = frozenset(("langsmith.span.kind", "langsmith.trace.name", "langsmith.metadata.ls_method"))
 SCOPES = re.compile(r"langsmith$")
 _METADATA = "langsmith.metadata."

@@ -23,19 +23,11 @@ _READ = 2_000  # characters that decide the language
 _MOST_NAMES = 50
 """Maximum number of names that one attribute can have."""
 _MEASURED: Mapping[str, Collection[str]] = {
-    "duration_s": ("duration_s",),
-    "cost_usd": ("cost_usd", "usage"),
-    "input_tokens": ("usage", "cost_usd"),
-    "output_tokens": ("usage", "cost_usd"),
-    "output_chars": ("output", "error"),
-    "stop_kind": ("stop_kind", "error"),
-    "finish_reason": ("error",),
-    "tool_calls": ("tool_calls",),
-    "tool_errors": ("tool_calls", "error"),
-    "llm_calls": ("llm_call_count",),
-    "documents": ("retrieved_ids", "retrievals", "context"),
-    "top_score": ("retrievals",),
-}
+    "duration_s": ("duration_s",), "cost_usd": ("cost_usd", "usage"), "input_tokens": ("usage", "cost_usd"),
+    "output_tokens": ("usage", "cost_usd"), "output_chars": ("output", "error"), "stop_kind": ("stop_kind", "error"),
+    "finish_reason": ("error",), "tool_calls": ("tool_calls",), "tool_errors": ("tool_calls", "error"),
+    "llm_calls": ("llm_call_count",), "documents": ("retrieved_ids", "retrievals", "context"), "top_score": ("retrievals",),
+}  # fmt: skip
 """Measured facts, with the turn fields that they follow from."""
 EFFECTS: Collection[str] = frozenset((
     "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",

@@ -28,16 +28,9 @@ _log = logging.getLogger("otel_agenteval")
 T = TypeVar("T")
 
 MODULES: Mapping[str, str] = {
-    "log_events": ".log_events",
-    "prometheus": ".default_registry",
-    "otlp_metrics": ".otlp_metrics",
-    "jsonl": ".jsonl",
-    "otlp_file": ".otlp_file",
-    "console": ".console",
-    "store": ".store.outlet",
-    "webhook": ".webhook",
-    "otlp": ".otlp.outlet",
-}
+    "log_events": ".log_events", "prometheus": ".default_registry", "otlp_metrics": ".otlp_metrics", "jsonl": ".jsonl",
+    "otlp_file": ".otlp_file", "console": ".console", "store": ".store.outlet", "webhook": ".webhook", "otlp": ".otlp.outlet",
+}  # fmt: skip
 """Module of each option of the section ``outlets``. Scores are emitted in this order."""
 _CATCH_UP_SECONDS = 5.0
 """Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""

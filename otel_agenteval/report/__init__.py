@@ -11,15 +11,6 @@ from .outputs import FORMATS, Rendering, open_outputs
 from .run import About, Run, line_of, parameters_hash
 
 __all__ = [
-    "FORMATS",
-    "About",
-    "Comparison",
-    "Rendering",
-    "Report",
-    "Run",
-    "compare",
-    "line_of",
-    "open_outputs",
-    "parameters_hash",
+    "FORMATS", "About", "Comparison", "Rendering", "Report", "Run", "compare", "line_of", "open_outputs", "parameters_hash",
     "unevaluated_gates",
-]
+]  # fmt: skip

@@ -40,25 +40,8 @@ class SpanRecord:
     """One span that has ended or, if it is a turn's root, is about to end. Its attributes are read-only."""
 
     __slots__ = (
-        "attributes",
-        "dialects",
-        "end_ns",
-        "events",
-        "logs",
-        "name",
-        "parent_id",
-        "references",
-        "remote_parent",
-        "resource",
-        "sampled",
-        "scope",
-        "server",
-        "span_id",
-        "start_ns",
-        "status",
-        "status_message",
-        "trace_id",
-        "trace_state",
+        "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
+        "sampled", "scope", "server", "span_id", "start_ns", "status", "status_message", "trace_id", "trace_state",
         "truncated",
     )  # fmt: skip
 

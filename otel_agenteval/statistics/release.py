@@ -153,20 +153,9 @@ class ReleaseWatch:
     """The current version of a series and the one before it. ``error`` is the probability of a false alarm per release."""
 
     __slots__ = (
-        "_after",
-        "_before",
-        "_error",
-        "_high",
-        "_is_amount",
-        "_known",
-        "_last",
-        "_low",
-        "_next",
-        "before",
-        "reported",
-        "since",
-        "version",
-    )
+        "_after", "_before", "_error", "_high", "_is_amount", "_known", "_last", "_low", "_next", "before", "reported",
+        "since", "version",
+    )  # fmt: skip
 
     def __init__(self, error: float, *, is_amount: bool) -> None:
         self._error = error

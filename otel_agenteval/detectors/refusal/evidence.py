@@ -63,18 +63,11 @@ _ELIDING = frozenset(("fr", "it"))
 """Languages in which short words are joined to the next one with an apostrophe."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
-    ("ja", lazy("[\u3040-\u30ff]")),
-    ("ko", lazy("[\uac00-\ud7a3]")),
-    ("zh", lazy("[\u4e00-\u9fff]")),
-    ("fa", lazy("[\u067e\u0686\u0698\u06af\u06cc]")),
-    ("ar", lazy("[\u0600-\u06ff]")),
-    ("he", lazy("[\u0590-\u05ff]")),
-    ("hi", lazy("[\u0900-\u097f]")),
-    ("th", lazy("[\u0e00-\u0e7f]")),
-    ("el", lazy("[\u0370-\u03ff]")),
-    ("uk", lazy("[іїєґ]")),
+    ("ja", lazy("[\u3040-\u30ff]")), ("ko", lazy("[\uac00-\ud7a3]")), ("zh", lazy("[\u4e00-\u9fff]")),
+    ("fa", lazy("[\u067e\u0686\u0698\u06af\u06cc]")), ("ar", lazy("[\u0600-\u06ff]")), ("he", lazy("[\u0590-\u05ff]")),
+    ("hi", lazy("[\u0900-\u097f]")), ("th", lazy("[\u0e00-\u0e7f]")), ("el", lazy("[\u0370-\u03ff]")), ("uk", lazy("[іїєґ]")),
     ("ru", lazy("[\u0400-\u04ff]")),
-)
+)  # fmt: skip
 _OTHER_SCRIPT = lazy("[\u0370-\u1dff\u2e80-\ud7ff]")
 _SIGNS = str.maketrans(dict.fromkeys(map(ord, '.,;:!?()[]{}"“”„«»‘*_~…¡¿—–/|#>-'), " "))
 _ASCII_SIGNS = bytes(32 if code in _SIGNS and code < 128 else code for code in range(256))
