@@ -271,7 +271,7 @@ _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at
 
 def _is_typed_value(value: Mapping[str, Any]) -> bool:
     """Return True for an object such as ``{"type": "text", "value": "Hi"}``."""
-    return value.keys() == {"type", "value"} and value["type"].__class__ is str
+    return "value" in value and value.get("type").__class__ is str
 
 
 def _is_empty(whole: Any) -> bool:
