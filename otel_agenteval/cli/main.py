@@ -51,30 +51,16 @@ COMMANDS = {
 """The purpose of each command. Its module has the same name, with an underscore for a hyphen."""
 
 EXAMPLES = {
-    "demo": "--once",
-    "eval": "traces.jsonl --gate",
-    "experiment": "app:answer cases.jsonl --gate",
-    "compare": "--store scores.db --gate",
-    "differences": "--store scores.db --metric code_tool_success",
-    "failure-modes": "--store scores.db --since 24h",
-    "estimates": "--store scores.db --by version",
-    "calibrate": "labels.jsonl --store scores.db",
-    "detectors": "traces.jsonl",
-    "turns": "traces.jsonl --conversations",
-    "record": "-o traces.jsonl -- python app.py",
-    "doctor": "-- python app.py",
-    "metrics": "--family rag_judges",
-    "explain": "code_tool_success",
-    "check-config": "agenteval.yaml",
-    "serve": "--config agenteval.yaml --journal journal/",
-    "worker": "--spans kafka://localhost:9092/otlp_spans",
-    "backfill": "exports/ --out scored/",
-    "why": "4d7bd59c --store scores.db",
-    "ui": "scores.db",
-    "export": "--store scores.db --format csv --out scores.csv",
-    "forget": "--user 4711 --config agenteval.yaml",
-    "judge": "probe --config agenteval.yaml",
-}
+    "demo": "--once", "eval": "traces.jsonl --gate", "experiment": "app:answer cases.jsonl --gate",
+    "compare": "--store scores.db --gate", "differences": "--store scores.db --metric code_tool_success",
+    "failure-modes": "--store scores.db --since 24h", "estimates": "--store scores.db --by version",
+    "calibrate": "labels.jsonl --store scores.db", "detectors": "traces.jsonl", "turns": "traces.jsonl --conversations",
+    "record": "-o traces.jsonl -- python app.py", "doctor": "-- python app.py", "metrics": "--family rag_judges",
+    "explain": "code_tool_success", "check-config": "agenteval.yaml", "serve": "--config agenteval.yaml --journal journal/",
+    "worker": "--spans kafka://localhost:9092/otlp_spans", "backfill": "exports/ --out scored/",
+    "why": "4d7bd59c --store scores.db", "ui": "scores.db", "export": "--store scores.db --format csv --out scores.csv",
+    "forget": "--user 4711 --config agenteval.yaml", "judge": "probe --config agenteval.yaml",
+}  # fmt: skip
 """Arguments of each command, as its help shows them."""
 
 _log = logging.getLogger("otel_agenteval")

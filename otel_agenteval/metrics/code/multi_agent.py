@@ -274,26 +274,17 @@ def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Resul
     if coordination.skipped is not None:
         return coordination
     found: dict[str, Result] = {
-        "coordination_efficiency": coordination,
-        "handoff_success_rate": code_handoff_success_rate(turn),
-        "avg_handoff_time": code_avg_handoff_time(turn),
-        "conflict_rate": code_conflict_rate(turn),
-        "conflict_resolution_rate": code_conflict_resolution_rate(turn),
-        "avg_resolution_time": code_avg_resolution_time(turn),
+        "coordination_efficiency": coordination, "handoff_success_rate": code_handoff_success_rate(turn),
+        "avg_handoff_time": code_avg_handoff_time(turn), "conflict_rate": code_conflict_rate(turn),
+        "conflict_resolution_rate": code_conflict_resolution_rate(turn), "avg_resolution_time": code_avg_resolution_time(turn),
         "communication_efficiency": code_communication_efficiency(turn),
-        "role_adherence": code_multiagent_role_adherence(turn),
-        "load_balance_score": code_load_balance(turn),
-        "fault_tolerance": code_network_fault_tolerance(turn),
-        "density": code_network_density(turn),
-        "centralization": code_network_centralization(turn),
-        "avg_path_length": code_avg_path_length(turn),
-        "clustering_coefficient": code_clustering_coefficient(turn),
-        "self_organization_score": code_self_organization(turn),
-        "specialization_emergence": code_specialization(turn),
-        "collective_decision_score": code_collective_decision(turn),
-        "adaptation_rate": code_adaptation_rate(turn),
-        "swarm_intelligence_score": code_swarm_intelligence(turn),
-    }
+        "role_adherence": code_multiagent_role_adherence(turn), "load_balance_score": code_load_balance(turn),
+        "fault_tolerance": code_network_fault_tolerance(turn), "density": code_network_density(turn),
+        "centralization": code_network_centralization(turn), "avg_path_length": code_avg_path_length(turn),
+        "clustering_coefficient": code_clustering_coefficient(turn), "self_organization_score": code_self_organization(turn),
+        "specialization_emergence": code_specialization(turn), "collective_decision_score": code_collective_decision(turn),
+        "adaptation_rate": code_adaptation_rate(turn), "swarm_intelligence_score": code_swarm_intelligence(turn),
+    }  # fmt: skip
     detail: dict[str, Any] = {name: result.value for name, result in found.items()}
     for name, result in (("hub_agents", code_hub_agents(turn)), ("bottleneck_agents", code_bottleneck_agents(turn))):
         detail[name] = (result.detail or {}).get(name)
