@@ -74,8 +74,7 @@ def _read_llm(get: Any, step: Step) -> None:
     if response.__class__ is str and response not in _NOTHING:
         if step.output_messages is None:
             step.output_messages = response
-        found = _RESPONSE_MODEL.match(response)
-        if found is not None:
+        if (found := _RESPONSE_MODEL.match(response)) is not None:
             step.model = found[1]
     if step.provider == "gcp.vertex.agent":  # the framework's name, not the model's provider
         step.provider = None

@@ -21,8 +21,7 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    kind = attributes.get("ag2.span.type")
-    if kind is None:
+    if (kind := attributes.get("ag2.span.type")) is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
     if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the agent runs the tools of a group chat
         return INNER

@@ -34,8 +34,7 @@ _SESSION_KEYS = ("agentops.session_id", "session.id", *CONVERSATION_NAMES)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    kind = attributes.get("agentops.span.kind")
-    if kind is None:
+    if (kind := attributes.get("agentops.span.kind")) is None:
         if attributes.get("workflow.step.type") == "trace":
             return WORKFLOW
         request = attributes.get("gen_ai.request.type")
@@ -78,8 +77,7 @@ def _entity(get: Any) -> tuple[Any, Any]:
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):
-            raw_input = get(f"{prefix}input")
-            if raw_input is None:
+            if (raw_input := get(f"{prefix}input")) is None:
                 raw_input = get(f"{prefix}inputs")
             if raw_input is not None:
                 raw_output = get(f"{prefix}output")

@@ -46,8 +46,7 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = step.framework or "autogen"
     get = record.attributes.get
     address = as_text(get("messaging.destination")) or as_text(get("gen_ai.agent.id")) or ""
-    team = _TEAM.search(address)
-    if team is not None:
+    if (team := _TEAM.search(address)) is not None:
         step.thread = team[1]
         step.conversation_id = step.conversation_id or team[1]
     message = get("message")

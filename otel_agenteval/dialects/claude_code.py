@@ -66,16 +66,13 @@ def _read_interaction(record: SpanRecord, step: Step) -> None:
             answer = as_text(fields.get("response"))
             if answer is not None and answer != _HELD_BACK:
                 step.final_result = answer
-        elif event == "api_request":
-            cost = as_float(fields.get("cost_usd"))
-            if cost is not None:
-                step.cost_usd = cost + (step.cost_usd or 0.0)
+        elif event == "api_request" and (cost := as_float(fields.get("cost_usd"))) is not None:
+            step.cost_usd = cost + (step.cost_usd or 0.0)
 
 
 def _read_request(get: Any, step: Step) -> None:
     step.model = as_text(get("gen_ai.response.model")) or as_text(get("model")) or step.model
-    uncached = as_int(get("input_tokens"))
-    if uncached is not None:
+    if (uncached := as_int(get("input_tokens"))) is not None:
         step.cached_tokens = as_int(get("cache_read_tokens"))
         step.input_tokens = uncached + (step.cached_tokens or 0) + (as_int(get("cache_creation_tokens")) or 0)
     step.output_tokens = as_int(get("output_tokens"))

@@ -182,8 +182,7 @@ def is_handle(text: str) -> bool:
 
 def _parse_shown_text(text: str) -> Any:
     """Return the value of Java's ``toString``, a ``repr`` or repeated encoding with messages. Other texts are unchanged."""
-    shown = literals.java_value(text)
-    if shown is not None:
+    if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
         return opened(text)
@@ -413,8 +412,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 
 def _kind(value: Mapping[str, Any]) -> str | None:
-    kind = value.get("type")
-    if kind is None:
+    if (kind := value.get("type")) is None:
         kind = value.get("block_type")
     return kind if isinstance(kind, str) else None
 
@@ -422,8 +420,7 @@ def _kind(value: Mapping[str, Any]) -> str | None:
 def _is_part(value: Mapping[str, Any]) -> bool:
     if "role" in value:
         return False
-    kind = _kind(value)
-    if kind is None:
+    if (kind := _kind(value)) is None:
         return ("object" not in value and not _UNTYPED_PARTS.isdisjoint(value)) or _is_bare_call(value)
     return kind in _TEXT_TYPES or kind in _REASONING_TYPES or kind in _MEDIA or kind in _PART_READERS
 
@@ -601,11 +598,8 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
         metadata = part.get("metadata")
         if isinstance(metadata, Mapping) and metadata.get("purpose") == "context":
             return  # documents that Genkit adds to the user's words
-    text = part.get("content")
-    if text is None:
-        text = part.get("text")
-        if text is None:
-            text = part.get("refusal")
+    if (text := part.get("content")) is None and (text := part.get("text")) is None:
+        text = part.get("refusal")
     if text is None:
         if kind is not None or not _google_part(part, message):
             out.hidden = True
@@ -661,8 +655,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
     if part.get("type") == "function_call":
         call_id = part.get("call_id") or call_id
     for key in ("arguments", "args", "input", "tool_kwargs"):
-        arguments = part.get(key)
-        if arguments is not None:
+        if (arguments := part.get(key)) is not None:
             break
     name = part.get("name") or part.get("toolName") or part.get("tool_name")
     message.tool_calls = _with_appended(message.tool_calls, ToolRequest(_text_or_none(call_id), _text_or_none(name), arguments))
@@ -670,8 +663,7 @@ def _tool_request(part: Mapping[str, Any], message: Message) -> None:
 
 def _tool_response(part: Mapping[str, Any], message: Message) -> None:
     for key in ("response", "result", "output", "content", "server_tool_call_response"):
-        result = part.get(key)
-        if result is not None:
+        if (result := part.get(key)) is not None:
             break
     result = unwrap_result(result)
     if says_failed(part) and not isinstance(result, Mapping):
@@ -775,11 +767,9 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     holders = [part]
     for holder in holders:  # grows during iteration: {"image": {"source": {"s3Location": {"uri": …}}}} of Bedrock
         holders += [inner for key in _MEDIA_KEYS if isinstance(inner := holder.get(key), Mapping)]
-    uri = _first_text(holders, _URI_KEYS)
-    if uri is None:  # {"image_url": "https://…"}
+    if (uri := _first_text(holders, _URI_KEYS)) is None:  # {"image_url": "https://…"}
         uri = next((value for holder in holders for key in _MEDIA_KEYS if _is_address(value := holder.get(key))), None)
-    data = _first_text(holders, _DATA_KEYS)
-    if data is None:  # {"image": "iVBOR…"}
+    if (data := _first_text(holders, _DATA_KEYS)) is None:  # {"image": "iVBOR…"}
         images = (image for holder in holders if (image := holder.get("image")).__class__ is str)
         data = next((image for image in images if image != uri), None)
     if data is not None and uri is None and _is_address(data):

@@ -136,8 +136,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
             inputs = (filled_in(template, task_text) if task_text is not None else None) or {}
     only_input = inputs.values() if len(inputs) == 1 else ()
     for candidate in (*map(inputs.get, _INPUTS_OF_USER), *only_input):
-        words = as_text(candidate)
-        if words is not None:
+        if (words := as_text(candidate)) is not None:
             return words
     if template is None or (has_places and not inputs):
         return None

@@ -35,8 +35,7 @@ _RAISED = re.compile(r"(\w+)\((.*?)\)(?=\s*Traceback|\s*$)", re.DOTALL)
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    kind = attributes.get("langsmith.span.kind")
-    if kind is None:
+    if (kind := attributes.get("langsmith.span.kind")) is None:
         return None
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     if role != CHAIN:

@@ -40,8 +40,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return role if role != LLM or _METHODS.search(name) else INNER
     if "langgraph.task.name" in attributes:
         return SETUP  # building the graph's nodes and edges
-    kind = attributes.get("langtrace.service.type")
-    if kind is None:
+    if (kind := attributes.get("langtrace.service.type")) is None:
         return CHAIN if scope.endswith("with_root_span") else None
     if kind == "llm":
         operation = attributes.get("gen_ai.operation.name")

@@ -50,8 +50,7 @@ _UNREAD = REDACTED[0]
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     component, _, method = name.partition(".")
-    kind = attributes.get("openinference.span.kind")
-    if kind is not None:
+    if (kind := attributes.get("openinference.span.kind")) is not None:
         return _role_of_kind(kind, component, method, attributes)
     if scope.startswith("opentelemetry."):
         return _role_of_entity(component, method, attributes)
@@ -81,8 +80,7 @@ _STEPS = frozenset((
 
 
 def _role_of_entity(component: str, kind: str, attributes: Mapping[str, Any]) -> str | None:
-    tool = attributes.get("tool.name")
-    if tool is not None:
+    if (tool := attributes.get("tool.name")) is not None:
         return HANDOFF if tool == "handoff" else TOOL
     if "gen_ai.operation.name" in attributes:
         return None
@@ -133,11 +131,9 @@ def read(record: SpanRecord, step: Step) -> None:
         if step.input_value is None:
             step.input_value = get("traceloop.entity.input")
         _read_output(get("traceloop.entity.output"), step)
-    elif role == RETRIEVAL and step.documents is None:
-        output = get("traceloop.entity.output")
-        if output is not None:
-            step.documents = documents(output) or None
-            step.query = _query(get("traceloop.entity.input"))
+    elif role == RETRIEVAL and step.documents is None and (output := get("traceloop.entity.output")) is not None:
+        step.documents = documents(output) or None
+        step.query = _query(get("traceloop.entity.input"))
     step.conversation_id = as_text(get("llamaindex.session_id")) or as_text(get("llamaindex.conversation_id"))
     step.user_id = as_text(get("llamaindex.user_id"))
 
@@ -145,8 +141,7 @@ def read(record: SpanRecord, step: Step) -> None:
 def _agent_of(record: SpanRecord, get: Any) -> str | None:
     """Return the agent in the event that a workflow's step received or returned."""
     for key in ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value"):
-        name = _name_in(get(key))
-        if name is not None:
+        if (name := _name_in(get(key))) is not None:
             return name
     return next((name for event in record.events if (name := _name_in(event.attributes.get("output"))) is not None), None)
 
@@ -180,8 +175,7 @@ def _read_output(raw: Any, step: Step) -> None:
     elif raw[:1] == "{" and "<generator object>" in raw:
         step.output_value = _UNREAD
     elif _REPR.match(raw):
-        answer = _ANSWER.match(raw)
-        if answer is not None:
+        if (answer := _ANSWER.match(raw)) is not None:
             step.final_result = literal_in(answer[1])
         if step.final_result is None:
             step.output_value = _UNREAD
@@ -199,15 +193,13 @@ def _query(raw: Any) -> Any:
 
 def _read_tool(get: Any, step: Step) -> None:
     summary = get("llamaindex.step.input_summary")
-    if summary.__class__ is str:
-        name = _TOOL_CALL.match(summary)
-        if name is not None:
-            step.tool_name = name[1] or name[2]
-            call_id = _TOOL_ID.search(summary)
-            step.tool_call_id = call_id[1] if call_id is not None else None
-            start = summary.find("tool_kwargs=")
-            if call_id is not None and start >= 0:
-                step.tool_arguments = summary[start + 12 : call_id.start()].rstrip(", ")
+    if summary.__class__ is str and (name := _TOOL_CALL.match(summary)) is not None:
+        step.tool_name = name[1] or name[2]
+        call_id = _TOOL_ID.search(summary)
+        step.tool_call_id = call_id[1] if call_id is not None else None
+        start = summary.find("tool_kwargs=")
+        if call_id is not None and start >= 0:
+            step.tool_arguments = summary[start + 12 : call_id.start()].rstrip(", ")
     output = get("traceloop.entity.output")
     if output.__class__ is str:
         step.tool_failed = '"is_error": true' in output
@@ -270,8 +262,7 @@ def _read_chat_end(get: Any, step: Step) -> None:
     step.finish_reason = reason[1] if reason is not None else as_text(get("response.raw.stop_reason"))
     for field, keys in _COUNTS:
         for key in keys:
-            value = as_int(get(key))
-            if value is not None:
+            if (value := as_int(get(key))) is not None:
                 setattr(step, field, value)
                 break
 

@@ -116,8 +116,7 @@ def _read_agents(record: SpanRecord, step: Step) -> None:
         step.handoff_to = as_text(get("to_agent"))
     elif role == LLM:
         _read_call(get, step)
-    error = get("error")
-    if error is not None:
+    if (error := get("error")) is not None:
         step.error = _error(error)
 
 

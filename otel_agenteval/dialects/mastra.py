@@ -91,8 +91,7 @@ def _read_call(record: SpanRecord, kind: str, raw_input: Any, raw_output: Any, s
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
     if step.finish_reason == "error":
         step.error, step.output_messages = ErrorInfo("error", None), []  # the empty text in the output isn't an answer
-    began = get("mastra.completion_start_time")
-    if began is not None:
+    if (began := get("mastra.completion_start_time")) is not None:
         step.time_to_first_token_s = seconds_until(began, record.start_ns)
 
 

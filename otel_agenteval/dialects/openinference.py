@@ -29,8 +29,7 @@ _MAX_PATH = 16
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    kind = attributes.get("openinference.span.kind")
-    if kind is None:
+    if (kind := attributes.get("openinference.span.kind")) is None:
         return None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
     if role == CHAIN and scope in _LANGCHAIN and _langgraph_agent(attributes.get) == name:
@@ -115,10 +114,8 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
     for field, key in _COUNTS:
-        if getattr(step, field) is None:
-            value = as_int(get(key))
-            if value is not None:
-                setattr(step, field, value)
+        if getattr(step, field) is None and (value := as_int(get(key))) is not None:
+            setattr(step, field, value)
     if step.cost_usd is None:
         step.cost_usd = as_float(get("llm.cost.total"))
     if step.finish_reason is None:

@@ -59,8 +59,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
     """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent."""
-    nodes = attributes.get(_NODES)
-    if nodes is not None:
+    if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
         return WORKFLOW if known else AGENT

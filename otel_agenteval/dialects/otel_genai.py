@@ -72,8 +72,7 @@ def _role_of_operation(operation: str) -> str | None:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    operation = attributes.get("gen_ai.operation.name")
-    if operation is None:
+    if (operation := attributes.get("gen_ai.operation.name")) is None:
         return _role_without_operation(attributes, name)
     role = OPERATIONS.get(operation) if operation.__class__ is str else None
     if role is not None:
@@ -104,14 +103,10 @@ def _role_without_operation(attributes: Mapping[str, Any], name: str) -> str | N
 def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     role = step.role
-    if step.agent is None and step.workflow is None:
-        agent = get("gen_ai.agent.name")
-        if agent is not None:
-            step.agent = as_text(agent)
-    if step.conversation_id is None:
-        conversation = get("gen_ai.conversation.id")
-        if conversation is not None:
-            step.conversation_id = as_text(conversation)
+    if step.agent is None and step.workflow is None and (agent := get("gen_ai.agent.name")) is not None:
+        step.agent = as_text(agent)
+    if step.conversation_id is None and (conversation := get("gen_ai.conversation.id")) is not None:
+        step.conversation_id = as_text(conversation)
     if role in (LLM, EMBEDDING):
         _read_inference(get, step)
     elif role == TOOL:
@@ -171,8 +166,7 @@ def _read_usage(get: Any, step: Step) -> None:
 
 
 def _server_time_to_first_token(get: Any, step: Step) -> float | None:
-    seconds = get("gen_ai.server.time_to_first_token")
-    if seconds is None:
+    if (seconds := get("gen_ai.server.time_to_first_token")) is None:
         return None
     number = as_float(seconds)
     if number is not None and step.record.scope.startswith("strands"):  # in milliseconds
@@ -213,10 +207,8 @@ def _read_tool(get: Any, step: Step) -> None:
 def _read_retrieval(get: Any, step: Step) -> None:
     if step.query is None:
         step.query = get("gen_ai.retrieval.query.text")
-    if step.documents is None:
-        raw = get("gen_ai.retrieval.documents")
-        if raw is not None:
-            step.documents = documents(raw)
+    if step.documents is None and (raw := get("gen_ai.retrieval.documents")) is not None:
+        step.documents = documents(raw)
 
 
 def _read_content(get: Any, step: Step) -> None:
@@ -253,8 +245,7 @@ def _without_roles(prompt: str) -> Any:
     """Return the messages of a prompt that joins their texts by newlines, or any other prompt unchanged. A first line with the
     model's task counts as instructions.
     """
-    found = _INSTRUCTED.match(prompt)
-    if found is None:
+    if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
 
@@ -265,8 +256,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
     outputs: list[Any] = []
     counted: list[tuple[int | None, int | None]] = []
     for part in parts:
-        role = _MESSAGE_EVENTS.get(part.name)
-        if role is None:
+        if (role := _MESSAGE_EVENTS.get(part.name)) is None:
             _read_details(part, step, counted)
         elif step.role == TOOL:
             _tool_event(part.name, _fields_of(part), step)

@@ -72,8 +72,7 @@ def _observed_or_asked(message: Message, text: str, before: list[Message]) -> Me
 
 
 def _failed(failure: str) -> Message:
-    named = _TOOL.match(failure)
-    if named is None:  # the framework couldn't parse the model's text
+    if (named := _TOOL.match(failure)) is None:  # the framework couldn't parse the model's text
         return Message("system", failure)
     return Message("tool", failure, tool_results=[ToolResponse(None, named[1], failure)])
 

@@ -102,8 +102,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 def is_genai_scope(scope: str) -> bool:
     """Return True if an instrumentation scope writes GenAI spans. Some of these spans show their role only when they end."""
-    is_genai = _genai_by_scope.get(scope)
-    if is_genai is None:
+    if (is_genai := _genai_by_scope.get(scope)) is None:
         if len(_genai_by_scope) >= _MAX_CACHED:
             _genai_by_scope.clear()
         is_genai = _genai_by_scope[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
@@ -119,8 +118,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
     # Most spans have only marks of the convention, and it doesn't matter which of them.
     only_otel = _OTHER_KEYS.isdisjoint(names)
     key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
-    dialects = _dialects_by_marks.get(key)
-    if dialects is None:
+    if (dialects := _dialects_by_marks.get(key)) is None:
         if len(_dialects_by_marks) >= _MAX_CACHED:
             _dialects_by_marks.clear()
         dialects = _dialects_by_marks[key] = tuple(
@@ -219,8 +217,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def _is_otel_only(scope: str) -> bool:
-    is_otel_only = _otel_only_by_scope.get(scope)
-    if is_otel_only is None:
+    if (is_otel_only := _otel_only_by_scope.get(scope)) is None:
         if len(_otel_only_by_scope) >= _MAX_CACHED:
             _otel_only_by_scope.clear()
         others = (dialect for dialect in DIALECTS if dialect is not otel_genai)

@@ -58,8 +58,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_failed = result.__class__ is str and result != "" and _JSON.match(result) is None
     elif step.role == AGENT:
         step.conversation_id = as_text(get("spring.ai.chat.client.conversation.id"))
-        asked = get("spring.ai.chat.client.user.text")
-        if asked is not None:
+        if (asked := get("spring.ai.chat.client.user.text")) is not None:
             step.input_messages, step.system = {"role": "user", "content": asked}, get("spring.ai.chat.client.system.text")
     elif step.role == RETRIEVAL:
         step.query = get("db.vector.query.content")
@@ -119,8 +118,7 @@ def _prompt(raw: str) -> list[dict[str, Any]]:
 
 def _question(text: str) -> list[dict[str, Any]]:
     """Return the user's message without the documents that an advisor appended to it."""
-    found = _RAG.search(text)
-    if found is None:
+    if (found := _RAG.search(text)) is None:
         return [{"role": "user", "content": text}]
     return [{"role": "system", "content": text[found.start() :].strip()}, {"role": "user", "content": text[: found.start()]}]
 

@@ -79,8 +79,7 @@ def read(record: SpanRecord, step: Step) -> None:
 def _read_end(record: SpanRecord, step: Step) -> None:
     """Fill the last finish reason, and whether the run ended normally. A streaming span without a reason got no answer."""
     get = record.attributes.get
-    reason = as_text(get("ai.response.finishReason"))
-    if reason is not None:
+    if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
     elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # this span ends, its request's span never does
         step.calls_model = True
@@ -91,8 +90,7 @@ def _read_end(record: SpanRecord, step: Step) -> None:
 
 def _answer(get: Any) -> Any:
     """Return the answer as one message: text or object, reasoning, and tool requests. Tool requests stay JSON text."""
-    text = get("ai.response.text")
-    if text is None:
+    if (text := get("ai.response.text")) is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
     thoughts = get("ai.response.reasoning")
@@ -109,10 +107,8 @@ def _answer(get: Any) -> Any:
 def _read_call(get: Any, step: Step) -> None:
     if step.model is None:
         step.model = as_text(get("ai.response.model")) or as_text(get("ai.model.id"))
-    if step.provider is None:
-        provider = as_text(get("ai.model.provider"))
-        if provider is not None:  # the part after the dot is the provider's API
-            step.provider = provider.partition(".")[0]
+    if step.provider is None and (provider := as_text(get("ai.model.provider"))) is not None:
+        step.provider = provider.partition(".")[0]  # the part after the dot is the provider's API
     if step.input_messages is None:
         step.input_messages = get("ai.prompt.messages")
     if step.tool_definitions is None:

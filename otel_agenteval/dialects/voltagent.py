@@ -25,8 +25,7 @@ _TYPES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    kind = attributes.get("span.type")
-    if kind is not None:
+    if (kind := attributes.get("span.type")) is not None:
         return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
     entity = attributes.get("entity.type")
     return AGENT if entity == "agent" else CHAIN if entity == "workflow" else None

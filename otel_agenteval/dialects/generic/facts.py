@@ -22,7 +22,7 @@ from .shapes import plain
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """Bits for evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Depths of an attribute's own value and of a value in ``[{…}]``, as in :class:`.walk.Place`."""
+"""Depths of an attribute's own value and of a value in ``[{…}]``, as in :class:`.walk.Nesting`."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
 
 
@@ -112,8 +112,7 @@ class Facts:
             self.evidence |= KIND if level >= LIKELY else 0
 
     def _add_count(self, field: str, value: Any, strength: float, depth: int) -> None:
-        count = count_in(value)
-        if count is not None:
+        if (count := count_in(value)) is not None:
             self.set(field, count, strength)
             self.shows_model_at_top |= depth == TOP
             if "input_tokens" in self.fields and "output_tokens" in self.fields:

@@ -270,8 +270,7 @@ _OTHER_SUBJECTS = word_set("""
 
 def _by_ending(words: tuple[str, ...]) -> _Field | None:
     for length in range(min(3, len(words)), 0, -1):  # tool.call.id is surer than call.id
-        found = _BY_ENDING.get(words[-length:])
-        if found is None:
+        if (found := _BY_ENDING.get(words[-length:])) is None:
             continue
         field, strength = found
         before = words[:-length]

@@ -116,15 +116,13 @@ def role_of_name(name: str) -> tuple[str | None, str | None]:
     """Return the role in a span's name, such as ``execute_tool get_weather`` or ``support.agent``, and the rest of the name."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
-    agent = agent_in(name)
-    if agent is not None:
+    if (agent := agent_in(name)) is not None:
         return AGENT, agent
     head, _, tail = name.partition(" ")
     if head in _OPERATIONS:
         return _WHOLE.get(head), tail.strip() or None
     for pattern in (_KIND_FIRST, _KIND_LAST):
-        found = pattern.fullmatch(name.strip())
-        if found is not None:
+        if (found := pattern.fullmatch(name.strip())) is not None:
             return role_of_kind(found["kind"]), found["name"].strip().strip("[]") or None
     words = words_of(name)
     if not words:

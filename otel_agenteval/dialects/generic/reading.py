@@ -493,8 +493,7 @@ def _split_run(step: Step) -> None:
 
 
 def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
-    text = _likeliest_text(facts, direction)
-    if text is not None:
+    if (text := _likeliest_text(facts, direction)) is not None:
         return text
     whole = _likeliest_whole(facts, direction, names)
     return None if whole is None or _only_types(whole.value) else whole.value

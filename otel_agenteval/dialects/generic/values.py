@@ -38,10 +38,8 @@ def opened(value: Any) -> Any:
     if head in ("{", "["):
         if "}\n{" in value:  # JSON lines: a file, not a value
             return value
-        if _REPR_START.match(value):
-            found = python_value(value)
-            if found is not None:
-                return found
+        if _REPR_START.match(value) and (found := python_value(value)) is not None:
+            return found
         found, _ = jsonio.loads_or_text(value)
         return found if found.__class__ is not str else _with_messages(literals.java_value(value) or value)
     if head == '"' and value[-1:] == '"' and len(value) > 1:
@@ -68,15 +66,13 @@ def _with_messages(value: Any) -> Any:
 
 def _shown_message(text: str) -> dict[str, Any] | None:
     """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``."""
-    found = _SHOWN.match(text)
-    if found is None:
+    if (found := _SHOWN.match(text)) is None:
         return None
     try:
         content = literals.python_literal(found[1])
     except ValueError:
         return None
-    call = re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])
-    if call is not None:
+    if (call := re.search(r" tool_call_id='([^']*)'", text[found.end(1) :])) is not None:
         return {"role": "tool", "content": content, "tool_call_id": call[1]}
     return {"role": "assistant", "content": content}
 

@@ -27,7 +27,7 @@ _SCALARS = frozenset((str, int, float, bool))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Nesting:
     """The place of a value. All values in one object or list share a place and differ in their paths."""
 
     depth: int  # objects and lists around the value, without those that dotted names make: 1 for x in fw.input.a: {"x": 1}
@@ -35,12 +35,12 @@ class Place:
     in_input: bool  # True inside the value of an attribute with an input's name
     is_attribute: bool  # True for the value of an attribute, or of several that one name begins
 
-    def inside(self, are_attributes: bool) -> Place:
+    def inside(self, are_attributes: bool) -> Nesting:
         """Return the place of the values in an object or a list. ``are_attributes`` is true if dotted names make the object."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
-_place = lru_cache(None)(Place)  # each value has one, but few are different
+_place = lru_cache(None)(Nesting)  # each value has one, but few are different
 _ATTRIBUTE = _place(TOP, None, False, True)
 _METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # of an answer, wherever it is; the tokens are its own
 
@@ -66,7 +66,7 @@ class _Walk:
         self._facts = facts
         self._values_read = 0
 
-    def read(self, path: str, raw: Any, around: Place) -> None:
+    def read(self, path: str, raw: Any, around: Nesting) -> None:
         """Read a value and all values inside. ``around`` is its place, without the direction of its own name."""
         self._values_read += 1
         depth = around.depth
@@ -96,7 +96,7 @@ class _Walk:
         else:
             self._read_scalar(path, value, meaning, place)
 
-    def _read_object(self, path: str, value: Mapping[str, Any], place: Place) -> None:
+    def _read_object(self, path: str, value: Mapping[str, Any], place: Nesting) -> None:
         if is_message(value):
             self._add_messages([value], path, place.direction)
             return
@@ -121,7 +121,7 @@ class _Walk:
         elif last in SPREAD_RESULTS and _KEYS_OF_RESULT.isdisjoint(value):
             self._facts.spread_result = plain(value)
 
-    def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Place) -> None:
+    def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Nesting) -> None:
         """Read a list by the first shape that its items have: texts, messages, tool calls, tools or documents."""
         if not raw:
             return
@@ -145,7 +145,7 @@ class _Walk:
         else:
             self._read_items(path, items, place)
 
-    def _read_items(self, path: str, items: list[Any], place: Place) -> None:
+    def _read_items(self, path: str, items: list[Any], place: Nesting) -> None:
         """Read the items of a list without a known shape. They may be chunks of a streamed answer."""
         if place.direction != IN and (pieces := pieces_in(items)):
             self._add_messages(pieces, path, OUT)
@@ -167,13 +167,13 @@ class _Walk:
             for field in ("input_tokens", "output_tokens"):
                 self._facts.set(field, sum(count_in(usage.get(field)) or 0 for usage in usages), EXACT)
 
-    def _read_texts(self, path: str, texts: list[str], meaning: Meaning, place: Place) -> None:
+    def _read_texts(self, path: str, texts: list[str], meaning: Meaning, place: Nesting) -> None:
         are_chunks = any(text[:1].isspace() or text[-1:].isspace() for text in texts)  # ["It ", "rains."]
         self._read_scalar(path, "".join(texts) if are_chunks else texts[0], meaning, place)
         if meaning.text and len(texts) > 1 and place.direction is not None:
             self._facts.texts.append(Content(texts, path, place.direction))
 
-    def _read_scalar(self, path: str, value: Any, meaning: Meaning, place: Place) -> None:
+    def _read_scalar(self, path: str, value: Any, meaning: Meaning, place: Nesting) -> None:
         is_text = value.__class__ is str
         if value is None or value == "" or (is_text and value in _EMPTY_TEXTS):
             return
@@ -182,7 +182,7 @@ class _Walk:
         if is_text:
             self._read_text(path, value, meaning, place)
 
-    def _read_field(self, field: str, value: Any, strength: float, place: Place) -> None:
+    def _read_field(self, field: str, value: Any, strength: float, place: Nesting) -> None:
         depth = place.depth
         is_answers = place.direction == OUT
         if field == "agent" or (field == "name" and is_answers and depth > 1):  # an answer's author
@@ -195,7 +195,7 @@ class _Walk:
         if field in SETTERS:
             SETTERS[field](self._facts, field, value, strength, depth)
 
-    def _read_text(self, path: str, text: str, meaning: Meaning, place: Place) -> None:
+    def _read_text(self, path: str, text: str, meaning: Meaning, place: Nesting) -> None:
         facts, direction = self._facts, place.direction
         if direction != IN and path.endswith("id") and _RESPONSE_ID.fullmatch(text):
             facts.set("response_id", text, BY_FORM)
