@@ -52,7 +52,7 @@ def code_repeated_tool_calls(
 
     Calls are equal if they have the same name, arguments and outcome. The order of keys in the arguments doesn't matter, but
     ``1``, ``1.0`` and ``"1"`` differ. If a call returns another result than the last time, its count starts again. If the agent makes
-    a new call, all counts start again.
+    a new call, the counts of all earlier calls return to 1.
 
     The following don't count as repetition:
 
@@ -266,8 +266,8 @@ def code_secret_leak(turn: Turn) -> bool | Result:
     - values that look random or like a password, after a word for passwords, keys or codes (in over 20 languages)
     - recovery phrases of 12, 15, 18, 21 or 24 words, after a term such as "recovery phrase"
 
-    It also finds secrets that are encoded (base64, hex), spelled letter by letter, split over lines or by Markdown, or written
-    with invisible or full-width characters.
+    It also finds published key formats that are encoded (base64, hex), spelled letter by letter, or split over lines or by
+    Markdown. Invisible and full-width characters don't hide any secret.
 
     The following don't count as secrets:
 
