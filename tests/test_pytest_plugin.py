@@ -53,6 +53,8 @@ def test_a_test_sees_its_turns_and_their_scores(suite):
             )
             assert [score.metric for score in scores] == ["code_tool_success", "code_contains", "code_latency", "code_token_usage"]
             assert agenteval.turn.output == "It is sunny in Paris."
+            both = agenteval.assert_scores({"code_tool_success": {}, "code_contains": {"value": "Paris"}}, at_least={"code_contains": 1})
+            assert [score.metric for score in both] == ["code_tool_success", "code_contains"]
 
         def test_another_agent(agenteval):
             agent("one", "1", name="first")

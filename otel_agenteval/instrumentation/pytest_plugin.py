@@ -101,7 +101,7 @@ class AgentTurns:
         """
         __tracebackhide__ = True
         at_least, at_most = dict(at_least or {}), dict(at_most or {})
-        named = {next(iter(one), None) if isinstance(one, Mapping) else getattr(one, "name", one) for one in metrics}
+        named = {name for one in metrics for name in (one if isinstance(one, Mapping) else (getattr(one, "name", one),))}
         more = [name for name in {**at_least, **at_most} if name not in named]
         found = self.evaluate(*metrics, *more, turns=turns) if metrics or more else self.evaluate(turns=turns)
         assert found, "expected at least one turn, got none; check that the agent is instrumented and has finished"
