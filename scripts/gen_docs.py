@@ -390,7 +390,7 @@ def first_sight_table() -> str:
     ]
     return (
         f"For {len(whole)} of these agents, all facts were right. The others had these errors:\n\n"
-        "| agent | facts | right before any fix | errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
+        "| agent | facts | correct before any fix | errors before any fix |\n|---|---|---|---|\n" + "\n".join(rows)
     )
 
 

@@ -26,7 +26,7 @@ BY_METHOD = {
 """Default thresholds that depend on a metric's method."""
 METRICS = {metric.name: metric for metric in catalog()}
 FOLDER = "docs/guides"
-START = "Start with a file you have"
+START = "Start with an existing file"
 """Section with a file of the system and the command that scores it, which ``tests/test_moving.py`` runs."""
 
 

@@ -447,8 +447,8 @@ _COLUMNS = """\
 | all | tokens of all calls, including the system prompt |
 """
 _NOTE = (
-    "Each call replaces `WORD` with a new random word. Long texts are shortened, and "
-    "each stage appears once. For token counts, see [Judge prompts](README.md)."
+    "These are the prompts for an example turn, with long texts shortened, and one prompt for each stage of a metric. "
+    "In a real call, `WORD` is a new random word. For token counts, see [Judge prompts](README.md)."
 )
 
 

@@ -105,8 +105,8 @@ class Scorer:
                 model.close()
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
-        """Return the :data:`RESULT_COLUMNS` of a batch of whole traces (:mod:`otel_agenteval.spans.columnar`), with counts and
-        costs. Results that are ``known`` by id aren't computed again. Composites use the columns of known judged results. Other
+        """Return a table with :data:`RESULT_COLUMNS` for a batch of whole traces (columns: :mod:`otel_agenteval.spans.columnar`), and
+        the counts and costs. Results that are ``known`` by id aren't computed again. Composites use the columns of known judged results. Other
         known results can be None. Raises ValueError if a required column is missing.
         """
         account = ScoringTotals()

@@ -312,7 +312,7 @@ class Bar:
 
 
 def line_of(what: str, done: int, total: int | None, lately: int, seconds: float) -> str:
-    """Return one line of progress. Example: ``scored [#####-----] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
+    """Return one line of progress. Example: ``scored [##########----------] 12,000 of 24,000 spans, 3,000/s, 4 s left``."""
     rate = lately / seconds if seconds > 0 else 0.0
     pace = f", {rate:,.0f}/s" if rate >= 1 else ""
     if not total:

@@ -151,7 +151,7 @@ class _ObjectReader:
         return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
     def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the value's spellings of known keys, by key, and of unknown keys, by their snake-case form.
+        """Return spellings of known keys, by key, and of unknown keys, by snake-case form. With the reader in :func:`keyed`:
 
         ``{"source": "b", "maxRank": 3, "sender": "a", "Color": 1}`` → ``{"from": "sender", "max_rank": "maxRank"}, {"color": "Color"}``
         """

@@ -1,4 +1,4 @@
-"""Choose the dialects that apply to a span, and read the step that they fill together.
+"""Choose the dialects that apply to a span, and let them fill one step together.
 
 The attributes' names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
 example if an SDK's instrumentation runs below a framework's. Then each dialect fills the fields that the earlier ones left empty.

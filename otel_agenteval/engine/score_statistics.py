@@ -1,4 +1,4 @@
-"""Statistics over many turns: changes of scores, and the state kept over restarts."""
+"""Detects changes of scores over many turns, and keeps its state across restarts."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def agenteval_tracer_provider() -> Any:
     """Return the tracer provider to capture spans from. Override this fixture to choose another.
 
-    None means the global provider, or a new one.
+    None means the global provider or, if no SDK provider is set, a new one.
     """
     return None
 

@@ -1,7 +1,7 @@
 """Limits on the dollars and number of judge calls.
 
-Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. The actual cost replaces
-the estimate afterwards, so calls in progress count. If a process is killed during a call, its estimate stays, so a limit is
+Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. While it is in progress,
+the estimate counts. Afterwards, the actual cost replaces it. If a process is killed during a call, its estimate stays, so a limit is
 reached early rather than late.
 """
 

@@ -116,7 +116,7 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the outcome of a metric that can't be judged on this turn at any chance, or None."""
+        """Return the outcome of a metric that can't be judged on this turn, whatever its sampling rate, or None."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:

@@ -155,12 +155,12 @@ def _result_of(done: subprocess.CompletedProcess[bytes], seconds: float) -> dict
     except ValueError:
         if -done.returncode in (24, 14, 9):  # SIGXCPU, SIGALRM, SIGKILL
             raise _late(seconds) from None
-        raise MetricError("invalid_media", f"the decoder process crashed on the medium (status {done.returncode})") from None
+        raise MetricError("invalid_media", f"the decoder process crashed on the media file (status {done.returncode})") from None
     error = found.get("error")
     if error == "missing":
         raise MetricError("decoder_failed", f"the decoder process lacks a package: {found['message'][:200]}")
     if error is not None:
-        raise MetricError(error, f"the medium can't be used: {found['message']}")
+        raise MetricError(error, f"the media file can't be decoded: {found['message']}")
     return found
 
 

@@ -47,7 +47,7 @@ def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
         if valid.end <= now:
             _log.warning("%s: the certificate expired on %s, so TLS connections fail; renew it", place, until)
         elif valid.begin > now:
-            _log.warning("%s: the certificate isn't valid before %s", place, _date(valid.begin))
+            _log.warning("%s: the certificate isn't valid until %s, so TLS connections fail", place, _date(valid.begin))
         elif valid.end - now < min(_SOON, (valid.end - valid.begin) / 5):
             _log.warning("%s: the certificate expires on %s; renew it", place, until)
     return found

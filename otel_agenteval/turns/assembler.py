@@ -394,7 +394,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span, or return False if no open or recently closed turn contains it."""
+        """Keep a log record for its span. Return False if its trace is neither open nor recent, or its span has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:

@@ -76,7 +76,7 @@ def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) 
 
 
 def _demand_after(address: int, rest: str, following: Sequence[str]) -> int:
-    """Return the demand (0 to 2) in the rest of a sentence after an address (1 or 2), or in the next sentences."""
+    """Rate the demand (0 to 2) after an ``address`` (rated 1 or 2): in the rest of its sentence, or in the next sentences."""
     demand = _demand_in(rest) or int(address == 2 and _is_imperative(rest))
     if address == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
         return max(demand, 2 * any(HIDES.search(each) is not None for each in following))

@@ -484,9 +484,9 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     - the same percentage as a fraction (``0.25`` for ``25 %``), or the complementary percentage (``75 %`` for ``25 %``)
     - the same quantity in another unit (length, mass, temperature, bytes, time and others)
     - the same date or time in any form, or one that differs by a duration that a source or the answer contains
-    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, except for
-      totals, averages, shares and counts of a line or column, and for calculations with two numbers (sum, difference, product,
-      ratio or percentage)
+    - with ``derived``, the numbers from which the answer's number is calculated. The answer must show the calculation, with
+      two exceptions: totals, averages, shares and counts of a table's row or column, and calculations with only two numbers
+      (sum, difference, product, ratio or percentage)
 
     Some dates don't need a source: yesterday, today, tomorrow, and the first and last day of a month from which the sources
     contain a date. Equal digits are grounded even if their meaning or unit differs (``14 miles`` and ``14 km``).

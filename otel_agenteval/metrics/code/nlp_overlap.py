@@ -331,7 +331,7 @@ def code_rouge(
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
     - ``rougeL``: the words of the longest common subsequence
 
-    A repeated n-gram or pair counts as often as it occurs in both texts. Recall is the matched share of the reference, and
+    A repeated n-gram or pair counts as often as it occurs in the text with fewer of them. Recall is the matched share of the reference, and
     precision is the matched share of the output. The default measure is recall, which rewards long answers. ``rouge2`` and
     ``rougeS`` need references of at least two words, and the other variants need at least one word. For shorter references, the
     value is 1 if the output is also too short, and otherwise 0. An empty output isn't skipped.
