@@ -366,7 +366,7 @@ def code_tool_correctness(
         expected: Tool names, or objects ``{name, arguments?, output?}``. The default is the turn's reference ``expected_tools``
             or ``expected``. If there is no list of expected tools, the metric is skipped as ``missing:expected_tools``.
         check_arguments: If true, arguments are compared.
-        check_output: If true, outputs are compared as JSON. The actual output can be wrapped in an object with one key:
+        check_output: If true, outputs are compared as JSON. The actual output can be in an object with a single key, such as
             ``{"result": …}``.
         exact_match: If true, the value is 1 for exactly the expected calls in the same order, and otherwise 0.
         ordered: If true, only calls in the expected order can form pairs.
