@@ -351,8 +351,9 @@ def ibans(text: str) -> Iterable[tuple[int, int]]:
     """Yield the start and end of each IBAN with its country's length and valid check digits."""
     known = table("ibans.json")
     lengths, samples = known["lengths"], known["samples"]
-    for found in _IBAN.finditer(text):
-        start = found.start()
+    at = 0
+    while (found := _IBAN.search(text, at)) is not None:
+        start, at = found.start(), found.start() + 4  # the match can contain another IBAN, if a word stands between them
         written = _SEPARATORS.sub("", found.group())  # can be more than the IBAN, if a word follows it
         length = lengths.get(written[:2].upper(), 0)
         iban = written[:length].upper()
@@ -364,4 +365,4 @@ def ibans(text: str) -> Iterable[tuple[int, int]]:
                 while not text[end].isalnum():
                     end += 1
                 end += 1
-            yield start, end
+            yield start, (at := end)
