@@ -125,6 +125,10 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     return turns
 
 
+def _completeness(record: SpanRecord) -> tuple[bool, int]:
+    return record.end_ns > record.start_ns, len(record.attributes)
+
+
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
     """Yield the groups of each trace: its turns, which aren't yet joined with parts in other traces, or its lone tool. For
     ``unread``, see :func:`wholes_of`.
@@ -137,7 +141,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
             continue
         spans = traces.setdefault(item.trace_id, {})
         earlier = spans.get(item.span_id)  # exporters that retry send a span twice, and others also send unfinished spans
-        if earlier is None or len(earlier.attributes) < len(item.attributes):
+        if earlier is None or _completeness(earlier) < _completeness(item):
             spans[item.span_id] = item
     parts: dict[tuple[int, int], list[LogPart]] = {}
     for log in logs:

@@ -100,7 +100,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
         return None
     if tool.call_id is not None and outer.call_id is not None and tool.call_id != outer.call_id:
         one, other = arguments_of(outer.arguments), arguments_of(tool.arguments)
-        if None not in (one, other) and one != other:
+        if one is not None and other is not None and not (one.items() <= other.items() or other.items() <= one.items()):
             return None  # a tool that calls itself, or a parallel call that got the wrong parent
     return outer if _is_same_tool(outer, tool) or (tool.call_id and outer.call_id == tool.call_id) else None
 
