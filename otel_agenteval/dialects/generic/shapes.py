@@ -129,18 +129,19 @@ def _piece_in(chunk: Mapping[str, Any]) -> Any:
     return piece if isinstance(piece, dict) else {"content": piece} if isinstance(piece, str) else None
 
 
-def are_documents(node: list[Any]) -> bool:
-    return bool(node) and all(isinstance(item, dict) and _is_document(item) for item in node[:50])
+def are_documents(node: list[Any], may_lack_texts: bool = False) -> bool:
+    return bool(node) and all(isinstance(item, dict) and _is_document(item, may_lack_texts) for item in node[:50])
 
 
-def _is_document(node: Mapping[str, Any]) -> bool:
+def _is_document(node: Mapping[str, Any], may_lack_text: bool) -> bool:
     if "role" in node or "tool_calls" in node:
         return False
     inner = node.get("document", node.get("node"))
     if isinstance(inner, dict):
         return True
-    has_text = any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT)
-    return any(key in node for key in _DOCUMENT_FACTS) if has_text else node.keys() >= {"id", "score"}  # vector stores omit texts
+    if any(_is_text(node.get(key)) for key in _DOCUMENT_TEXT):
+        return any(key in node for key in _DOCUMENT_FACTS)
+    return may_lack_text and node.keys() >= {"id", "score"}  # vector stores omit texts
 
 
 def _is_text(content: Any) -> bool:

@@ -140,7 +140,7 @@ class _Walk:
             self._add_messages([{"role": "assistant", "tool_calls": plain(unwrapped)}], path, OUT)
         elif are_tools(unwrapped):
             facts.definitions = plain(unwrapped) if facts.definitions is None else facts.definitions
-        elif direction != IN and are_documents(unwrapped):
+        elif direction != IN and are_documents(unwrapped, RETRIEVAL in (facts.kind, facts.name_role)):
             facts.documents = unwrapped if facts.documents is None else facts.documents
         else:
             self._read_items(path, items, place)
