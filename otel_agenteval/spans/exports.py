@@ -504,7 +504,9 @@ def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
     own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
     observations = _objects(value.get("observations")) or [own]
-    return [message for one in observations for message in _from_observation({"traceId": value["id"], **one}, value)]
+    roots = sum(not (one.get("parentObservationId") or one.get("parent_observation_id")) for one in observations)
+    shared = value if roots == 1 else {**value, "input": None, "output": None}
+    return [message for one in observations for message in _from_observation({"traceId": value["id"], **one}, shared)]
 
 
 def _end_of(trace: Mapping[str, Any]) -> Any:
@@ -703,6 +705,8 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
     return lambda value: value.keys() >= {*keys} and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
 
 
+_OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
+"""Keys of a trace from Langfuse, of which other spans and data sets have none."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -714,7 +718,7 @@ _FORMS: Sequence[Form] = (
     (_has("context.trace_id", "context.span_id"), _from_row_of_phoenix),
     (_has("trace_id", "span_id", "start_timestamp"), _from_logfire),
     (lambda value: "id" in value and _objects(value.get("observations")) == value.get("observations"), _from_langfuse_trace),
-    (lambda value: value.keys() >= {"id", "timestamp", "input", "output"} and ("sessionId" in value or "session_id" in value), _from_langfuse_trace),
+    (lambda value: value.keys() >= {"id", "timestamp", "input", "output"} and not _OF_LANGFUSE.isdisjoint(value), _from_langfuse_trace),
     (lambda value: _has(spans=list)(value) and ("started_at" in value or "start_time" in value), _from_pandaprobe_trace),
     (_has("trace_id", "span_id", "started_at"), _from_pandaprobe_span),
     (_has("traceId", "type", "startTime"), _from_observation),

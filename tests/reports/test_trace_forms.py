@@ -102,6 +102,13 @@ def test_final_answer_of_a_react_agent(prompt: str, answer: str) -> None:
     assert turn.output == answer
 
 
+def test_answer_about_the_format_of_thoughts() -> None:
+    """A sibling of openinference 2575: the user asks about the format itself."""
+    asked = "What do the lines Thought: and Final Answer: in a ReAct prompt mean?"
+    said = "Agents write lines with `Thought:`, and end with `Final Answer:` followed by the reply."
+    assert turn_of(chat(1, user=asked, says=said)).output == said
+
+
 # --- model calls
 
 
@@ -182,7 +189,7 @@ def test_call_id_of_langsmiths_tool() -> None:
 
 @pytest.mark.parametrize(("ids", "arguments", "calls"), [
     (("a", "b"), ({"t": 1}, {"t": 2}), 2), (("a", "b"), ({"t": 1}, {"t": 1}), 1), (("a", None), ({"t": 1}, {"t": 2}), 1),
-    (("a", "a"), ({"t": 1}, {"t": 2}), 1), (("a", "b"), ({"t": 1}, None), 1),
+    (("a", "a"), ({"t": 1}, {"t": 2}), 1), (("a", "b"), ({"t": 1}, None), 1), (("a", "b"), ({"t": 1}, {"t": 1, "limit": 5}), 1),
 ])  # fmt: skip
 def test_tool_span_inside_a_span_of_the_same_tool(ids: Any, arguments: Any, calls: int) -> None:
     """koog 2236: of two parallel calls, the second got the wrong parent. Two layers of one call have its id or arguments."""
@@ -239,6 +246,15 @@ def test_documents_of_a_vector_store_without_their_texts(kind: str) -> None:
     assert turn.retrieved_ids == ["d1", "d2"]
 
 
+def test_answer_with_ids_and_scores_is_no_search() -> None:
+    """A sibling of traceAI 173: an agent grades players."""
+    graded = json.dumps([{"id": "p1", "score": 10}, {"id": "p2", "score": 7}])
+    root = span(1, 0, "invoke_agent grader", {"input": "Grade the players", "output": graded}, scope="acme")
+    call = span(2, 1, "llm.generate", {"llm.model": "gpt-4o", "llm.input_tokens": 5, "llm.output_tokens": 5}, scope="acme")
+    turn = turn_of(root, call)
+    assert (turn.input, turn.output, turn.retrievals) == ("Grade the players", graded, [])
+
+
 # --- exports
 
 
@@ -263,6 +279,16 @@ def test_span_that_was_exported_twice(first: str, tmp_path: Path) -> None:
     (turn,) = turns_in(tmp_path, otlp(root, copies[0]), otlp(copies[1], root))
     assert turn.usage is not None
     assert (turn.output, len(turn.llm_calls), turn.usage.total_tokens) == (SAID, 1, 15)
+
+
+def test_unfinished_copy_of_a_span_with_more_attributes(tmp_path: Path) -> None:
+    """A sibling of promptfoo 10327: the copy that ended counts."""
+    whole = chat(2, 1, user=ASKED, says=SAID)
+    request = {f"gen_ai.request.{name}": 1 for name in ("seed", "top_k", "top_p", "max_tokens", "temperature", "choice.count")}
+    unfinished = span(2, 1, "chat m-1", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", **request})
+    unfinished.end_ns = unfinished.start_ns
+    (turn,) = turns_in(tmp_path, otlp(agent(1), whole), otlp(unfinished))
+    assert turn.output == SAID
 
 
 def observation(place: int, parent: int | None, kind: str, **more: Any) -> dict[str, Any]:
@@ -301,6 +327,23 @@ def test_langfuse_traces_without_their_observations(content: Any, listed: Any, s
     trace = {**TRACE, "input": content[0], "output": content[1], "totalCost": 0.25, session: "s", **listed}
     (turn,) = turns_in(tmp_path, [trace])
     assert (turn.input, turn.output, turn.conversation_id, turn.cost_usd) == (ASKED, SAID, "s", 0.25)
+
+
+def test_rows_of_questions_are_not_langfuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sibling of langfuse 6924: a data set with an id, a time and a session."""
+    row = {"id": "1", "timestamp": "2026-01-01T00:00:00Z", "input": ASKED, "output": SAID, "session_id": "s"}
+    assert turns_in(tmp_path, row) == []
+    assert "experiment recorded" in capsys.readouterr().err
+
+
+def test_each_root_of_a_langfuse_trace_has_its_own_texts(tmp_path: Path) -> None:
+    """A sibling of langfuse 15337: only one of two roots has content."""
+    roots = [
+        observation(1, None, "GENERATION", input=None, output=None),
+        observation(2, None, "GENERATION", input=NEXT, output=THEN),
+    ]
+    turns = turns_in(tmp_path, {**TRACE, "input": ASKED, "output": SAID, "observations": roots})
+    assert [turn.output for turn in turns if turn.output] == [THEN]
 
 
 def opik_span(place: int, kind: str, given: Any, returned: Any, **more: Any) -> dict[str, Any]:
