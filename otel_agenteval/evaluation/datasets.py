@@ -85,15 +85,17 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
     if (nested := _metrics_in_value(others)) is not None:
         metrics["value.metrics"] = nested
     for name, value in others.items():
-        if (
-            isinstance(value, list)
-            and any(isinstance(entry, Mapping) for entry in value)
-            and (meant := misspelled(name, METRICS))
-        ):
+        if isinstance(value, list) and any(map(_is_metric, value)) and (meant := misspelled(name, METRICS)):
             raise ConfigError(f"{at}: {name}: unknown column with metrics. Did you mean {meant}?")
     if len(metrics) > 1:
         raise ConfigError(f"{at}: must have {' or '.join(metrics)}, got both. Move all entries into metrics")
     return next(iter(metrics.values()), None)
+
+
+def _is_metric(entry: Any) -> bool:
+    """Return True for ``{"code_contains": {…}}`` and ``{"type": "contains", "value": …}``."""
+    names = entry.keys() if isinstance(entry, Mapping) else ()
+    return {"type", "value"} <= set(names) or (len(names) == 1 and next(iter(names)).startswith(("code_", "embed_", "llm_")))
 
 
 def rename(found: dict[str, Any]) -> None:
