@@ -47,6 +47,11 @@ for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
     _Dumper.add_implicit_resolver(*_resolver)  # added to those of YAML 1.1: texts that any of them would convert are quoted
+# other YAML parsers read digits with a leading zero as numbers
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"), [*"-+0123456789"]
+)
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(loader.construct_scalar(node)))  # type: ignore[arg-type]
 _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(str(value)))
 
 
