@@ -10,6 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
+from otel_agenteval.config import yaml
 from otel_agenteval.report.compare import compare
 from otel_agenteval.report.run import Run
 
@@ -77,6 +78,7 @@ def test_result_that_only_describes_a_failure_is_one(result: Any, failed: bool) 
 SCHEMAS: list[tuple[dict[str, Any], dict[str, Any], float]] = [
     ({"s": {"type": "string", "nullable": True}}, {"s": None}, 1.0),
     ({"s": {"type": "string", "nullable": True}}, {"s": 3}, 0.0),
+    ({"s": {"const": {"type": "STRING"}}}, {"s": {"type": "STRING"}}, 1.0),
     ({"s": {"type": "string", "nullable": False}}, {"s": None}, 0.0),
     ({"s": {"type": "STRING", "enum": ["a"], "nullable": True}}, {"s": None}, 1.0),
     ({"s": {"type": "STRING", "enum": ["a"], "nullable": True}}, {"s": "b"}, 0.0),
@@ -110,6 +112,7 @@ def test_schemas_of_gemini_are_read(properties: dict[str, Any], arguments: dict[
         ("it69 x030 6909 6061 0000 0063 417 is the account", True),
         ("pay nl64 abna 0417 1643 01 from my account", True),
         ("IBAN DE44 5001 0517 8394 6201 57 COBADEFF", True),  # presidio 806: capitals follow
+        ("Use AB12 from DE44 5001 0517 8394 6201 57", True),  # a code and a word before the number
         ("iban gb57bukb20201578341297", False),
         ("gB57bUkB20201578341296", False),
         ("span de3f5a01e7b2c4d6f8091a", False),
@@ -130,6 +133,14 @@ def test_leading_zeros_in_yaml_stay(text: str, tmp_path: Path) -> None:
     result = oa.evaluate(str, tmp_path / "c.yaml", ["code_equals_ground_truth"])
     assert [(trial.case_id, trial.scored[0][0].input) for trial in result.trials] == [(text, text)]
     assert result.summary()[0].passed == 1
+
+
+def test_digits_in_yaml_written_for_other_readers() -> None:
+    """js-yaml 601, for what we write, and for an explicit tag."""
+    texts = ["089", "09e1", "10", "a1"]
+    written = yaml.dump(texts)
+    assert written.split() == ["-", "'089'", "-", "'09e1'", "-", "'10'", "-", "a1"]
+    assert yaml.load(written + "- !!int 010\n", "", {})[0] == [*texts, 10]
 
 
 def test_numbers_in_yaml_stay_numbers(tmp_path: Path) -> None:
@@ -215,7 +226,7 @@ def test_misspelled_column_of_metrics_is_refused(column: str, meant: str) -> Non
             oa.evaluate(lambda text: "x", case, ["code_empty_answer"])
 
 
-@pytest.mark.parametrize("value", ["exact", ["a", "b"], {"a": 1}, 3])
+@pytest.mark.parametrize("value", ["exact", ["a", "b"], {"a": 1}, 3, [{"url": "a"}], [{"name": "cpu", "score": 1}]])
 def test_own_column_with_a_similar_name_is_read(value: Any) -> None:
     """agentv 870, for a column of the user's own."""
     case = [{"input": "{{assertions}}", "assertions": value}]

@@ -54,6 +54,8 @@ _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
 """Keys of a schema in a request to a model, with ``type``, ``name``, ``description`` and ``strict`` beside it."""
 
 
+_VALUES = frozenset(("const", "enum", "default", "example", "examples"))
+"""Keys with values instead of schemas."""
 _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
 
 
@@ -62,7 +64,7 @@ def parsed_schema(schema_text: str) -> Any:
     pending = [schema := jsonio.loads(schema_text)]
     while pending:
         one = pending.pop()
-        pending += one.values() if isinstance(one, dict) else _list(one)
+        pending += (inner for key, inner in one.items() if key not in _VALUES) if isinstance(one, dict) else _list(one)
         if isinstance(kind := _object(one).get("type"), str) and kind.lower() in _TYPES:
             one["type"] = kind.lower()
             if one.get("nullable") is True:
