@@ -268,6 +268,18 @@ def test_gate_without_any_verdict_fails(metric: str, reason: str, tmp_path: Path
     assert main([*command, "--allow-unevaluated"]) == 0
 
 
+def test_gate_without_any_verdict_is_allowed_beside_a_baseline(tmp_path: Path) -> None:
+    config = configured(tmp_path, "metrics: [{code_mrr: {threshold: 0.5}, policy: gate}]\n")
+    command = ["eval", str(unpack(GOOD, tmp_path)), "--config", config]
+    assert main([*command, "--format", "jsonl", "--out", str(tmp_path / "now.jsonl")]) == 0
+    rows = [row for row in map(json.loads, (tmp_path / "now.jsonl").read_text().splitlines()) if row["metric"] == "code_mrr"]
+    before = [{**row, "value": 1.0, "passed": True, "label": "pass", "skipped": None} for row in rows]
+    (tmp_path / "before.jsonl").write_text("\n".join(map(json.dumps, before)))
+    command += ["--gate", "--baseline", str(tmp_path / "before.jsonl")]
+    assert main(command) == 1
+    assert main([*command, "--allow-unevaluated"]) == 0
+
+
 def test_column_that_no_metric_reads_is_named(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "cases.jsonl").write_text('{"input": "Hello", "expected_tool": ["search"], "ground_truth": "Hi"}\n')
     config = configured(tmp_path, f"references: {{dataset: {tmp_path}/cases.jsonl}}\n")

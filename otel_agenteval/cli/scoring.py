@@ -347,6 +347,9 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
     if baseline is not None:
         comparison = compare(baseline, run, Path(args.baseline).name, watch)
         comparison.causes = causes_of(comparison, run)
+        if args.allow_unevaluated:
+            failed = {*comparison.missing, *(label for label, *_ in comparison.errored)}
+            comparison.lost = [label for label in comparison.lost if label in failed]
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:
