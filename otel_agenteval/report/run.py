@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
+from ..core.feedback import METRIC
 from ..core.score import FIELDS, Facts, Score, pass_rate
 from ..core.turn import Turn
 from ..evaluation.turn_facts import FactValue
@@ -215,8 +216,9 @@ class Run:
         run.turns = {turn_id: about for turn_id, about in run.turns.items() if turn_id not in replaced}
         newest = {(about.turn_id, about.revision) for about in run.turns.values()}
         for series in run.series.values():
-            rows = {row.about.turn_id: row for row in series.rows if (row.about.turn_id, row.about.revision) in newest}
-            series.rows = list(rows.values())
+            rows = [row for row in series.rows if (row.about.turn_id, row.about.revision) in newest]
+            has_several = series.facts.metric == METRIC  # a turn can get feedback from several users
+            series.rows = rows if has_several else [*{row.about.turn_id: row for row in rows}.values()]
         return run
 
     def _add_line(self, line: bytes, where: str, report: Report) -> str:
