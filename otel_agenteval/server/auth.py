@@ -216,7 +216,10 @@ class Guard:
         if (known := caller.get()) is not None:
             caller.set(known._replace(origin=origin))
         wanted = head.headers.get("access-control-request-headers", "")
-        headers = {"access-control-allow-methods": "GET, POST", "access-control-allow-headers": wanted}
+        headers = {
+            "access-control-allow-methods": "GET, POST",
+            "access-control-allow-headers": wanted if wanted.isascii() else "",
+        }
         return Response(200, headers=[*headers.items()]) if head.method == "OPTIONS" else None
 
 
