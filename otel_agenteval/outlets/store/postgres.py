@@ -240,7 +240,8 @@ def _other_version(address: str, found: int) -> StoreError:
 
 
 def _version_of(db: Connection) -> int:
-    if db.execute("SELECT current_setting('search_path')").fetchone()[0] != SCHEMA:
+    path: str = db.execute("SELECT current_setting('search_path')").fetchone()[0]
+    if path.partition(",")[0].strip(' "') != SCHEMA:
         fault = f"the pooler ignores the search path {SCHEMA} in the connection's options; set it for the database user"
         raise Unusable(f"PostgreSQL: {fault}", fault)
     row = db.execute("SELECT max(number) FROM version").fetchone()
