@@ -187,6 +187,12 @@ def test_score_that_the_newer_revision_lacks_does_not_count(tmp_path: Path) -> N
     assert [(one.series.label, one.passed) for one in run.rows] == [("code_contains", True)]
 
 
+def test_feedback_of_several_users_counts(tmp_path: Path) -> None:
+    """browseruse-agent-bench 93, for scores that don't replace each other."""
+    run = run_of([row(1, passed, metric="code_user_feedback") for passed in (True, False)], tmp_path / "s.jsonl")
+    assert [one.passed for one in run.rows] == [True, False]
+
+
 def test_labels_and_baselines_use_the_newest_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """browseruse-agent-bench 93, in the commands."""
     path, labels = tmp_path / "s.jsonl", tmp_path / "l.jsonl"
