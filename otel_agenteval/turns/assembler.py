@@ -1,17 +1,17 @@
 """Track open turns and close each one when its spans are complete.
 
 The assembler receives spans in two ways. Spans of this process report their start, so a turn closes as soon as its
-root has ended and no span below it is open. *Loose* spans are seen only after they end: through OTLP, or because a
-processor was added late. Their turn closes ``decision_delay`` after the local root arrives, or, without a local root,
-when the trace has been idle.
+root has ended and no span below it is open. *Loose* spans are seen only after they end, because they arrive over OTLP or
+because the processor was added after their start. Their turn closes ``decision_delay`` after the local root arrives or,
+without a local root, when no span has arrived for ``idle_timeout``.
 
 A *candidate* is a span that may become a turn root. It is a local root, or the topmost agent, workflow, chain or
 unknown span below an application's spans. All spans below a candidate count towards it, even if their parent has
 ended. A candidate that isn't a root passes its spans to the candidate above.
 
-The assembler does no I/O and reads only a span's role. The caller serializes the calls (see :attr:`Assembler.lock`)
-and evaluates each :class:`Closed` without the lock. :mod:`.open_traces` holds the open traces, :mod:`.late_data` the
-data that arrives after their turns closed.
+The assembler does no I/O, and distinguishes spans only by their roles. The caller serializes the calls (see
+:attr:`Assembler.lock`) and evaluates each :class:`Closed` after it releases the lock. :mod:`.open_traces` holds the open
+traces, and :mod:`.late_data` holds the data that arrives after their turns closed.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of spans that are kept for a trace without GenAI spans."""
+"""Maximum number of spans that are kept for a candidate without GenAI spans."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
 class Assembler:
-    """All open turns. Callers must hold :attr:`lock`, but not for :meth:`start_below` and :meth:`ending`, which acquire it.
-    ``role`` returns the current role of a span that is open or has ended.
+    """All open turns. Callers must hold :attr:`lock`, except for :meth:`start_below`, :meth:`ending` and :meth:`open_spans`, which
+    acquire it. ``role`` returns the current role of an open or ended span.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -60,7 +60,7 @@ class Assembler:
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
         """Traces that ended without GenAI spans. A span that starts below one of their spans later isn't an orphan."""
         self.plain_scopes: dict[str, bool] = {}
-        """Set by the caller: True for each scope that no known GenAI instrumentation uses, so only attributes show spans' roles."""
+        """Set by the caller: True for scopes that no known GenAI instrumentation uses, so that only attributes decide roles."""
         self.received = 0
         """Number of received spans, whatever their outcome."""
         self.orphan_parents = 0
@@ -84,7 +84,7 @@ class Assembler:
         """Record the start of a span that counts towards the candidate of its parent, which is the usual case.
 
         Returns False and changes nothing if the caller must determine the span's role and call :meth:`start`. Below an
-        agent, the role is needed only if ``roles_matter``. The agent waits for this method and for :meth:`ending`, so
+        agent, the role is needed only if ``roles_matter``. The agent waits for this method and for :meth:`ending`. To be fast,
         both read private fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
@@ -108,7 +108,7 @@ class Assembler:
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
         """Record the end of a span and return the turns that it closes, or None if its start wasn't reported (then call
-        :meth:`end`). The most frequent case, a span of a turn with other open spans, is handled here to avoid calls.
+        :meth:`end`). The most frequent case, a span of a turn with other open spans, is handled here to avoid function calls.
         """
         context = span._context
         span_id = context[1]
@@ -186,7 +186,7 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open turn or only outermost candidate, to which model and tool spans without a parent belong."""
+        """Return the trace's only open run, otherwise its only outermost candidate, for spans without a known parent."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -309,7 +309,7 @@ class Assembler:
         return self._evict() if self._held.used > self._held.limit else ()
 
     def _collect(self, trace: OpenTrace, candidate: Candidate, span_id: int, span: Any, attributes: dict[str, Any]) -> None:
-        """Add an ended span to its candidate, or drop the span if the candidate has many spans and no GenAI span."""
+        """Add an ended span to its candidate. Drop a plain span if the candidate has no GenAI span and many plain spans."""
         if candidate.genai or not (ROLE_KEYS.isdisjoint(attributes) and is_plain(attributes)):
             candidate.genai = True
             size = size_of(attributes)
@@ -329,7 +329,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported. ``local_root`` is True if the span has no parent or a remote parent."""
+        """Add a span whose start wasn't reported, and return the turns that close. A local root has no parent or a remote one."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -340,7 +340,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add the spans of one trace in a request, like :meth:`add`. A sender may send spans again, so each span counts once."""
+        """Add one trace's spans from a request, like :meth:`add`. Spans that the open trace already has are only counted."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -388,7 +388,7 @@ class Assembler:
         return self._evict()
 
     def _await_loose(self, trace: OpenTrace) -> None:
-        """Set the deadline for loose spans: ``decision_delay`` after their local root, or, without one, when the trace is idle."""
+        """Set the deadline of loose spans, unless an earlier one is set. The delay depends on whether the local root arrived."""
         limits = self.limits
         delay = limits.decision_delay if trace.root_seen else limits.idle_timeout
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
@@ -415,7 +415,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns that exceed a limit, and up to about ``room`` bytes of turns whose deadline has passed."""
+        """Close turns beyond a limit, due late data, and overdue turns until about ``room`` bytes of loose spans are closed."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -436,7 +436,7 @@ class Assembler:
         return closed
 
     def _close_due(self, trace: OpenTrace, now: float) -> list[Closed]:
-        """Close loose spans whose deadline has passed, unless more spans arrived since the deadline was set."""
+        """Close loose spans whose deadline has passed. Without a local root, postpone the deadline if newer spans arrived."""
         if trace.root_seen:
             return self._close_loose(trace, "delay")
         end = trace.first_seen + self.limits.max_duration
@@ -460,7 +460,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return, for each open trace, its loose spans and the spans of its outermost candidates."""
+        """Return, for each open trace, its loose spans and the topmost span of each outermost candidate."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -493,7 +493,7 @@ class Assembler:
         return len(share.traces) if share is not None else 0
 
     def next_close_of(self, tenant: int) -> float:
-        """Return the seconds until a turn of the tenant is expected to close."""
+        """Return the seconds until the tenant's oldest turn is expected to close, or 0 if no turn is open."""
         share = self._open.shares.get(tenant)
         oldest = next(iter(share.traces.values()), None) if share is not None else None
         return 0.0 if oldest is None else max(0.0, oldest.deadline - self._now())
@@ -521,7 +521,7 @@ class Assembler:
 
     @property
     def max_bytes(self) -> int:
-        """Maximum number of bytes that all open turns may hold before turns are evicted."""
+        """Maximum number of bytes that open turns and late data may hold before turns are evicted."""
         return self._held.limit
 
     # --- closing
@@ -537,7 +537,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended, or pass its spans to the candidate above."""
+        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans, or pass them on."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -606,7 +606,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only open agent or workflow without spans below it. Returns None if many turns are open."""
+        """Return the trace id of the only outermost run without spans below it, or None if several fit or many turns are open."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
@@ -677,7 +677,7 @@ class Assembler:
         return self._close_trace(trace or next(iter(self._traces.values())), "evicted")
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although a span below it is open. When such a span ends, it is late."""
+        """Close a candidate although spans below it may be open. A span that ends afterwards is late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

@@ -1,9 +1,9 @@
 """Compose turns from closed spans.
 
-The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits them
+The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits the spans
 into groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans
-of one turn, and :meth:`Composer.read` returns its turn with the root that the scores refer to. No other module turns
-closed spans into turns.
+of one turn, and :meth:`Composer.read` returns its turn with the root that the scores refer to. No other module composes
+turns from closed spans.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes of spans that are never part of a turn: spans of otel-agenteval, and feedback."""
+"""Scopes of spans that are never part of a turn: otel-agenteval's own spans, and Logfire's feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
 """Maximum size of the parts of turns that wait for their continuation."""
 REVISABLE_BYTES = 8 * 2**20
@@ -100,7 +100,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns in closed spans. A part that another trace continues is held until that trace arrives."""
+        """Return the turns that can be evaluated now. A part that another trace may continue is held until that trace arrives."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -221,7 +221,7 @@ class Composer:
             return [*added, *map(self._lost_tools.joined, self._parts.release_all(now)), *self._due_tools(now, everything=True)]
 
     def _due_tools(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
-        """Return turns with tools that arrived after them, and count tools that belong to no turn."""
+        """Return turns whose tools arrived after them, and count the tools that belong to no turn."""
         found = [*self._lost_tools.due(now, everything=everything)] if self._lost_tools else []
         self._count_lost_tools(group for group, is_turn in found if not is_turn)
         return [group for group, is_turn in found if is_turn]
@@ -255,12 +255,12 @@ class Composer:
         count_group(group, SCORED)
 
     def turn_of(self, trace_id: int, span_id: int) -> str | None:
-        """Return the id of the remembered turn that contains a span."""
+        """Return the id of the remembered turn that contains a span, or None."""
         found = self._revisions.holding(trace_id, span_id)
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return the remembered turn that contains a span, in its last evaluated revision, without scores."""
+        """Return the remembered turn that contains a span, in its last evaluated revision, without scores, or None."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -280,7 +280,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return the roots of the turns in closed spans, each with True if its turn is complete."""
+        """Return the roots of the turns in closed spans, each with True if its turn is complete. Revised turns are left out."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
@@ -340,7 +340,7 @@ def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[S
 
 
 def _record_of_open(span: Any) -> SpanRecord:
-    """Return a record of an application's span. The span may be open, so its attributes are copied."""
+    """Return a record of an application's span. The span may still be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
     record.start_ns = span.start_time or 0
@@ -349,7 +349,7 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans. Return the other log records that describe calls or prompts."""
+    """Attach log records to their spans. Return others that describe calls or prompts: all, or only those without a span id."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

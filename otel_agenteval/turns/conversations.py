@@ -1,6 +1,6 @@
 """Group turns with the same conversation id until the conversation ends.
 
-A conversation ends when the application ends it, when it has been idle, or when a limit requires it. Its turns are
+A conversation ends when the application ends it, when it has been idle, at a limit, or at shutdown. Its turns are
 then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A turn that arrives after the end
 resumes the conversation. The next end is a new revision of the remaining turns, which supersedes the earlier one.
 
@@ -165,7 +165,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep the signals of a turn, which may be added to its conversation later."""
+        """Keep a turn's signals, even if the turn itself is added to its conversation later."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -182,7 +182,7 @@ class Conversations:
                 found.stale_at = self._now()
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
-        """Return the ``history`` of a turn: the last earlier turns of its conversation."""
+        """Return the ``history`` of a turn: the inputs and outputs of the latest earlier turns in its conversation."""
         held = self.turns(conversation_of(turn))
         earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
@@ -358,5 +358,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, with the last turn's root span id as ``last``."""
+        """Return all conversations by start time, or none without ``whole``. Their ``last`` is the last turn's root span id."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

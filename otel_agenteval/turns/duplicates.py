@@ -38,7 +38,7 @@ _MOST_DUPLICATES = 32
 
 
 class Duplicates:
-    """Joins duplicates before and after a :class:`~.stitching.Stitcher`. Not thread-safe."""
+    """Joins duplicates of parts that a :class:`~.stitching.Stitcher` holds, and of turns that it released. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -112,7 +112,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return the run that made this call, if it has no steps and arrived before the call, or an empty dictionary."""
+        """Return the run without steps that made this call, by its recording, or an empty dictionary if no earlier run fits."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -237,7 +237,7 @@ class Duplicates:
             self._failed_by_model.popitem(last=False)
 
     def _join_earlier(self, group: SpanGroup, earlier: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
-        """Join a turn with other recordings of it, or its calls, that arrived earlier in separate traces."""
+        """Join a turn with its other recordings or its calls, which arrived earlier in separate traces."""
         parts: dict[int, SpanGroup] = {id(group): group}
         unrelated: list[SpanGroup] = []
         for recording, whole in earlier.items():
@@ -288,7 +288,7 @@ class _Recording:
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
         self.is_lone_call = is_lone_call
-        """True if it is a model call in a trace of its own. Only such calls have duplicates."""
+        """True for a model call in a separate trace. Of two duplicates, at least one is such a call."""
         self.group = weakref.ref(group)
 
 
@@ -310,7 +310,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _without_content(record: SpanRecord) -> SpanRecord:
-    """Return a copy of a span without its content, because thousands are remembered."""
+    """Return a copy of a span without its content, because thousands of copies are remembered."""
     return SpanRecord(
         "", record.trace_id, record.span_id, record.parent_id, start_ns=record.start_ns, end_ns=record.end_ns, scope=record.scope
     )

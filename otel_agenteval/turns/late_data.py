@@ -36,7 +36,7 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if a received trace closed because it was too large. Its next spans are then held like a new trace."""
+        """True if a received trace closed because it was too large. Its next spans are then handled like a new trace."""
         self.roles: dict[int, str | None] | None = {}
         """Roles by span id of the closed turns: a candidate's role, "" without a role, or None if the span started after the close.
         The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
@@ -88,7 +88,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if spans of the trace are late: a turn of it has closed, and the trace doesn't continue."""
+        """Return True if spans of the trace are late: a turn in it has closed, and not because the trace was too large."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -164,7 +164,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the late log records of a trace by span id, so that the caller can add to them, or None if the trace takes none."""
+        """Return the late log records of a trace by span id, so that the caller can add to them, or None if none are kept."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -233,7 +233,7 @@ Parts = list[tuple[int, LogPart, int]]
 class EarlyLogs:
     """Log records of unknown traces, by trace. Not thread-safe.
 
-    The oldest records are dropped when they wait longer than ``max_age()`` seconds or exceed ``max_bytes``.
+    The oldest records are dropped when they wait longer than ``max_age()`` seconds, or when all records exceed ``max_bytes``.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:

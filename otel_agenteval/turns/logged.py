@@ -56,7 +56,7 @@ def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterab
 
 
 def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
-    """Add the first prompt to the logs of the turn's root."""
+    """Add the first prompt to the logs of the turn's root, unless the root wrote it."""
     first = next((one for one in logged if one.kind == PROMPT), None)
     if first is not None and first.writer is not root:
         join_logs(root, [first.part])
@@ -84,7 +84,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the turns of a session, with their prompts: the topmost spans that contain the writers of some, but not all, prompts."""
+    """Return the roots of a session's turns, and add their prompts. Roots are the topmost spans that contain some prompts only."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -165,7 +165,7 @@ def _requested(steps: Iterable[Step]) -> set[str | None] | None:
 
 
 Matched = Iterable[tuple[Logged, SpanRecord | None]]
-"""Records with the spans of their calls. None: no span describes the call."""
+"""Records with the spans of their calls, or with None if no span describes the call."""
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
@@ -209,7 +209,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Return only the records of one name if records of several names describe the same calls."""
+    """Return the records of one name if every name's records have the same token counts. Otherwise, return all records."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

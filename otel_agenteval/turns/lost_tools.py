@@ -1,6 +1,6 @@
 """Join tools with the turns that ran them, if each tool is a separate trace because the caller's context was lost.
 
-Such a tool belongs to the only turn of its service that was running when it started. If no turn or several turns were
+Such a tool belongs to the only turn of its process that was running when the tool started. If no turn or several turns were
 running, the tool is counted as not in a turn.
 """
 
@@ -38,7 +38,7 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join tools in separate traces with the only turn of their service that was running when they started.
+    """Join each tool in a separate trace with the only turn of its process that was running when the tool started.
 
     Returns the turns, and the tools that are in no turn.
     """
@@ -91,7 +91,7 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. Returns tools that belong to no turn."""
+        """Hold a tool. If too many tools are held, return the oldest, which then belongs to no turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
@@ -109,7 +109,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Yield turns with tools that arrived after them, and tools that belong to no turn. The flag is True for turns."""
+        """Yield turns whose tools arrived after them, each with True, and tools that belong to no turn, each with False."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

@@ -1,4 +1,4 @@
-"""Count how turns were read, by instrumentation scope, and warn of scopes whose turns or texts are missing.
+"""Count how turns were read, by instrumentation scope, and warn about scopes whose turns or texts are missing.
 
 The counts show which frameworks need their own dialect, and which traces give no turn or a turn without texts.
 """

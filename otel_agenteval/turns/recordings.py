@@ -185,7 +185,7 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 
 
 class RecordingErrors:
-    """Reports errors in recordings: at most ten per file and the number of the others. A file of another kind gets one error."""
+    """Reports errors in recordings. Standard error gets at most ten per file and the number of others."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -233,7 +233,7 @@ class RecordingErrors:
 
 
 def _kind_of(path: str, fault: str) -> str:
-    """Return the kind of a file without spans, and what to do with such a file."""
+    """Return the kind of a file without spans and, for some kinds, what to do with the file."""
     try:
         with open_recording(path) if path != "-" else io.BytesIO() as stream:
             head = stream.read(_HEAD)
@@ -318,7 +318,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raises an AgentEvalError."""
+    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raises AgentEvalError."""
     try:
         if path == "-":
             return sys.stdin.buffer

@@ -27,7 +27,7 @@ class Timed(Protocol):
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
-    """Return a sort key for a turn. It doesn't depend on the files in which the turn's spans were."""
+    """Return a sort key for a turn. The key doesn't depend on the files that contain the turn's spans."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -53,8 +53,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), the texts
-    must be equal or, if no call has equal texts, one call with unknown texts is returned.
+    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), only
+    calls with equal texts are returned or, without any, one call with unknown texts (none if the run has a user or conversation).
     """
     found = [
         (call, agrees)
@@ -71,7 +71,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call have the same question or answer, and None if neither text is known for both."""
+    """Return True if a run and a call have the same question or answer, False if not, or None if no text is known for both."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]

@@ -38,7 +38,7 @@ class Earlier(NamedTuple):
     turn_id: str | None = None
     revision: int = 0
     first_id: str | None = None
-    """The turn id of its first revision."""
+    """The turn id of the turn's first revision."""
     also: tuple[str, ...] = ()
     """Current and former ids of turns that were evaluated separately and are now parts of this turn."""
 
@@ -64,7 +64,7 @@ class TracePart:
         return cls(group.members, group.size, group, earlier)
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if a missing parent can be the root of the part: a span without a turn, or a rootless turn."""
+        """Return True if the missing parent ``span_id`` can be the root of this part, a span without a turn or a rootless turn."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
@@ -136,7 +136,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return the turn's own earlier evaluation, and then the evaluations of turns that are now parts of it."""
+        """Return the turn's own earlier evaluation, if any, followed by the evaluations of turns that are now parts of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -178,7 +178,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the turns that orphans may belong to: the only turn, or the turns that were running when they started."""
+        """Return the turns that orphans may belong to: the only turn, or the turns that were running when the orphans started."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]
@@ -204,7 +204,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn whose root is among a group's spans is part of the group. Work for another process is a turn itself."""
+    """Return True if a turn whose root is among a group's spans is part of it, not a request that another process served."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -254,7 +254,7 @@ class Revisions:
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """Trace ids and span ids of the roots of rootless turns that were evaluated and forgotten."""
+        """Trace id and span id of each missing root whose rootless turns were evaluated and forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:
@@ -354,7 +354,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return the earlier evaluation of this turn. If several turns became one, ``also`` has the ids of the other turns."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of other turns that it absorbed."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -365,7 +365,7 @@ class Revisions:
         return first._replace(also=tuple(sorted(ids - {first.turn_id, first.first_id})))
 
     def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
-        """Return the remembered turn that contains a span, and its evaluation."""
+        """Return the remembered turn that contains a span, and its evaluation, or None."""
         with self._lock:
             trace = self._trace_of(trace_id)
             part = None if trace is None else trace.with_span(span_id)
@@ -396,7 +396,7 @@ def _traces_of(group: SpanGroup) -> list[int]:
 
 
 def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, loose: Sequence[LogPart]) -> list[SpanGroup]:
-    """Build turns from the spans of earlier turns and late spans. Earlier roots stay roots and keep their ancestors."""
+    """Build turns from the spans of earlier turns and late spans. Known roots stay roots, and keep their ancestors."""
     ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
     after = split(records, frozenset(ancestors), alone, loose)
     for group in after:
@@ -405,7 +405,7 @@ def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, lo
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:
-    """Return the ids of spans that are no longer in the same turn as their earlier root, and the ids of these roots."""
+    """Return the ids of spans that are no longer in the same turn as their earlier root, and the ids of such roots."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     moved: set[int] = set()
     for group in after:

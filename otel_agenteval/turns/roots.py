@@ -6,7 +6,7 @@ the local root is the turn root if it has model calls below it. A model call alo
 and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
 run to the next, or if a graph without a parent contains them.
 
-Model and tool spans beside a run belong to it if they started within its time, and within no other run's.
+Model and tool spans beside a run belong to it if they started during this run and during no other run.
 
 An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
 started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
@@ -32,7 +32,7 @@ from .state import PendingSpans
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
 _MOST_RUNS = 32
-"""Maximum number of runs that one graph has."""
+"""Maximum number of runs below a graph. A span with more runs isn't a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -59,13 +59,13 @@ class SpanGroup:
         """True if every parent was seen, up to a local root, and no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """Outcomes, still to be counted, of the spans that were in no turn before."""
+        """Spans that were in no turn before, and whose outcome hasn't been counted yet."""
         self.reader: Any = None
-        """The reader of the spans, kept so that they are read only once."""
+        """The reader of the spans, kept so that the spans are read only once."""
         self.until_ns: int | None = None
-        """The end of a turn in several traces."""
+        """The end of the turn if its spans are in several traces, or None."""
         self.recordings: list[Any] = []
-        """Entries by which :class:`~.duplicates.Duplicates` remembers its parts."""
+        """Entries by which :class:`~.duplicates.Duplicates` remembers the parts of the group."""
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
@@ -107,8 +107,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. ``known_roots`` are roots although their parents aren't among
-    the records. ``alone`` is True if these are the trace's only turns. ``loose`` are log records without a span here.
+    """Return the turns in the spans of one trace, by start time. Spans with ids in ``known_roots`` are roots despite missing
+    parents. ``alone`` is True if these are the trace's only turns. ``loose`` has log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -150,7 +150,7 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return the top spans of work that another process did for a caller. It is that process's turn and a step of the caller's."""
+    """Return the top spans of requests that another process served. Each is a turn of that process and a step of the caller."""
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
     served: dict[int, _Node] = {}
@@ -184,7 +184,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
 
 
 def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Return all nodes below ``local_roots``, and set the summaries of their subtrees. Nodes in broken cycles aren't returned."""
+    """Return ``local_roots`` and all nodes below them, parents first, and set the summaries of their subtrees."""
     parents_first: list[_Node] = []
     for top in local_roots:
         index = len(parents_first)
@@ -226,7 +226,7 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node]) -> _Node:
-    """Return the topmost ancestor of a span. ``topmost`` caches results, so that no path is walked twice."""
+    """Return a span's topmost ancestor, or the span itself. Parents of ``undecided`` spans don't count. ``topmost`` is a cache."""
     path: dict[int, _Node] = {}
     while True:
         cached = topmost.get(id(node))
@@ -259,7 +259,7 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group of a loop's runs. Its root is the span around them if that span contains no other run."""
+    """Return the group of a loop's runs. Its root is a span around exactly these runs or, without such a span, the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -293,7 +293,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Return the runs of each turn. Runs in sequence are one loop if each passes tool results to the next."""
+    """Return the runs of each turn. A run continues a turn if it has tool results for the last run, or retries that run."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -353,7 +353,7 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans next to a run to the run's turn, if they started within the time of this run and of no other run."""
+    """Add spans beside a run to the run's turn if they started during this run and during no other run."""
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
         for run in loop:
@@ -369,7 +369,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach model and tool spans without a parent to the only request or run of their process that ran when they started."""
+    """Attach model and tool spans without a parent to the only request or run of their process that was running at their start."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -433,7 +433,7 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _ends_with_results(record: SpanRecord) -> bool:
-    """Return True if a prompt doesn't end with a user message."""
+    """Return True if a prompt's last message isn't the user's own, such as a tool result, or if the prompt wasn't captured."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 
@@ -446,7 +446,7 @@ def _may_be_leak(node: _Node, parent: _Node) -> bool:
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost roots, or none if only tools run agents and a model call outside agents came first (a hand-written loop)."""
+    """Return the topmost roots. In a hand-written loop (a model call, then tools that run agents), return an empty list."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []

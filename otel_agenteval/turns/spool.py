@@ -61,7 +61,7 @@ SMALL_BYTES = 16 * 2**20
 _PACKED = 10
 """Estimated ratio of decompressed to compressed size."""
 _MOST_FAULTS = 10
-"""Maximum number of errors of a batch that are reported one by one."""
+"""Maximum number of errors in a batch that are reported one by one."""
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
@@ -151,7 +151,7 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate decompressed size of all recordings. It is infinite for standard input."""
+    """Return the approximate decompressed size of all recordings. It is infinite for standard input and unreadable files."""
     total = 0.0
     for path in map(Path, paths):
         try:
@@ -251,7 +251,7 @@ class _Survey(NamedTuple):
 
 
 def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
-    """Return the slots after moving traces that must be read together into one of them."""
+    """Move traces that must be read together into the same slot, and return the resulting slots."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
     targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _JOINED)
     responses = frozenset().union(*(survey.responses for survey in surveys))
@@ -321,7 +321,7 @@ def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
 
 
 def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
-    """Return the slots of traces that share conversations, directly or through other traces."""
+    """Return the new slots of traces that must move, because they share conversations directly or through other traces."""
     first: dict[int, int] = {}
 
     def first_of(trace: int) -> int:

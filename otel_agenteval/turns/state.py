@@ -12,7 +12,7 @@ from ..dialects.step import ROOT_ROLES, UNKNOWN
 from ..spans.record import LogPart
 
 CANDIDATE_ROLES = ROOT_ROLES | {UNKNOWN}
-"""Roles of spans that are turn roots or may become one."""
+"""Roles of spans that are turn roots or may become turn roots."""
 
 
 Role = Callable[[Any], "str | None"]
@@ -76,7 +76,7 @@ class Candidate:
     deadline = 0.0
     started = 0.0
     stale_context = False
-    """True if it started below a request that had ended."""
+    """True if the candidate started below a request that had ended."""
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
@@ -86,7 +86,7 @@ class Candidate:
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
     """Ids of an application's tool spans and of the spans below them."""
     orphan = False
-    """True if its parent is a span of this process that was never seen. Only an agent can then be a root."""
+    """True if the candidate's parent is a span of this process that was never seen. Only an agent can then be a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
@@ -104,7 +104,7 @@ class Candidate:
         self.merged_into: Candidate | None = None
         """The candidate that took over the spans if this candidate isn't a root."""
         self.span_ids: set[int] | None = None
-        """Ids of its spans, or None if its trace has no other candidate."""
+        """Ids of the candidate's spans, or None if its trace has no other candidate."""
 
     @property
     def current(self) -> Candidate:

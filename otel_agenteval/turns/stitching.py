@@ -1,4 +1,4 @@
-"""Join the parts of one turn that are in several traces, by comparing messages.
+"""Join the parts of one turn that are in several traces, by comparing ids, messages and token counts.
 
 A hand-written loop has no span of its own, so each of its model calls is a trace. A *piece*, such as a call that requests tools,
 waits for the call that continues it (rules *tool call ids*, *repeated messages*, *previous response*, *same conversation*, *next
@@ -69,11 +69,11 @@ class _Piece:
     def __init__(self, group: SpanGroup, turn: TurnCalls, first_arrival: float) -> None:
         self.places = deque((_PlaceOfPart(group, self),))
         self.first_arrival = self.last_arrival = first_arrival
-        """When its first and its last part arrived."""
+        """Arrival times of the first and the latest part."""
         self.number = 0
-        """Sequence number of the waiting pieces, in the order in which they began to wait."""
+        """Position in the order in which pieces began to wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """Keys by which it is found while it waits."""
+        """Keys by which the piece is found while it waits."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -85,21 +85,21 @@ class _Piece:
         new_messages = after_last_answer(turn.inputs(self.first_call))
         results = (result for message in new_messages for result in message.tool_results)
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
-        """Ids of the tool calls whose results are in its first prompt."""
+        """Ids of the tool calls whose results follow the last answer in the piece's first prompt."""
         self.lacks_request = bool(self.result_ids)
         """True if the part that requested those results is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
-        """True if its first prompt doesn't end with a user message."""
+        """True if messages follow the last answer in the piece's first prompt, and none of them is a user message."""
 
     def _read_end(self, turn: TurnCalls) -> None:
         last = turn.llm[-1]
         answers = turn.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
         self.requested_ids = dict.fromkeys(call.call_id for call in calls if call.call_id)
-        """Ids of the tool calls that its last answer requested."""
+        """Ids of the tool calls that the piece's last model call requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
-        """True if no turn can end with it."""
+        """True if the last model call requested tools, so that no turn can end with this piece."""
         if last.response_id:
             self.response_ids[last.response_id] = None
 
@@ -124,7 +124,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join the part that continues this one. Returns the larger part, which now contains both."""
+        """Join the ``later`` piece, which continues this one. Returns the piece with more parts, which now contains both."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -165,12 +165,12 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True for a message of a thread, and for the only model call of a trace, also below a gateway's spans or a loop's step."""
+    """Return True if another trace may continue a group: a message of a thread, or a model call without an agent around it."""
     return steps_of(group).root.thread is not None or is_bare_call(group) or _has_only_one_call(group)
 
 
 def _has_only_one_call(group: SpanGroup) -> bool:
-    """Return True if a turn is one model call below spans without their own content, or one step of an agent's loop."""
+    """Return True if a turn is one model call below a root without content: an application's span, or a step of a loop."""
     turn = steps_of(group)
     root = turn.root
     allowed_roles = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
@@ -194,7 +194,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """An index of waiting parts by facts that the next call shares. The time of a lookup doesn't depend on the number of parts."""
+    """An index of waiting parts by facts that the next call shares, so that a lookup doesn't compare all parts."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # end and number of each, sorted
@@ -211,7 +211,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return parts with a fact that ended within the given times, latest first: up to one more than the maximum to compare."""
+        """Return at most :data:`_MOST_CANDIDATES` + 1 parts that have a fact and ended within the given times, latest first."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -223,9 +223,9 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Holds parts of turns until their other parts arrive or ``patience`` seconds are over. Not thread-safe. Beyond
+    """Holds parts of turns until they are complete or no part has arrived for ``patience`` seconds. Not thread-safe. Beyond
     ``max_bytes``, the oldest part of the tenant with the largest share is released. ``max_age`` seconds after its first part, a
-    turn is released even if it continues.
+    turn isn't held anymore, even if it is incomplete.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -281,7 +281,7 @@ class Stitcher:
         return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Replace a waiting group by a more complete one. Returns the turns that can be evaluated, like :meth:`add`."""
+        """Replace a waiting group by a more complete one. Returns the turns that can now be evaluated, like :meth:`add`."""
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:
@@ -357,7 +357,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting parts that share a fact of *repeated messages* or *same conversation* with a call, latest end first."""
+        """Yield waiting parts that share a fact with a call (*repeated messages*, *same conversation*), per fact latest first."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -440,7 +440,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield facts that a waiting part has if this call continues it, according to the call's prompt."""
+    """Yield facts in a call's prompt. A waiting part that the call continues has one of them (:func:`_facts_while_waiting`)."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -458,7 +458,7 @@ def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
-    """Return the hash of the first 0, 1, 2, … messages."""
+    """Return the hashes of the first 0, 1, 2, … messages, up to all of them."""
     return list(itertools.accumulate(_roles_and_texts(messages), lambda before, message: hash((before, message)), initial=0))
 
 
@@ -507,7 +507,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call of the same program, with more tokens in its prompt, may continue a held part."""
+    """Return True if a call may continue a held part: it is from the same program, with more input tokens unless it failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -522,7 +522,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt lacks the tool calls that the part requested, because they or all messages weren't captured."""
+    """Return True if a prompt lacks the part's tool calls because instrumentation captured no messages, or no tool calls."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
@@ -546,7 +546,7 @@ def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool
 
 
 def after_last_answer(messages: list[Message]) -> list[Message]:
-    """Return the messages after the last message of a model."""
+    """Return the messages after the last assistant message, or all messages if there is none."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

@@ -32,7 +32,7 @@ class Threads:
         self.size += group.size
 
     def due(self, before: float, oldest: float) -> list[SpanGroup]:
-        """Return turns to which no message was added since ``before``, and turns that began by ``oldest``."""
+        """Return turns to which no message was added after ``before``, and turns whose first message was added by ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
             if min(added for added, _ in held) > before:

@@ -19,7 +19,7 @@ _AGENT_OR_TOOL = (AGENT, TOOL)
 
 
 def main_agent(turn: TurnCalls) -> str | None:
-    """Return the name of the first agent that no tool runs."""
+    """Return the name of the first named agent that no tool runs, or None."""
     steps = (step for role in (AGENT, INNER, LLM) for step in turn.of_role.get(role, ()))
     return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
 
@@ -116,7 +116,7 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that an agent's caller requested in its last model call before the run."""
+        """Return the tool name that an agent's caller requested in its last model call before the run, or None."""
         return self._requested.name_of(step, caller) if caller.role == AGENT else None
 
     @computed_once

@@ -75,7 +75,7 @@ def _facts(event: SpanEvent, types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return the feedback in spans of a turn and in the given span attributes, by time."""
+    """Return the feedback in the events, log records and given attributes of a turn's spans, by time."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

@@ -32,7 +32,7 @@ _MOST_COMPARED = 64
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span for each model call, by start time, and the spans of loops whose calls have no token counts."""
+    """Return one span for each model call, by start time, and spans of loops whose calls may lack token counts."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -68,7 +68,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return the model spans below each model span: first only those without an agent, tool or workflow between, then all."""
+    """Return two dictionaries with the model spans below each model span: those without a run or tool between them, and all."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -128,7 +128,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return the earlier span of the same response. Some servers give all responses one id, so both spans have to overlap."""
+    """Return the earlier, overlapping span of the same response, or None. Some servers repeat ids, so an id isn't enough."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
         return None
@@ -212,7 +212,7 @@ def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
 
 
 def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-    """Return the topmost of the nested model spans around a span. ``outermost`` caches the results."""
+    """Return the topmost of the nested model spans around a span, or None. ``outermost`` caches the results."""
     path: list[Step] = []
     at = step
     while id(at) not in outermost:
@@ -230,7 +230,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _move_facts(loop: Step, calls: list[Step]) -> None:
-    """Move a loop's facts to the calls inside."""
+    """Complete the calls in a loop with the loop's facts, and stop treating the loop as a model call."""
     loop.role = INNER
     for call in calls:
         fill(call, loop, ("model", "provider"))

@@ -83,7 +83,7 @@ class TurnCalls(TurnSteps):
         return [replace(call) for _ in range(rounds or self._rounds_of_tools(step))]
 
     def _rounds_of_tools(self, step: Step) -> int:
-        """Return how often tools ran next to a span and within its time. Concurrent tools count once."""
+        """Return how often tools beside a span started during it. Concurrent tools count once."""
         record = step.record
         rounds = until = 0
         for tool in self.of_role.get(TOOL, ()):
@@ -106,7 +106,7 @@ class TurnCalls(TurnSteps):
         return self._usage(input_tokens, output_tokens, *details)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return token counts with their total. Counts out of range are unknown."""
+        """Return token counts with their total, or None if all are unknown. A count out of range is unknown."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -187,7 +187,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the model calls outside guardrails, or, if there are none, calls not named as guardrails, or else all calls."""
+        """Return the calls outside guardrails. Without such calls, return those that aren't named as guardrails, or all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):

@@ -29,7 +29,7 @@ _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
 """Minimum length of a message that is recognized within a longer text."""
 _AROUND_AN_ERROR = 40
-"""Maximum number of characters around an error's message, such as its class name and ``Error: ``."""
+"""Characters, such as a class name and ``Error: ``, that an error's text may have beyond twice the length of its message."""
 
 
 class MessageReader:
@@ -57,7 +57,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the newest user message of a conversation, or None if it may have been cut off."""
+        """Return the newest user message in a step's field, or None if there is none or truncation may have removed it."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -81,7 +81,7 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """Return the user message of the answering call if ``text`` is a helper's template with the conversation in it."""
+        """Return the answering call's user message if ``text`` is the prompt of a helper that quotes the conversation, or None."""
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
             return None
@@ -93,7 +93,7 @@ class MessageReader:
         return asked if any(text.find(one) > 0 for one in quoted) else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message after the root's messages, if these are only earlier turns, which end with an answer."""
+        """Return the user message after the ``history`` in the first prompt or, if it lacks ``text``, the root's text value."""
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
@@ -171,7 +171,7 @@ class MessageReader:
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _error_as_answer(self) -> str | None:
-        """Return the text of an error that the root has instead of an answer. Some frameworks set no error status."""
+        """Return the text of an error that the root has instead of an answer, or None. Some frameworks set no error status."""
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -179,7 +179,7 @@ class MessageReader:
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's result, which is JSON text or an object."""
+        """Return the answer in a function's result, which is JSON text or an object, or None if no value is clearly the answer."""
         value = parsed(raw)
         if isinstance(value, str):
             return value
@@ -215,7 +215,7 @@ class MessageReader:
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
 
     def _answer_in_output_tool(self, request: ToolRequest) -> str | None:
-        """Return the answer in an output tool's arguments. The tool's span takes precedence."""
+        """Return the answer in an output tool's arguments, which are taken from its span or, if unset, from the request."""
         steps = self.calls.of_role.get(TOOL, ())
         in_spans = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
         arguments = next(in_spans, request.arguments)
@@ -301,7 +301,7 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if it, or the root, has an answer. Without content, the finish reason shows that."""
+        """Return the answering call if it or the root has an answer, or None. Without content, the finish reason decides."""
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None
@@ -372,7 +372,7 @@ def instructions_lost_at(turn: TurnCalls) -> int | None:
 
 
 class _PromptHistory:
-    """Speakers and repeatable texts in the calls so far of one agent with one model."""
+    """Speakers and repeatable texts in one agent's earlier calls to one model."""
 
     def __init__(self) -> None:
         self._speakers: set[str] = set()
@@ -408,7 +408,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield the texts of user and model, and the ids of tool requests, by which a later prompt repeats messages."""
+    """Yield texts of user and assistant messages, and ids of tool requests. A prompt that repeats one continues the messages."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:
@@ -456,7 +456,7 @@ _AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding ou
 
 
 def question_in(prompt: str) -> str:
-    """Return the question in a prompt, or the whole prompt if it contains no template."""
+    """Return the question in a prompt template, or the whole prompt if no question is recognized."""
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
@@ -484,7 +484,7 @@ def question_in(prompt: str) -> str:
 
 
 def answer_in(text: str) -> str:
-    """Return the answer in the output fields of DSPy's adapters, or the whole text."""
+    """Return the answer in DSPy's output fields, or the whole text if it doesn't consist of such fields."""
     if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
         return text
     fields = _fields(text)

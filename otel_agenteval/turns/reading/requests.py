@@ -155,7 +155,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message. Earlier messages belong to earlier turns."""
+    """Return the messages after the last user message, or all messages without one. Earlier messages belong to earlier turns."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -186,7 +186,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield each request with its result, matched by id or, without an id, by tool name or order."""
+    """Yield each result with its request, matched by id or otherwise by name or order. Named results don't need a request."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -232,7 +232,7 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _with_new_ids(turn: TurnCalls, step: Step, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield this turn's requests in a prompt whose ids aren't in ``known``, and add all ids to it."""
+    """Yield this turn's requests in a prompt whose ids aren't in ``known``, and add all the prompt's ids to ``known``."""
     messages = turn.inputs(step)
     # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
     first = len(messages) if step is turn.llm[0] else 0
@@ -258,7 +258,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Drop requests without an id, or without a result, that a later prompt repeats with a new id."""
+    """Return the requests, except those without an id or a result that a later prompt repeats with a new id."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -292,7 +292,7 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return a span's request, which no other span gets unless it has the same id.
+        """Return a span's request or None. No other span gets this request, unless it has the same id.
 
         Args:
             name: The tool's name, or None if the span has only the name of a class.

@@ -47,7 +47,7 @@ else:
 
 
 class TurnSteps:
-    """The spans of one turn. Has no reference to the turn, to avoid a cycle."""
+    """The spans of one turn. Doesn't refer to the turn, to avoid a reference cycle."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._set_steps(root, [read(record) for record in members])
@@ -150,7 +150,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span id of the agent run that contains a span, or 0 for the whole turn."""
+        """Return the span id of the agent run that contains a span, or 0 if the span isn't in an agent run."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
@@ -173,7 +173,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a prompt. Its beginning shares the decoded messages of an earlier prompt that it continues."""
+        """Decode a prompt. Its beginning shares the decoded messages of the earlier prompt that it continues, if any."""
         if self._prompt_before is None:
             self._prompt_before = _prompts_before(self.of_role.get(LLM, ()))
         longer = [step]
@@ -205,7 +205,7 @@ class TurnSteps:
 
 
 def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
-    """Return, for each call, the latest earlier call whose prompt has the same beginning."""
+    """Return, by each call's span id, the latest earlier call whose prompt has the same beginning, if any."""
     found: dict[int, Step] = {}
     latest: dict[str, Step] = {}
     for step in calls:
@@ -292,7 +292,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """When a walk through the tree enters each span, by span id. ``_leaves`` has the time after everything below it."""
+        """Number of each span in a walk through the tree, by span id. ``_leaves`` has the largest number of the spans below it."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -344,7 +344,7 @@ class SpanTree:
         return None if found is step else found
 
     def nearest(self, step: Step, kind: Hashable, wanted: Callable[[Step], bool]) -> Step | None:
-        """Return the closest ancestor for which ``wanted`` returns True. ``kind`` names the condition for the cache."""
+        """Return the closest ancestor for which ``wanted`` returns True, or None. ``kind`` names the condition for the cache."""
         known = self._nearest.get(kind)
         if known is None:
             known = self._nearest[kind] = {}

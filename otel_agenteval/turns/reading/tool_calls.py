@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A call has a span, or appears only in messages: a model requests it, and a later prompt contains its result, or the run
-ends with it. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool
-was called. It is returned only if a call would have been visible.
+A call has a span, or appears only in messages: a model requests it, and either a later prompt contains its result or the
+run ends. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool was
+called. It is returned only if a call would have been visible.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Each span with its arguments and, if it lacks arguments, call id or name, its request."""
+        """Each span with its arguments and, if a span lacks arguments, a call id or a name, with its request."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -193,7 +193,7 @@ class ToolCalls:
         return requests_read_back(self._turn, self._requested)
 
     def _calls_in_messages(self) -> list[ToolCall]:
-        """Return the calls of a hand-written loop: an answer requests each, and a later prompt contains its result."""
+        """Return the tool calls that models requested, with the results that later prompts contain."""
         requested = self._requested
         if self._read_back:
             repeated = [request for request, _ in self._read_back if request.call_id]
@@ -240,7 +240,7 @@ class ToolCalls:
         return found
 
     def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
-        """Return the tools that an agent's code called. The output is a tool's result only if there is one call."""
+        """Return the tool calls in an agent's code. The code's output is a call's result only if there is exactly one call."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         if len(found) != 1:
@@ -316,7 +316,7 @@ class ToolCalls:
     # --- turns without calls
 
     def _none_was_called(self) -> bool:
-        """Return True if a call would have been visible: only hand-offs and output tools ran, or no model requested any."""
+        """Return True if a call would have been visible: only hand-offs and output tools ran, or no model requested a tool."""
         others = [step for step in self._tool_steps if step is not self._turn.root]
         if others or HANDOFF in self._turn.of_role:
             return all(self._is_no_tool(self.name_at(step)) for step in others)
@@ -324,7 +324,7 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model's answer contains no tool request, by its content or finish reason."""
+        """Return True if a model call certainly requested no tool, because it failed or because of its answer or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
             return False  # the only span of a run, which describes its last call
@@ -358,7 +358,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """A framework's output tools that are named after an answer's type. Their spans or results identify them."""
+        """Names of output tools that frameworks name after an answer's type. Their spans or results identify them."""
         by_span = {
             step.tool_name for step in self._tool_steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))
         }
@@ -376,7 +376,7 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True for arguments that begin like an object, if :func:`arguments_of` couldn't read them."""
+    """Return True if arguments that :func:`arguments_of` couldn't read begin like an object."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
@@ -392,7 +392,7 @@ _NOT_A_TOOL_S = re.compile(
 )
 """Errors that come from a loop's limits or a model."""
 _LONGEST_REFUSAL = 300
-"""Maximum characters of a result that says only why a tool didn't run."""
+"""Maximum length, in characters, of a result that only explains why a tool didn't run."""
 _DECLINED = re.compile(
     r"\b(?:user|human|operator|reviewer)\b (?:has |have )?(?:declined|denied|rejected|refused|doesn't want|did(?:n't| not) (?:approve|allow|accept|confirm))\b|"
     r"\btool(?: call| use| execution| request)? (?:was |is |has been )?(?:denied|rejected|declined|not approved)\b",
@@ -405,7 +405,7 @@ _WAITS = re.compile(
 
 
 def error_in(result: Any) -> ErrorInfo | None:
-    """Return the failure that a tool's result reports as text or in an object."""
+    """Return the failure that a tool's result reports as text or in an object, or None."""
     if isinstance(result, str):
         result = unquoted(result)
     if isinstance(result, str):
@@ -428,7 +428,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return the failure that a flag beside a result reports. Unwrapping the result loses the flag."""
+    """Return the failure that a flag beside a result's content reports, or None. Unwrapping the result loses this flag."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None
@@ -445,7 +445,7 @@ def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return the state that an error or a result reports for a call that a person had to approve."""
+    """Return ``declined`` or ``requested`` if an error or a result reports that a person refused or must approve the call."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
         return "executed"

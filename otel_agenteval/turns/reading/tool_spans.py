@@ -64,7 +64,7 @@ def is_no_tool(name: str | None) -> bool:
 
 
 def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
-    """Return one span per call, by start time. ``tools`` has all tool spans by start time."""
+    """Return one span per call, without hand-offs and output tools. ``tools`` has all tool spans by start time."""
     found: list[ToolSpan] = []
     layers: list[tuple[ToolSpan, ToolSpan]] = []
     outermost: dict[int, ToolSpan] = {}
@@ -93,7 +93,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
 
 
 def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
-    """Return the tool span around a tool span if both are layers of one call."""
+    """Return the tool span around a tool span if both are layers of one call, or None."""
     around = turn.nearest(tool.step, TOOL_OR_CALLER)
     outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
     if outer is None:

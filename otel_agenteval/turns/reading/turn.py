@@ -106,7 +106,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return the application's ``agent.stop_kind``. If unset, return ``completed`` if the answering call ended by itself."""
+        """Return ``agent.stop_kind``. If unset, return ``completed``, ``unknown`` or, without an answering call, None."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
