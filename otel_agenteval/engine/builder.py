@@ -88,10 +88,10 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
 def without_environment(
     config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
 ) -> Config:
-    """Return the configuration without variables, and log that scoring is off, because a wrong variable must not stop an agent.
+    """Return the configuration without environment variables, and log that scoring is off. A wrong variable mustn't stop an agent.
 
     Raises:
-        ConfigError: the configuration is invalid without variables too, or ``strict`` is true.
+        ConfigError: the variables don't cause the error, or ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)

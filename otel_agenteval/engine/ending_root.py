@@ -1,4 +1,4 @@
-"""Evaluation of turns, and the score events of a root span that ends: promised to the span, or written at once.
+"""Evaluation of turns, and score events of ending root spans, which are promised to the span or written immediately.
 
 Usually, the agent's thread evaluates nothing. The ending root gets a list of events that refers to its turn, and the worker gets
 the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
@@ -47,7 +47,7 @@ class TurnScorer:
         self._wants_events = wants_events
 
     def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
-        """Read the turn of a group and add its redacted scores."""
+        """Return the turn of a group with its redacted scores."""
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
             scored.spans = tuple(group.members)
@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Return a turn, evaluated again, with its later feedback. None if its spans are no longer remembered."""
+        """Evaluate a turn again and add its later feedback. Return None if the turn's spans are no longer remembered."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None

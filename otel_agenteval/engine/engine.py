@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Seconds of ``turn.decision_delay: auto`` for spans that exporters and Collectors batch."""
+"""Seconds that ``turn.decision_delay: auto`` means for spans that exporters and Collectors batch."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
 """Share of the time limit that is reserved for delivery of finished scores."""
 
 
 def switched_on() -> bool:
-    """Return False under ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
+    """Return False if the environment has ``OTEL_SDK_DISABLED=true`` or ``OTEL_AGENTEVAL_ENABLED=false``."""
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not disabled and truth_of(os.environ.get("OTEL_AGENTEVAL_ENABLED", "")) is not False
 
@@ -118,7 +118,7 @@ class Engine:
 
     def reload(self, config: Config) -> list[str]:
         """Apply another configuration: metrics, their parameters, policies and samples, references, and limits of turns. Returns
-        changed sections that are only read at startup. If this raises a ConfigError, nothing has changed.
+        the changed parts that are only read at startup. If this raises a ConfigError, nothing has changed.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -171,7 +171,7 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return, by metric name, why the metric gives no results now: a call of it hangs."""
+        """Return the reasons why metrics give no results, by metric name. A call of each of these metrics hangs."""
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 
@@ -217,7 +217,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn that contains the named span, or None."""
+        """Return each metric's outcome on a recent turn, found by its id or by the id of one of its spans, or None."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -232,7 +232,7 @@ class Engine:
         return outlet
 
     def progress(self) -> int | None:
-        """Return a number that changes while the worker makes progress. None if it is idle."""
+        """Return a number that changes while the worker makes progress, or None if the worker is idle."""
         worker = self.worker
         if worker.idle and not worker.queue:
             return None
@@ -244,15 +244,15 @@ class Engine:
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
-        """Deliver the scores of all closed turns. Open turns stay open."""
+        """Deliver the scores of all closed turns. Open turns stay open. Return False if time runs out first."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated, without waiting for delivery."""
+        """Wait until all closed turns are evaluated, without waiting for delivery. Return False if time runs out first."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver all finished scores, even if turns still wait for evaluation."""
+        """Deliver all finished scores, even if turns still wait for evaluation. Return False if time runs out first."""
         return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:

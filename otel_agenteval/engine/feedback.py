@@ -1,4 +1,4 @@
-"""Memory of scored turns, and user feedback on them, from the turn's own trace or from long after it was scored."""
+"""Memory of scored turns, and user feedback on them, in a turn's own trace or long after the turn was scored."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
 """Maximum number of characters of waiting feedback."""
 _MOST_OF_TURN = 100
-"""Maximum number of remembered feedbacks of a turn. Older feedback that is delivered again counts twice."""
+"""Maximum number of remembered feedback records of a turn. An older record that is delivered again counts twice."""
 
 
 class TurnFeedback(NamedTuple):
@@ -170,7 +170,7 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add the feedback in a turn's spans to its scores, and the feedback on the turn that it supersedes."""
+        """Add a score for the last feedback in a turn's spans or on the turn that it supersedes, with the number of records."""
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
@@ -185,7 +185,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score. Feedback on an unknown turn waits, unless ``last``."""
+        """Return the turn with new feedback as its score. Feedback on an unknown turn waits, unless ``last``."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
@@ -194,7 +194,7 @@ class FeedbackJoiner:
         return scored
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score. Empty if the same feedback arrived before."""
+        """Return the turn with the feedback as a score, or an empty sequence if the same feedback arrived before."""
         earlier = {} if turn.feedback is None else turn.feedback
         if earlier.get(feedback.id) == feedback:
             return ()
@@ -240,7 +240,7 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the ids that the feedback names, because its turn never arrived."""
+        """Return a turn with only the ids in the feedback, because the turn never arrived. Without a span id, return nothing."""
         if not given.span_id:
             self.count("no_turn")
             return ()

@@ -58,7 +58,7 @@ class Hints:
         self._waits_for_turn = False
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
-        """Warn about configured metrics that never apply. Costs almost nothing after each metric has applied once."""
+        """Warn once about configured metrics that were skipped on all of the first turns. Later calls cost almost nothing."""
         if not self._never:
             return
         for scored in done:

@@ -100,7 +100,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive ended spans. Each trace key has one part, with all spans of the trace."""
+        """Receive ended spans. ``parts`` has one part per trace key, with all of the request's spans of that trace."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -114,7 +114,7 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive a span's content from a log record. If the span is unknown, the record waits (if ``early``) or is late."""
+        """Receive a span's content from a log record. If the trace is unknown, the record waits (if ``early``) or is late."""
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1

@@ -100,7 +100,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans, but not its metrics, which another process scores. Returns its trace keys."""
+        """Count an item's spans, but not its metrics, which another process scores. Returns the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)
@@ -129,7 +129,7 @@ class TurnOutcomes:
         self.keep(turn.turn_id, reason)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
-        """Count turns as dropped from their roots, each with its completeness."""
+        """Count turns as dropped. ``roots`` has the root of each turn, and True if the turn is complete."""
         for root, complete in roots:
             facts = str(root.resource_attributes.get("service.name") or ""), str(close_reason or ""), complete
             account_lost(self._telemetry, self._names(False), str(root.attributes.get(AGENT_NAME) or ""), reason, facts)
@@ -140,7 +140,7 @@ class TurnOutcomes:
             return [turn_id for turn_id in self._outcomes if turn_id.startswith(short)]
 
     def of(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a turn. None if the turn isn't remembered."""
+        """Return each metric's outcome on a turn, or None if the turn isn't remembered."""
         found = self._outcomes.get(turn_id)
         if isinstance(found, str):
             return dict.fromkeys(self._names(False), f"dropped: {found}")

@@ -92,7 +92,7 @@ class Pipeline:
         self._is_ending = False
 
     def end(self) -> None:
-        """Evaluate no further turn, because the time is up."""
+        """Stop evaluating turns, because the time is up."""
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
@@ -160,7 +160,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate deferred metrics. If they open media, which takes seconds, another thread does it, and the result is empty."""
+        """Evaluate deferred metrics. If some open media, another thread evaluates those first, and the result is empty."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)

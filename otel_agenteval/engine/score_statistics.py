@@ -159,7 +159,7 @@ class StateFile:
         return str(self.path)
 
     def read(self) -> dict[str, Any] | None:
-        """Return the last written state. None if the file is missing or invalid."""
+        """Return the last written state, or None if the file is missing, invalid, or not locked by this object."""
         if self._lock is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Status of a running engine: fill levels, progress and counts of spans. Its metrics about itself are built from them.
+"""Status of a running engine: fill levels, progress and counts of spans, from which its metrics about itself are built.
 
 Reading changes nothing. Receivers of spans use only :class:`Status` to read an engine's state.
 """
@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the fuller of both limits with ``size`` more bytes and ``turns`` more turns. Above 1, turns are evicted."""
+        """Return the higher of both fill levels with ``size`` more bytes and ``turns`` more turns. Above 1, turns are evicted."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
@@ -65,12 +65,12 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A moment in the engine's work, which it passes when it has evaluated all turns closed until then."""
+    """A moment in the engine's work. The engine passes the checkpoint when it has evaluated all turns closed until then."""
 
     queued: int
     """Number of items queued until then. The worker has passed the checkpoint when it has handled as many."""
     held: set[int]
-    """Traces that weren't closed then."""
+    """Requested traces that weren't closed at that moment."""
 
 
 class Status:
@@ -134,7 +134,7 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return unused spans by reason, and missing parents and log records."""
+        """Return the numbers of unused spans by reason, of missing parents, and of late log records."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}

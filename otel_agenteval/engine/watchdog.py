@@ -1,7 +1,7 @@
 """Limit on the CPU time of one turn.
 
-Turns contain foreign text. If a turn makes a metric or a reader loop, the watchdog raises :class:`OutOfTime` inside that
-loop. The turn is dropped, and the next one is scored.
+Turns contain foreign text. If a turn keeps a metric or a reader busy for too long, the watchdog raises :class:`OutOfTime`
+inside it. The turn is dropped, and the next one is scored.
 
 Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
 ``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
@@ -101,10 +101,10 @@ class Watchdog:
         return self._on
 
     def within(self, seconds: float, work: Callable[[], _T]) -> _T:
-        """Do work on the watched thread, and interrupt it after some seconds of real time, for example while it waits for a server.
+        """Do ``work`` on the watched thread. After ``seconds`` of real time, interrupt it if it waits, for example for a server.
 
         Raises:
-            TimeoutError: it took longer.
+            TimeoutError: the work was interrupted.
         """
         self._until = time.monotonic() + seconds
         try:

@@ -76,7 +76,7 @@ class EvaluatedTurn:
 
 
 class TurnWithMedia(EvaluatedTurn):
-    """Turn whose media another thread opened. If that failed, the worker opens them."""
+    """Turn whose metrics with media another thread has evaluated. The worker evaluates those that remain."""
 
     __slots__ = ()
 
@@ -164,7 +164,7 @@ class Aside:
 
 
 class WorkQueue:
-    """Items in order of arrival. Thread-safe, and empty in a forked child after :meth:`reset`."""
+    """Items in order of arrival. Thread-safe. A forked child must call :meth:`reset`, which empties the queue."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -291,7 +291,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """Wait until an item returns. Return False if none is awaited, or there is no time."""
+        """Wait until an item returns, unless the queue has items. Return False if it has none, and no item or time is left."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

@@ -26,7 +26,7 @@ POLL = 0.25
 """Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""Seconds of pause after half a millisecond of work, because the agent's thread can't run at the same time."""
+"""Seconds of pause after each small batch, because the agent's thread can't run at the same time as the worker."""
 _BACKLOG = 2_000
 """Number of queued items above which the worker makes no pauses."""
 _RETRY = 0.05
@@ -135,13 +135,13 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of queued items, and the result of ``look``, during which no open turn moves to the queue."""
+        """Return the number of items ever queued, and the result of ``look``. No open turn moves to the queue during ``look``."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Drop some queued items. ``forget`` runs while nothing is closed or handled."""
+        """Drop the queued items for which ``unwanted`` returns True. ``forget`` runs while nothing is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
@@ -281,7 +281,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, optionally flush ``outlets``, and end the thread. Starts no thread. Safe to call twice."""
+        """Handle queued items, optionally flush ``outlets``, and end the thread. Return True if all is done."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -292,7 +292,7 @@ class Worker:
         return ok and not self.queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no further batch, wait up to ``timeout`` seconds, and return unprocessed items, including a stuck batch."""
+        """Start no further batch, and return unprocessed items. They include the current batch if it exceeds the ``timeout``."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
