@@ -68,7 +68,7 @@ def checks_in(document: Any, prefix: str) -> list[Check]:
 
 
 def delivery(engine: Engine, required: Iterable[str]) -> list[Check]:
-    """Return a check of each outlet, of the judge queue, and of each hanging metric, judge or embedder."""
+    """Return a check for each outlet, for the judge queue, and for each hanging metric, judge or embedder."""
     found = []
     for outlet in engine.outlets:
         reason = engine.outlets.trouble_of(outlet)
@@ -199,7 +199,7 @@ def api(
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full id for a turn id or its beginning. Raises StoreError if several turns match."""
+    """Return the full id for a turn id or its beginning, or the given text if no turn matches. Raises StoreError if several do."""
     if engine.why(short) is not None:
         return short
     found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())
@@ -211,7 +211,7 @@ def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
 
 @contextmanager
 def _store_of(engine: Engine) -> Iterator[StoreReader | None]:
-    """Open the engine's store for reading. None if it isn't configured or doesn't exist yet."""
+    """Open the engine's store for reading. Yields None if the store isn't configured or can't be read."""
     options = engine.config.outlets.store
     try:
         reader = StoreReader(options.path) if options is not None else None

@@ -24,7 +24,7 @@ from .responses import Refusal
 LEAST = 256 << 20
 """Smallest limit in bytes if ``serve.max_inflight`` isn't set."""
 COPIES = 3
-"""How many copies of a body exist during parsing: as received, as protobuf, and as spans."""
+"""Number of copies of a body that exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
 """Fill levels of open turns. Below the first level, all requests are accepted, and from the last level on, none."""
 _STUCK = 30.0
@@ -107,9 +107,9 @@ UNBOUNDED = MemoryShare(None)
 class Arriving:
     """Admission by open turns, so that requests don't evict turns that can still complete.
 
-    When open turns fill three quarters of their limit, a request must bring more bytes for open turns than for new ones.
-    The sender of a refused request retries until turns close. If no turn closes for 30 seconds, all open turns wait
-    for spans that don't arrive. Then requests are accepted and the oldest turns are evicted. Thread-safe.
+    When open turns fill three quarters of their limit, a request must bring at least as many bytes for open turns as for new
+    ones. The sender of a refused request retries until turns close. If the level stays that high for 30 seconds, open turns
+    probably wait for spans that don't arrive. Then requests are accepted and the oldest turns are evicted. Thread-safe.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:

@@ -1,4 +1,4 @@
-"""One sidecar process, from opening its listeners to printing its ledger at shutdown."""
+"""One sidecar process, from opening its listeners to returning its ledger at shutdown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _SHOWN = (
 )  # fmt: skip
 """Metrics that the health view of the web UI shows next to the ledger."""
 _LOSSES = ("queue_full", "shutdown", "fault", "stuck", "too_long", "poisoned", "error")
-"""Drop reasons that mean data loss, not a choice of the configuration."""
+"""Drop reasons that mean data loss, not a configured choice."""
 _GRACE = 3.0
 """Seconds that running requests get at shutdown."""
 _CHECK_EVERY = 15.0
@@ -94,10 +94,10 @@ class Service:
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
-        """Contexts of the last reload, by protocol."""
+        """Contexts for new connections, by protocol. A reload replaces them."""
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """Whether the last reload was valid, and the time of the last valid one in nanoseconds."""
+        """True if the last reload was valid, and the time of the last valid reload in nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
@@ -128,7 +128,7 @@ class Service:
         return {name: server.address for name, server in self._servers.items()}
 
     async def start(self) -> None:
-        """Listen on every configured address, or raise ConfigError with everything closed."""
+        """Listen on every configured address. If that fails, close everything and raise the error."""
         try:
             await self._open()
         except BaseException:
@@ -271,7 +271,7 @@ class Service:
             await asyncio.sleep(_CHECK_EVERY)
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration, or raise and change nothing. Return the sections that need a restart."""
+        """Apply another configuration, and return the options that need a restart. If it is invalid, raise and change nothing."""
         self.reload_failed()  # until the reload succeeds
         found, before = config.serve, self.options
         fixed = [f"serve.{name}" for name in _AT_START if getattr(found, name) != getattr(before, name)]
@@ -290,7 +290,7 @@ class Service:
         return fixed
 
     def _renew(self, protocol: str, connection: ssl.SSLObject, *_: object) -> None:
-        """Use the certificate and the authority of the last reload for a new connection."""
+        """Use the server's certificate and the clients' authority of the last reload for a new connection."""
         context = self._tls_contexts[protocol]
         assert context is not None
         connection.context = context
@@ -314,7 +314,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, return the ledger. If ``watched``, ``/metrics`` stays available."""
+        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, keep serving ``/metrics`` meanwhile."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -418,8 +418,8 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-    The sidecar serves its own ``/metrics``, and writes no log events through the application's logging. Judge jobs are queued in
-    a file. With a journal, undelivered scores are kept in a spool. Explicit options take precedence, except ``outlets.prometheus``.
+    It serves its own ``/metrics``, writes no log events, and detects changes of scores. Judge jobs are queued in a file. With a
+    journal, undelivered OTLP records are kept in a spool. Explicit options take precedence, except ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
@@ -443,7 +443,7 @@ def as_sidecar(config: Config) -> Config:
 
 
 def state_folder() -> Path:
-    """Return ``$XDG_STATE_HOME/otel-agenteval``. Raises ConfigError if it can't be created."""
+    """Create and return ``otel-agenteval`` in ``$XDG_STATE_HOME`` or ``~/.local/state``. Raises ConfigError if that fails."""
     base = os.environ.get("XDG_STATE_HOME", "").strip()
     folder = (Path(base) if base else Path.home() / ".local" / "state") / "otel-agenteval"
     try:

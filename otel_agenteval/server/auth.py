@@ -201,7 +201,7 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response if a browser asks (CORS) for an allowed page. Raise a Refusal if the request isn't allowed."""
+        """Return the response to a CORS preflight request, or None for other requests. Raises a Refusal for forbidden requests."""
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)

@@ -30,7 +30,7 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the file's certificate that expires first. Warn if it is or soon will be invalid."""
+    """Return, by option, the validity of the file's certificate that expires first. Warn if it isn't valid or expires soon."""
     found: dict[str, Validity] = {}
     now = time.time()
     for option in ("cert_file", "client_ca_file"):

@@ -1,6 +1,6 @@
-"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that the limits of HTTP hold before a call is authenticated.
+"""OTLP over gRPC. The packages h2 and hpack parse HTTP/2, so that limits also apply before a call is authenticated.
 
-A sender without a token gets its response when the call begins, before its message arrives. Messages stay compressed until
+A sender without a valid token is refused when the call begins, before its message arrives. Messages stay compressed until
 the receiver reads them. Responses follow https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
 """
 
@@ -39,7 +39,7 @@ METADATA = 8 * 1024
 """Maximum bytes of a call's headers, decompressed. A call with more ends its connection."""
 _STREAMS = 100
 _STRIKES = 100
-"""Unauthenticated or cancelled calls in a row that end a connection."""
+"""Maximum number of invalid, unauthenticated or cancelled calls in a row. More of them end a connection."""
 _AGE = 300.0
 """Seconds after which a connection is closed without losing a call, so that senders discover added servers."""
 _LAST_CALLS = 30.0
@@ -157,7 +157,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended.set_result(None)
 
     def pause_writing(self) -> None:
-        """Read no more from a sender that doesn't read its responses."""
+        """Stop reading from a sender that doesn't read its responses, and end the connection if that lasts."""
         self._transport.pause_reading()
         self._timer.cancel()
         self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)
@@ -199,7 +199,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Close the connection once no call is running, and none has begun in the last seconds."""
+        """Announce that the connection closes. After ``after`` seconds, close it once all calls have ended, or after a timeout."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)

@@ -155,7 +155,7 @@ _FEEDBACK_ATTRIBUTES = ("label", "comment", "edited", "id")
 
 def as_log_records(body: bytes) -> tuple[bytes, int]:
     """Convert feedback, one object or a list, to an OTLP/JSON request. Return the request and the number of objects.
-    An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` with ``span_id``. For its other keys, see
+    An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` and optionally ``span_id``. For its other keys, see
     :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If an object is invalid, the whole request is refused.
     """
     try:

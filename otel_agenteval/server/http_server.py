@@ -28,11 +28,11 @@ _log = logging.getLogger("otel_agenteval")
 HEAD_TIMEOUT = 10.0
 """Seconds from the start of a connection to the end of the first head."""
 IDLE_TIMEOUT = 75.0
-"""Seconds until the next request's head must have arrived on a connection."""
+"""Seconds within which the head of the next request must arrive on a connection."""
 WRITE_TIMEOUT = 30.0
 _LINGER = 2.0
 _LINGER_BYTES = 64 << 20
-"""Bytes of a refused body to read and discard, so that the sender gets the response."""
+"""Maximum bytes of a refused body to read and discard, so that the sender gets the response."""
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
@@ -48,7 +48,7 @@ class Head:
     """Headers by lowercase name. Of repeated headers, the first counts."""
     client: str
     length: int | None
-    """Announced size of the body in bytes, or None."""
+    """Announced size of the body in bytes, or None for a chunked body."""
 
     @property
     def content_type(self) -> str:
@@ -82,7 +82,7 @@ class HttpExchange(Protocol):
     """Seconds in which the body must arrive."""
 
     def received(self, size: int) -> bool:
-        """Account for more bytes of the body. Return True to keep them."""
+        """Account for more bytes of the body. Return False to refuse the body."""
         return True
 
     async def answer(self, body: bytes) -> Response:
@@ -92,13 +92,13 @@ class HttpExchange(Protocol):
         """Return the response to a request with an incomplete body."""
 
     def end(self, size: int) -> None:
-        """End the request after ``size`` bytes of its body."""
+        """End the request. ``size`` is the number of bytes in its body, or 0 if the body is incomplete."""
         return
 
 
 class Handler(Protocol):
     def begin(self, head: Head) -> HttpExchange | Response:
-        """Return an exchange that reads the body, or the response if it isn't needed."""
+        """Return an exchange that reads the body, or the response if the body isn't needed."""
 
     def failed(self, error: Exception) -> Response:
         """Return the response after the handler raised an exception."""
@@ -137,7 +137,7 @@ class ClientConnection(Protocol):
 
 
 class SocketListener:
-    """Listener on one address. Connections beyond the limits are closed immediately."""
+    """Listener on one address. A connection beyond the limits is closed immediately, unless it replaces another one."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -186,7 +186,7 @@ class SocketListener:
             await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
 
     def enter(self, connection: ClientConnection) -> bool:
-        """Count a connection. Return False if there are too many."""
+        """Count a connection. Return False if there are too many and none can be closed."""
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
         if crowded or len(self._connections) >= self._max_connections:
@@ -387,7 +387,7 @@ class _Connection:
                 return "broken" if isinstance(event, int) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Respond before the body is read, and close the connection unless the body is small."""
+        """Respond without using the body. Close the connection unless the body is complete, or small enough to discard."""
         whole = self._protocol.their_state is h11.DONE
         is_small = head.length is not None and head.length <= _READ
         if is_small and not whole and not self._protocol.they_are_waiting_for_100_continue:
@@ -450,7 +450,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True for a request whose body could end elsewhere for a proxy (RFC 9112, 6.1)."""
+    """Return True for a request whose body a proxy could end at another position (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

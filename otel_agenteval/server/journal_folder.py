@@ -9,8 +9,8 @@
 
 If the set of processes changed since the last start, each leftover segment is assigned to every process that owns traces in
 it. Each process gets a hard link to the segment and a file with its share. All of this happens in a new folder that replaces
-the last one atomically. Here, only a segment's version is read. So if parsing a request crashes the reader, only the process
-that owns the request crashes.
+the last one atomically. The assignment reads only the versions of segments, so a request that crashes its parser crashes only
+the processes that own its traces.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _segments_in(last: Path | None) -> Iterable[tuple[Path, Share]]:
 
 
 def _link_into(path: Path, share: Share, part: Path) -> None:
-    """Link a segment into a process's folder, with the share that it owns."""
+    """Link a segment into a process's folder, with the share that the process owns."""
     if not share.bits:
         return
     if not share.is_everything:
@@ -180,7 +180,7 @@ _MOST = 1 << 30
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
-    """Remove every trace with an attribute for whose key and value ``is_meant`` is true. Return the number of traces.
+    """Remove every trace that has an attribute for which ``is_meant(key, value)`` returns True. Return their number.
 
     Raises ConfigError if the folder can't be used, or if a service uses it.
     """

@@ -30,8 +30,8 @@ _DATAGRAM = 4096
 
 
 class Notifier:
-    """Sender of messages to the service manager. ``address`` is the path of its socket, or ``@name`` for an abstract socket. If
-    it is None, nothing is sent. The service manager considers the process dead after ``watchdog`` seconds without a report.
+    """Sender of messages to the service manager. ``address`` is the path of its socket, ``@name`` for an abstract socket, or None
+    to send nothing. The service manager considers the process dead after ``watchdog`` seconds without a report.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -98,7 +98,7 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check that pending work makes progress. ``count`` returns None without pending work."""
+    """Check that returns ``reason`` if ``count`` hasn't changed since the last call. ``count`` is None without pending work."""
 
     count: Callable[[], int | None]
     reason: str

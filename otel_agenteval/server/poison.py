@@ -117,7 +117,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append all lines, or none if the disk is full. The next start then retries the name."""
+    """Append a line per name. If the file can't be written, log that, and the next start retries the names."""
     if not names:
         return
     try:

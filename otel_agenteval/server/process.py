@@ -1,6 +1,6 @@
 """Signals and settings of a process (allocator, garbage collection, open files), and the runner of the sidecar's event loop.
 
-Signals are handled from the start of a process: early signals wait for the event loop. So this module imports nothing slow.
+Signals are handled from the start of a process, so this module imports nothing slow. Early signals wait for the event loop.
 
 Requests of several megabytes arrive all the time. Getting new memory from the kernel for a request costs more than parsing it.
 """

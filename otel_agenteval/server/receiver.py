@@ -143,7 +143,7 @@ class Receiver:
             self._bucket(client, rate).take(size)
 
     def overloaded(self, replaying: bool = False) -> bool:
-        """Return True if the queue of turns or, except while ``replaying``, the journal is full."""
+        """Return True if the queue of turns is nearly full or, except while ``replaying``, the journal is full."""
         if self.engine.status.queue_fill(self._bytes) > FULL:
             return True
         return not replaying and self.journal is not None and self.journal.full
@@ -246,7 +246,7 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request from the journal. Return its traces that belong to this process. Poisoned traces are dropped.
+        """Receive a request from the journal. Return its traces in this process without poisoned traces, which are dropped.
         Traces with one strike wait for the ``last`` round. Invalid requests are skipped, because they were refused on arrival.
         """
         poison = self.poison
@@ -271,7 +271,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Logs at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, without content, with its sender."""
+    """Logs at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, with its sender but without content."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

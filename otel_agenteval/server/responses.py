@@ -61,7 +61,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return the gRPC trailers with the delay: one for the Collector, one for the SDK."""
+        """Return the gRPC trailers with the delay, if any: one for the Collector, one for the SDK."""
         if self.retry_after is None:
             return ()
         return (

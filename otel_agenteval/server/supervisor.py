@@ -1,8 +1,8 @@
 """``serve`` and ``worker`` with ``--processes N``: one process per core, and one ``/metrics`` for all.
 
-With ``serve``, each process has separate ports. So a Collector that routes by trace id (``load_balancing``) can send whole traces to each.
-The parent receives no spans. It starts the processes, restarts those that die, and merges the text that their ``/metrics``
-serve. Each sample gets a label for its process, and exemplars are kept.
+With ``serve``, each process has separate ports. A Collector that routes by trace id (``load_balancing``) can then send each trace
+to one process. The parent receives no spans. It starts the processes, restarts those that die, and merges their metrics. Each
+sample gets a label for its process, and exemplars are kept.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def addresses_of(config: Config, number: int) -> dict[str, str | None]:
 
 
 class Child:
-    """Child process that is restarted whenever it dies. It inherits the journal's lock."""
+    """Child process that is restarted if it dies unexpectedly. It inherits the journal's lock."""
 
     def __init__(
         self, number: int, command: Sequence[str], env: Mapping[str, str] | None = None, journal: JournalFolder | None = None
@@ -79,17 +79,17 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Why it refused requests at the last check, or an empty string."""
+        """Why the process refused requests at the last check, or an empty string."""
         self.checks: list[Check] = []
         self.ready = asyncio.Event()
         self.refused = False
-        """True if it never listened, and exited because its configuration can't be used."""
+        """True if the process exited before it listened, because its configuration can't be used."""
         self.process: asyncio.subprocess.Process | None = None
         self._command = command
         self._env = env
         self._stop = asyncio.Event()
         self.alive_at: float | None = None
-        """Monotonic time of its last report. None before it is ready."""
+        """Monotonic time of the process's last report. None unless the process is ready."""
 
     async def run(self) -> None:
         failures = 0
@@ -164,14 +164,14 @@ class Child:
             return bytes(answer.read())
 
     def end_if_silent(self, now: float, longest: float) -> None:
-        """Kill a ready process without a report for ``longest`` seconds, so that it is restarted."""
+        """Kill a ready process that hasn't reported for ``longest`` seconds, so that it is restarted."""
         if self.alive_at is not None and now - self.alive_at > longest and not self._stop.is_set():
             self.alive_at = None
             _log.error("process %d makes no progress; killing and restarting it", self.number)
             self.signal(signal.SIGKILL, ending=False)
 
     def signal(self, number: signal.Signals, *, ending: bool = True) -> None:
-        """Send a signal to the process. Signals that end it also prevent a restart."""
+        """Send a signal to the process. Unless the signal is SIGHUP or ``ending`` is False, the process isn't restarted."""
         if ending and number != signal.SIGHUP:
             self._stop.set()
         if self.process is not None and self.process.returncode is None:
@@ -187,7 +187,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process, or a unique name."""
+    """Return the address by which a Collector routes to each process, or a unique name if the port isn't fixed."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -214,7 +214,7 @@ class _Supervision:
         self.children = [start(number, self._environment(number)) for number in range(count)]
 
     def _environment(self, number: int) -> dict[str, str] | None:
-        """Return the environment in which a process reports to the parent. None to inherit it."""
+        """Return the environment in which a process reports to the parent, or None if the process needn't report."""
         if not self._listeners:
             return None
         variables = {"NOTIFY_SOCKET": self._listeners[number].address}
@@ -232,7 +232,7 @@ class _Supervision:
                 self._notifier.ready("reloaded")
 
     def reload(self) -> None:
-        """Report a reload until all processes have finished it."""
+        """Report to the service manager that a reload is in progress, until all processes have finished it."""
         self._notifier.reloading()
         self._reloading = {child.number for child in self.children if child.listening} if self._listeners else set()
         if not self._reloading:
@@ -269,7 +269,7 @@ class _MetricsPage:
         self._polling: asyncio.Task[None] | None = None
 
     async def start(self) -> str | None:
-        """Listen, and return the address. None if it isn't configured."""
+        """Listen, and return the address, or None if ``serve.metrics`` isn't configured."""
         options = self._options
         if options.metrics is None:
             return None
@@ -386,7 +386,7 @@ def _print_addresses(metrics: str | None, children: Sequence[Child], receives: b
 
 
 async def _wait_for_orphans(config: Config, count: int, journal: JournalFolder | None, stop: asyncio.Event) -> None:
-    """Wait until orphaned processes end, and divide what they left in the journal."""
+    """Wait for orphaned processes to end, and assign the journal segments that they left."""
     loop = asyncio.get_running_loop()
     if journal is not None:
         if not await journal.acquire(config.serve.drain_timeout + LOCK_GRACE, stop.is_set):
@@ -409,7 +409,7 @@ def _is_taken(host: str, port: int) -> bool:
 
 
 async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[None]], stop: asyncio.Event) -> None:
-    """Wait until every process listens. Raises ConfigError if a process can't start."""
+    """Wait until every process listens or ``stop`` is set. Raises ConfigError if a process can't start."""
 
     async def all_ready() -> None:
         for child in children:

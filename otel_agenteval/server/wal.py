@@ -223,7 +223,7 @@ class Journal:
             self._writing_since = None
 
     def _write(self, batch: list[Entry]) -> int:
-        """Write and sync as many entries as fit into one segment. Return their number."""
+        """Write and sync as many entries as fit into one segment. Return the number of written or failed entries."""
         try:
             segment = self._open_segment()
         except BaseException as error:
@@ -312,7 +312,7 @@ class Journal:
     # --- reading, at the start
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
-        """Pass all leftover requests to each function in ``rounds``, one after the other. They return accepted traces."""
+        """Pass all leftover requests to each function in ``rounds``, in turn. The functions return the accepted traces."""
         with self.lock:
             found = [segment for segment in self._segments if segment.file is None]
         for receive in rounds:
@@ -335,7 +335,7 @@ class Journal:
                 yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete segments without open traces (by ``held``), after ``deliver`` has delivered their turns."""
+        """Delete segments if ``held`` returns none of their traces, and ``deliver`` returns True after it delivered the scores."""
         with self.lock:
             current = self._current
             segments = [segment for segment in self._segments if not segment.unreceived]
@@ -352,7 +352,7 @@ class Journal:
             self._delete(segment)
 
     def close(self, delivered: bool, left: Iterable[int] = ()) -> None:
-        """Stop writing, and delete segments without undelivered turns. Segments with traces in ``left`` stay."""
+        """Stop writing. If all turns were ``delivered``, delete the received segments without traces in ``left``."""
         with self.lock:
             self._closing = True
             self._more.notify()
@@ -384,7 +384,7 @@ class Journal:
 
 
 def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
-    """Yield the requests of a segment, and None if reading stops early, at a partial write by a process that died."""
+    """Yield the requests of a segment, and None if reading stops early, such as at a partial write by a process that died."""
     share = share_of(path)
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)

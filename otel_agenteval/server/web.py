@@ -219,7 +219,7 @@ class _ApiExchange(HttpExchange):
 
 
 def credentials_in(authorization: str | None) -> tuple[str, str] | None:
-    """Return the name and token from Bearer credentials, or from Basic credentials, whose password is the token."""
+    """Return the name and token from Bearer credentials, or from Basic credentials with the token as password, or None."""
     kind, _, given = (authorization or "").partition(" ")
     if kind.lower() == "bearer" and given.strip():
         return "token", given.strip()
