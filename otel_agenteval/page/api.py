@@ -230,7 +230,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return filtered turns that arrived or got scores after a time, and the store's time for the next call."""
+        """Return the store's time for the next call, and the filtered turns stored or scored after ``since``."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -468,7 +468,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return a recent unlabeled turn. A person gets the same random turn until it is labeled, so that no turn is skipped."""
+        """Return a recent unlabeled turn's id, and the number of labeled turns. A random turn stays the same until labeled."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -505,7 +505,7 @@ class Api:
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return the stored turn for an id or its beginning, if the reader can see it."""
+        """Return the stored turn for an id or its unique beginning. Raises Problem if the reader can't see such a turn."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -579,7 +579,7 @@ def _text_of(cursor: Cursor | None) -> str | None:
 
 
 def _texts(content: Mapping[str, Any] | None, scores: list[dict[str, Any]]) -> dict[str, str]:
-    """Return, by path, the compact JSON of values with evidence that aren't text. Positions of evidence refer to this JSON."""
+    """Return, by path, the compact JSON of values that have evidence but aren't text. Evidence positions refer to this JSON."""
     places = [place for score in scores for one in score["evidence"] for place in (one, one.get("compared")) if place]
     values = {place["path"]: value_at(content, place["path"]) for place in places if "found" in place}
     return {path: jsonio.text_of(value) for path, value in values.items() if not isinstance(value, str)}
@@ -705,7 +705,7 @@ _READ = 20_000
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
-    """Return the smallest step in seconds that divides a time range into at most 45 points of some 20 turns of each group."""
+    """Return the smallest step, in seconds, with at most 45 points and some 20 turns per point and group."""
     points = min(_POINTS, max(4, turns // (_PER_POINT * groups)))
     least = 0 if turns <= _READ else HOUR
     return next((step for step in _STEPS if step >= least and seconds / step <= points), _STEPS[-1])
