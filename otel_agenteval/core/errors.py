@@ -99,7 +99,7 @@ class NotASpan(ValueError):
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Return ``turn.max_open: must be a whole number from 1, got 0``. Sentences after the first of ``rule`` follow the value."""
+    """Return ``turn.max_open: must be a whole number from 1, got 0``. Only the first sentence of ``rule`` precedes the value."""
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 

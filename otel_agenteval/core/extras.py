@@ -20,7 +20,7 @@ from .errors import MissingExtra
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Seconds that an import or a fork waits for the lock. A longer wait is a deadlock: the holder waits for the waiter."""
+"""Maximum seconds that an import or a fork waits for the lock. A longer wait is a deadlock: its holder waits for the waiter."""
 
 _lock = threading.RLock()
 _held = False
@@ -28,7 +28,7 @@ _held = False
 
 @contextlib.contextmanager
 def late_imports() -> Iterator[None]:
-    """Delay forks until the enclosed imports are done."""
+    """Delay forks until the enclosed imports are done, but for :data:`PATIENCE` seconds at most."""
     lock = _lock
     held = lock.acquire(timeout=PATIENCE)
     try:
@@ -67,7 +67,7 @@ def installed(module: str) -> bool:
 
 
 def version_of(module: str) -> str:
-    """Return a version, if possible without the slow ``importlib.metadata``, or raise a ModuleNotFoundError."""
+    """Return a package's version, or raise a ModuleNotFoundError. The slow ``importlib.metadata`` is used only if needed."""
     spec = importlib.util.find_spec(module)
     found = [*Path(spec.origin).parents[1].glob(f"{module}-*.dist-info")] if spec is not None and spec.origin else []
     if len(found) == 1:

@@ -1,4 +1,4 @@
-"""Readers of the facts that data sets, ``expect()`` and applications provide: one for each field of a turn, see ``READERS``.
+"""Readers of the facts that data sets, ``expect()`` and applications provide. ``READERS`` contains one for each such field.
 
 Each accepts our and other tools' forms and returns ours: ``{"source": "a", "target": {"name": "b"}}`` → ``["a", "b"]`` for an edge.
 ``keyed`` reads objects. Its arguments are the reader of each key's value, other tools' names of the key, and ignored keys.
@@ -195,7 +195,7 @@ SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "out
 
 
 def _turn_or_message(value: Any, path: str) -> dict[str, Any]:
-    """Read a turn, or a message as a turn's half: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``."""
+    """Read a turn, or a message as half a turn: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``, others ``{}``."""
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
@@ -235,4 +235,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Readers of facts by the field of a turn. Reading a result again doesn't change it."""
+"""Field of a turn → reader. Reading a reader's result again doesn't change it."""

@@ -17,7 +17,7 @@ from .semconv import EVALUATION_NAME, EVENT, RESULT_ID
 METRIC = "code_user_feedback"
 """Metric name of feedback scores. 1 is the best rating, 0 the worst."""
 EVENT_NAME = "user_feedback"
-"""Name of feedback events and log records. Other common spellings are accepted too."""
+"""Name of feedback events and log records. The other names in :data:`NAMES` are accepted too."""
 GOOD = frozenset((
     "up", "thumbs_up", "thumb_up", "thumbsup", "upvote", "like", "liked", "positive", "good", "helpful", "yes", "true", "accept", "accepted",
     "correct", "satisfied", "happy", "pass", "👍",
@@ -86,11 +86,11 @@ def feedback_of(
 
     Args:
         score: a number within the scale, or true or false.
-        label: a word. If ``score`` is missing, a word in :data:`GOOD` or :data:`BAD` gives it.
+        label: a word. If ``score`` and ``edited`` are missing, it must be in :data:`GOOD` (score 1) or :data:`BAD` (score 0).
         comment: free text.
-        edited: the corrected answer.
+        edited: the corrected answer. If ``score`` is missing, it means a score of 0.
         scale: the worst and the best score, such as ``[1, 5]``. The default is ``[0, 1]``.
-        id: identifies the feedback across deliveries. The default is a hash of the other values.
+        id: identifies the feedback across deliveries. The default is a hash of the score and the texts.
         seed: makes that hash specific to, for example, a turn.
 
     Raises:
@@ -225,7 +225,7 @@ def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
 
 
 def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """Return the feedback in a record that :func:`is_feedback_record` accepts, or None."""
+    """Return the feedback in a record that :func:`is_feedback_record` accepts, or None if the rating can't be parsed."""
     return in_event(EVENT_NAME if name == EVENT else name, attributes, body, seed)
 
 
@@ -266,7 +266,7 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the scale from the attributes. Defaults: 1 to 5 (or 10) for a rating, -1 to 1 for the score -1, or None (0 to 1)."""
+    """Return the attributes' scale. Defaults: 1 to 5 for a rating (1 to 10 if above 5), -1 to 1 for the score -1, or None."""
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:
@@ -277,7 +277,7 @@ def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple
 
 
 def in_annotation(attributes: Mapping[str, Any], seed: str = "") -> Feedback | None:
-    """Return the feedback in the attributes of a Logfire feedback span, or None."""
+    """Return the feedback in the attributes of a Logfire feedback span, or None if they contain no rating."""
     name = attributes.get(LOGFIRE_FEEDBACK)
     if not isinstance(name, str):
         return None

@@ -45,7 +45,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the visible reason why a file can't be written, or None. Only its folder must exist already."""
+    """Return the visible reason why a file can't be written, or None. The file may be missing, but its folder must exist."""
     file = Path(path).absolute()
     try:
         if file.is_dir():

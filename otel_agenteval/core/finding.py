@@ -14,7 +14,7 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""``info`` is only counted. ``critical`` means that a person should look at once."""
+"""From the least to the most urgent. ``info`` is only counted. ``critical`` means that a person should act immediately."""
 LISTED = 10
 """Maximum number of findings in a detail. Its ``count`` includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
@@ -87,7 +87,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding in a few words: its text or type, its place, and the text compared with it."""
+    """Return a finding in a few words: its text or type, its place unless that is the output, and a similar text, if any."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):
@@ -131,8 +131,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores, each with its findings as ``evidence``. Each finding has a ``place`` for people. If the turn has the
-    text, the finding also has ``before``, ``found`` and ``after``, and the text it was ``compared`` with if that is similar.
+    """Return stored scores, each with its findings as ``evidence``. Each finding has a ``place`` for people, and ``before``,
+    ``found`` and ``after`` if the turn has its text. ``compared`` is the text it was compared with, unless they aren't similar.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

@@ -24,7 +24,7 @@ _SIMILAR = 0.75
 
 
 def unknown(path: str, key: str, known: Iterable[str], allowed: Iterable[str] = ()) -> ConfigError:
-    """Return the error about an unknown key. ``known`` contains all accepted spellings, ``allowed`` only the names to list."""
+    """Return the error about an unknown key. ``known`` contains all accepted spellings, and ``allowed`` only those to list."""
     close = " or ".join(map(repr, nearest(key, known, 2)))
     listed = ", ".join(allowed)
     return ConfigError(f"{path}.{key}: unknown key. Did you mean {close}?{f' (allowed: {listed})' if listed else ''}")
@@ -190,7 +190,7 @@ class _ObjectReader:
 
 @functools.lru_cache(maxsize=1024)
 def misspelled(word: str, known: tuple[str, ...]) -> str | None:
-    """Return the known key that an unknown one seems to misspell, or None. Keys of up to three letters resemble too many words."""
+    """Return the known key that ``word`` seems to misspell, or None. Words and keys of up to three letters never match."""
     (close,) = nearest(word, known, 1)
     return close if min(len(word), len(close)) > 3 and likeness(word, close) >= _SIMILAR else None
 

@@ -106,7 +106,7 @@ _current: _Loop | None = None
 
 
 def submitted(coroutine: Coroutine[Any, Any, _R], loop: asyncio.AbstractEventLoop | None = None) -> Future[_R]:
-    """Run a coroutine in ``loop``, by default the package's shared loop. A call from inside that loop gets a new loop."""
+    """Run a coroutine in ``loop``, by default the package's own. A call from inside that loop gets a new loop and thread."""
     global _current
     if loop is None:
         with _lock:

@@ -29,7 +29,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def _may_be_too_deep(text: str | bytes) -> bool:
-    """Return False if the text has too few opening brackets, even if some are inside strings."""
+    """Return False if the text has too few opening brackets for such nesting. Those inside strings count too."""
     if len(text) <= 2 * MAX_DEPTH:  # too short for that many pairs of brackets
         return False
     return (text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")) > MAX_DEPTH
@@ -87,7 +87,7 @@ _OBJECT, _LIST, _VALUE = 256, 96, 64
 """Bytes of Python objects, rounded up from ``sys.getsizeof``: 184 to 232 for a dict with one member, 88 for a list with one item, and
 24 to 50 for a number or short text. A value also needs 8 bytes in its list or dict."""
 _WIDEST = 4
-"""Most bytes per character. Python stores a whole string with as many bytes per character as its widest character needs."""
+"""Maximum bytes per character. Python stores a whole string with as many bytes per character as its widest character needs."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
 """Beginnings of such a character, in UTF-8 and as an escape."""
 
@@ -125,7 +125,7 @@ def loads_lenient(text: str | bytes) -> Any:
 
 
 def loads_or_text(text: str) -> tuple[Any, bool]:
-    """Return a JSON value or its readable part (True if the document was truncated), or the text itself."""
+    """Return ``(value, False)`` for JSON, ``(readable part, True)`` for truncated JSON, and ``(text, False)`` for other text."""
     try:
         return loads(text), False
     except ValueError:
@@ -150,8 +150,8 @@ def loads_cut(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON that :func:`loads` accepts. Dates and numbers of libraries are as in :func:`.wellformed.written`, Pydantic
-    models are objects, other objects their ``str``, and non-finite numbers null. For tuples nested over 2,000 deep, orjson 3.13 aborts.
+    """Return compact JSON that :func:`loads` accepts. Dates and library numbers are converted as in :func:`.wellformed.written`,
+    Pydantic models to objects, other objects to text, and non-finite numbers to null. orjson 3.13 aborts at 2,000 nested tuples.
     """
     try:
         return orjson.dumps(value, default=_of_object, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATETIME).decode()
@@ -192,7 +192,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return text unchanged, dates, decimals and ids as people write them, None as an empty text, other values as JSON."""
+    """Return text unchanged, dates, decimals and ids as people write them, None as empty text, and other values as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
-"""Seconds without use after which any other value can take a place."""
+"""Seconds after which any new value can replace a value that wasn't used."""
 _RECENT = 60.0
 """Seconds after its last use during which a repeatedly seen value keeps its place, even from a more frequent value."""
 _CANDIDATES = 10
@@ -36,7 +36,7 @@ class _Place:
 
 
 class LabelValues(Generic[Value]):
-    """A limited set of label values, replaced by frequency and recency of use."""
+    """A limited set of label values. Frequency and recency of use decide which values are replaced."""
 
     __slots__ = ("_candidates", "_limit", "_places", "_sightings")
 

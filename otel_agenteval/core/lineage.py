@@ -3,9 +3,9 @@
 A common parent isn't enough: a shell that starts two unrelated programs is the parent of both. A parent counts only if this
 process continues the parent's program:
 
-- It was forked and didn't execute another program. The kernel gives each executed program its own stack addresses, so forks
-    share them.
-- ``multiprocessing`` started it, which is visible in its command line.
+- This process was forked and didn't execute another program. The kernel gives each executed program new stack addresses, and a
+    fork keeps its parent's.
+- ``multiprocessing`` started this process, which is visible in its command line.
 """
 
 from __future__ import annotations

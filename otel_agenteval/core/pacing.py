@@ -17,11 +17,11 @@ from . import forks
 from .clock import SYSTEM_CLOCK, Clock
 
 LONGEST_WAIT = 3_600.0
-"""Maximum seconds that a server may request."""
+"""Maximum number of seconds to wait at a server's request."""
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds, doubled per failure up to ``longest``. A random part, up to half, is cut to spread retries."""
+    """Return a pause in seconds, doubled per failure, at most ``longest``. A random cut of at most half spreads retries."""
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
@@ -51,13 +51,13 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Return the seconds until the bucket holds tokens, or 0 if it holds some."""
+        """Return the seconds until the debt is paid, or 0 without a debt."""
         with self._lock:
             self._fill()
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, or put back a negative amount. Returns the seconds until they are there, or the bucket is full."""
+        """Take tokens, or put back a negative amount. Return the seconds until the bucket would have held them, or been full."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -99,7 +99,7 @@ class SharedOutages(Protocol):
 class CircuitBreaker:
     """Breaker for the calls of one server. Thread-safe.
 
-    It opens when an outage is reported, or after ``threshold`` failures in a row (never with None). All calls then wait for the
+    It opens when an outage is reported, or after ``threshold`` failures in a row (never if None). All calls then wait for the
     same moment, so they keep their order, and one call tries the server. A failure doesn't count if the server answered another
     call in the meantime: the server is slow, but not down. ``longest`` is the maximum number of seconds between two tries.
     ``kind`` is the server's name in ``shared``, the outages that other processes found.
@@ -129,7 +129,7 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait (None while another call tries the server), and True to try it. Then call :meth:`leave`."""
+        """Return the seconds to wait (None while another call tries the server), and True to try it. Call :meth:`leave` later."""
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)
@@ -148,7 +148,7 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record a call's result. ``answered`` is None if the server wasn't called, ``down`` is True in a known outage."""
+        """Record a call's result. ``answered`` is None if the server wasn't called, and ``down`` is True in a known outage."""
         news: float | None = None
         with self._lock:
             if trying:

@@ -59,9 +59,9 @@ class Prices(NamedTuple):
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
-    """Daily hours (UTC) in which these prices apply. None for all day."""
+    """Daily hours (UTC) in which these prices apply. None if they apply all day."""
     steps: tuple[tuple[int | None, Rates], ...]
-    """Rates by input size. Each entry applies up to that many input tokens, and the last has no limit (None)."""
+    """Rates by input size, each with the largest number of input tokens to which they apply. The last has no limit (None)."""
 
     def hold_at(self, at: datetime.datetime) -> bool:
         """Return True if the prices apply to a call at this time (UTC)."""
@@ -117,7 +117,7 @@ def _table() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices. Later entries take precedence over earlier ones."""
+    """Return a model's prices, or None if it is unknown. Later entries take precedence over earlier ones."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:
@@ -152,7 +152,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the first matching model of the provider, or of the providers whose models it also serves."""
+    """Return the prices of the first matching model of a provider or of the providers whose models it also serves, or None."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():

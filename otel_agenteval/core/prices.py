@@ -49,7 +49,7 @@ _LONGEST_NAME = 500
 def table_cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> float | None:
-    """Return the cost of a call in USD at a time, or None if the model is unknown. The server's URL can replace the provider."""
+    """Return the cost of a call in USD at a time, or None if no price is found. ``base_url`` can replace the provider."""
     if max(len(model), len(provider or ""), len(base_url or "")) > _LONGEST_NAME:
         return None
     prices = newer_package()

@@ -56,7 +56,7 @@ class Processes:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result of each item in order, and read a few items ahead. Raises an AgentEvalError if a process was killed."""
+        """Yield each item's result in order. A few items are read ahead. Raises an AgentEvalError if a process was killed."""
         source = iter(items)
         first = list(itertools.islice(source, 2))
         if self._pool is None or len(first) < 2:  # one item finishes before a process has started

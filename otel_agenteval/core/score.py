@@ -22,7 +22,7 @@ GATED, SHED = "gated", "shed"
 """``detail["reason"]`` of a metric that didn't run: a selector excluded the turn, or there was no time."""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of a metric on a turn of an experiment whose task raised. The only error with a verdict: the turn fails."""
+"""``error_type`` of scores that fail because an experiment's task raised an exception. No other error has a verdict."""
 
 MOST_EXPLAINED = 20_000
 """Maximum number of characters of a metric's explanation. The rest is cut."""
@@ -281,7 +281,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with texts and detail passed through the two functions. The score itself is unchanged."""
+        """Return a copy with texts and detail passed through the two functions, or the score itself if nothing can change."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -296,7 +296,7 @@ class Score:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, without empty keys except ``value`` and ``passed``."""
+        """Return the score as an object for JSON. Empty fields are left out, except ``value`` and ``passed``."""
         out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
         for key in ("label", "explanation", "threshold", "error_type", "result_id"):
             item = getattr(self, key)
@@ -355,7 +355,7 @@ class Score:
 
 
 _MOST_ROWS = 40
-"""Scores in one table of a notebook."""
+"""Maximum number of scores in a notebook's table."""
 _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
@@ -370,7 +370,7 @@ def outcome_of(score: Score) -> str:
 
 
 def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
-    """Return a table with one row per score: failures first, skipped scores last."""
+    """Return an HTML table of the first 40 scores in this order: errors, failures, other scores, skipped scores."""
     from .display import facts_html
 
     order = {"error": 0, "ok": 1, "skipped": 2}
@@ -391,7 +391,7 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of passed verdicts, or None if there are none. Dashboards use the outcomes ``pass`` and ``fail``."""
+    """Return the share of passed verdicts, or None without verdicts. Dashboards count the outcomes ``pass`` and ``fail``."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 

@@ -23,10 +23,10 @@ from .forks import Step, at_fork
 _log = logging.getLogger("otel_agenteval")
 
 MEMORY = ":memory:"
-"""Path of a database in memory. Closing deletes it."""
+"""Path of a database in memory. Closing the database deletes it."""
 _RETRY_EVERY = 0.01
 _FORK_WAITS = 1.0
-"""Seconds that a fork waits for a transaction to end."""
+"""Maximum seconds that a fork waits for a transaction to end."""
 _WAL_BYTES = 8 << 20
 """Size to which SQLite truncates a larger write-ahead log after merging it."""
 
@@ -36,7 +36,7 @@ class Schema:
     """A kind of file: its name, its tables, and the migrations of older files."""
 
     name: str
-    """For messages, such as "judge queue"."""
+    """Name for messages, such as "judge queue"."""
     application_id: int
     tables: str
     """SQL statements that create the tables. Each ends at the end of a line."""

@@ -38,7 +38,7 @@ Observation = tuple[str, Labels, float]
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
 """Returns the current values of something that is counted elsewhere."""
 MAX_TAPPED = 10_000
-"""Single values that wait for an outlet. If there are more, the oldest are discarded."""
+"""Maximum number of observations that wait for an outlet. If there are more, the oldest are discarded."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
 """Limits for label sets with plans, and for plans per label set."""
 
@@ -54,7 +54,7 @@ class Exemplar(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """State of a histogram: count and latest exemplar per bucket. The last bucket is infinite."""
+    """State of a histogram, with the count and latest exemplar of each bucket. The last bucket's upper bound is infinite."""
 
     counts: tuple[int, ...]
     sum: float
@@ -99,8 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry caches here where
-    these values are stored, until any label value is replaced.
+    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry caches the
+    location of these values in the plan, and discards the cached location when any label value is replaced.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -158,14 +158,14 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record a use of a known label set's values, once per sighting."""
+        """Record a use of a known label set's values. Callers do so once per sighting."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set under which to count a new ``key``: with ``__other__`` for each value without a place."""
+        """Return the label set under which to count a new ``key``. Each limited value without a place becomes ``__other__``."""
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
             counts = 0
@@ -185,7 +185,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the result of :meth:`admit` for a new key, without changing anything."""
+        """Return the label set under which a key is counted now. Unlike :meth:`admit`, change nothing and replace no value."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -202,7 +202,7 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _fold_value(self, position: int, value: str) -> None:
-        """Remove a replaced value. Its counts move to ``__other__``, so that no sum ever decreases."""
+        """Remove a replaced value. Its counts move to ``__other__``, so that no sum over the label decreases."""
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
@@ -223,10 +223,10 @@ class Telemetry:
     """Counters and histograms of :data:`~otel_agenteval.core.semconv.INSTRUMENTS`. Thread-safe.
 
     Labels with values from spans are limited to ``max_values`` per instrument, selected by use
-    (:class:`~otel_agenteval.core.label_values.LabelValues`), and to ``max_series`` label sets. Others are counted as
-    ``__other__``, and each time also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of a
-    replaced value move to ``__other__``, so that no sum over a label decreases. Labels from configuration and code (``metric``,
-    ``outcome``, …) aren't limited. ``public`` redacts new label values from spans.
+    (:class:`~otel_agenteval.core.label_values.LabelValues`), and to ``max_series`` label sets. Other values are counted as
+    ``__other__``, and each such update also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of
+    a replaced value move to ``__other__``, so that no sum over a label decreases. Labels from configuration and code
+    (``metric``, ``outcome``, …) aren't limited. ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -289,8 +289,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record many observations under one lock, usually all of one turn, and plans with values for their histograms. Together,
-        they count as one sighting of each label value, or as none if ``again`` is true. All have the same ``exemplar``.
+        """Under one lock, record many observations (usually all of one turn), and plans with the values for their histograms.
+        Together, they are one sighting of each label value, or none if ``again`` is true. All have the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -317,20 +317,20 @@ class Telemetry:
                     self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Register a function for current values, called at each collection. Equal label sets are added. If the function
+        """Register a function for current values, called at each collection. Values with equal labels are added. If the function
         raises, its values are missing, and the failure counts as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue of later observations of ``name``, at most :data:`MAX_TAPPED`. An outlet removes them with ``popleft``."""
+        """Return a queue that receives later observations of a histogram, at most :data:`MAX_TAPPED`. Outlets use ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """Return the label set under which ``labels`` is counted, so that all outlets agree."""
+        """Return the label set under which ``labels`` are counted, so that all outlets agree."""
         series = self._series[name]
         with self._lock:
             return series.folded_key(self._public_labels(series, labels), self._max_series)
@@ -354,7 +354,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
-        """Reset all counts in a forked child, because the parent reports them. A thread of the parent may have held the lock."""
+        """Reset all counts in a forked child, because the parent reports them. Replace the lock, which may have been held."""
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -463,7 +463,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count an event that belongs to no particular member."""
+        """Count an event that belongs to no particular member: the first member, if any, counts it."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
@@ -483,7 +483,7 @@ class TelemetryGroup:
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
     """Return the combined state of several telemetries. Counters and histograms are added. Gauges are combined as the instrument
-    defines. Means of independent samples are weighted by effective sample size.
+    defines. Estimates, which are from independent samples, are weighted by effective sample size.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -502,9 +502,9 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates: means weighted by turns, and half-widths of intervals as the root of the sum of squares."""
+    """Combine estimates. Means are weighted by turns. Half-widths of intervals are weighted too, and added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """By label set: number of turns, and the mean, or the distance of an interval's end from the mean."""
+    """Label set → for each member, the number of turns, and either the mean or the distance of an interval's end from it."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

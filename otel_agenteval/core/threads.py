@@ -81,7 +81,7 @@ def borrowed() -> Iterator[None]:
 
 
 def is_ours() -> bool:
-    """Return True on a thread of the package."""
+    """Return True on a thread of the package, and inside :func:`borrowed`."""
     return getattr(_here, "ours", False)
 
 
@@ -122,7 +122,7 @@ def may_wait() -> bool:
 
 
 def is_own_work() -> bool:
-    """Return True on threads of the package, and inside :func:`own_work`. Spans that start there aren't part of any turn."""
+    """Return True on the package's threads and in :func:`borrowed` or :func:`own_work`, where spans aren't part of any turn."""
     return get_value(_OWN_WORK) is True
 
 
@@ -157,7 +157,7 @@ _IDLE_SECONDS = 10.0
 
 
 class SideThreads:
-    """A pool of threads that begin work in the order of its arrival. Threads start when there is work and end when idle."""
+    """A pool of threads that begin work in order of arrival. Threads start when there is work and end when idle."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -170,7 +170,7 @@ class SideThreads:
         self._threads = self._idle = 0
 
     def do(self, work: Callable[[], None]) -> bool:
-        """Queue work that never raises. Return False if no thread can be started."""
+        """Queue work, which must never raise. Return False if no thread runs and none can be started."""
         with self._changed:
             if self._idle <= len(self._waiting) and self._threads < self._most:
                 if started(self._run, "otel-agenteval-side") is not None:
@@ -215,7 +215,7 @@ class _LaneCall:
 
 
 class Lane:
-    """Runs calls one after another. A caller waits up to ``patience`` seconds. Behind a hanging call, at most ``max_bytes`` wait.
+    """Runs calls one after another. A caller waits up to ``patience`` seconds. At most ``max_bytes`` wait behind a hanging one.
     ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
@@ -237,7 +237,7 @@ class Lane:
 
     @property
     def stuck(self) -> float:
-        """Seconds for which the current call has run, or 0 if that isn't longer than callers wait."""
+        """Seconds for which the current call has run, or 0 if they don't exceed ``patience``."""
         since = self._since
         seconds = 0.0 if since is None else time.monotonic() - since
         return seconds if seconds > self._patience else 0.0
@@ -247,7 +247,7 @@ class Lane:
         return self._bytes >= self._max_bytes
 
     def do(self, work: Callable[[], object], size: int = 0) -> bool:
-        """Run work, and return True when it is done. If an earlier call hangs, only queue the work, and return False.
+        """Run work, and return True or raise its exception. Behind a call that hangs, only queue the work, and return False.
 
         Raises:
             TimeoutError: the work isn't done in time. It still runs, or will run.

@@ -65,7 +65,7 @@ _CANCELLATION_MESSAGE = re.compile(
 
 @dataclass(slots=True)
 class ErrorInfo:
-    """Details of a failure. Both fields can be unknown: that this object exists means that something failed."""
+    """Details of a failure. Both fields can be unknown, because the object itself already means that something failed."""
 
     type: str | None = None
     """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
@@ -76,7 +76,7 @@ class ErrorInfo:
 
     @property
     def is_cancellation(self) -> bool:
-        """True if the user, the client or the agent's caller stopped the turn, whatever the exception."""
+        """True if the type or the message means that the user, the client or the agent's caller canceled the turn."""
         name = re.split(r"[.:*]", (self.type or "").strip().lower())[-1]
         return _CANCELLATION.fullmatch(name) is not None or _CANCELLATION_MESSAGE.fullmatch(self.message or "") is not None
 
@@ -169,7 +169,7 @@ class ToolCall:
     malformed: bool = False
     """True if arguments were recorded that aren't a JSON object."""
     state: ToolState = "executed"
-    """``requested`` if it waits for an approval or runs after the turn, ``declined`` if a person or a rule refused it."""
+    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it."""
 
     def __post_init__(self) -> None:
         if self.state == "executed":
@@ -205,7 +205,7 @@ class AgentRun:
     name: str | None = None
     span_id: str | None = None
     parent: str | None = None
-    """Name of the agent that called it."""
+    """Name of the agent that called this one."""
     duration_s: float | None = None
     error: ErrorInfo | None = None
 
@@ -262,7 +262,7 @@ class TurnBuilder(Protocol):
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Names of the fields. Each is a method without arguments."""
+        """Names of the fields. For each name, the builder has a method without arguments."""
 
 
 class Turn:
@@ -274,7 +274,7 @@ class Turn:
         known: the known fields, by name.
 
     Raises:
-        ConfigError: If no field has that name.
+        ConfigError: If a name isn't a field.
     """
 
     turn_id: str
@@ -294,12 +294,12 @@ class Turn:
     reading: Reading | None
     """``exact`` if dialects for the instrumentation read the spans, or ``inferred`` if any span was interpreted by its shape."""
     start: datetime.datetime | None
-    """UTC."""
+    """Start time, in UTC."""
     duration_s: float | None
     """Wall-clock seconds from the root span's start to its end, or to the end of a later agent, model or tool span."""
     close_reason: CloseReason | None
     complete: bool
-    """False if anything of the turn is known to be missing."""
+    """False if a part of the turn is known to be missing."""
     truncated: bool
     """True if content was truncated before it was received."""
     revision: int
@@ -363,7 +363,7 @@ class Turn:
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
         """Return a turn that computes some fields on first use.
 
-        ``builder`` has a method for each field in ``builder.FIELDS``. The result is kept.
+        ``builder`` has a method for each field in ``builder.FIELDS``. The method's result is kept.
         """
         turn = cls.__new__(cls)
         known["_builder"] = builder
@@ -382,13 +382,13 @@ class Turn:
         return cls.lazily(known, _LazyFields({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """Return the turn without its content: enough for outlets to describe it, and small enough to queue."""
+        """Return a copy with the fields that outlets need. Without the content, the copy is small enough to queue."""
         known, builder = self.__dict__, self.__dict__.get("_builder")
         later = () if builder is None else builder.FIELDS
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """Return the turn with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
     if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
@@ -406,7 +406,7 @@ class Turn:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """Intermediate results that metrics share, until :meth:`forget_shared`."""
+        """Intermediate results that metrics share. :meth:`forget_shared` discards them."""
         known: dict[str, Any] | None = self.__dict__.get("_shared")
         if known is None:
             known = self.__dict__["_shared"] = {}
@@ -418,7 +418,7 @@ class Turn:
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls. It can be known even if the calls aren't."""
+        """Number of model calls, or None if it is unknown. It can be known even if the calls aren't."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
@@ -511,7 +511,7 @@ _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
 def usd_text(usd: float, estimated: bool | None = False) -> str:
-    """Format a cost: ``$0.0123``, or ``≈$0.0123`` if it is an estimate."""
+    """Format a cost: ``$0.0123``, ``$0.001234`` below one cent, or ``≈$0.0123`` for an estimate."""
     return f"{'≈' if estimated else ''}${usd:.{4 if usd >= 0.01 else 6}f}"
 
 
@@ -583,7 +583,7 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Return tool arguments as an object, parsed if they are text. Return None for other values, which do occur."""
+    """Return tool arguments as an object. Text is parsed. Other values, which do occur, become None."""
     value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 
@@ -594,7 +594,7 @@ def is_no_object(arguments: Any) -> bool:
 
 
 def _record(cls: type[Any], other_names: Mapping[str, Sequence[str]] | None = None, /, **readers: Reader) -> Reader:
-    """Return a reader of instances of a class, with a reader for each field: ``from_`` for the key ``from``."""
+    """Return a reader that builds an instance of a class from an object. The reader ``from_`` reads the key ``from``."""
     field_of = {name.rstrip("_"): name for name in readers}
     read = keyed({key: readers[name] for key, name in field_of.items()}, other_names)
     return lambda value, path: cls(**{field_of[key]: given for key, given in read(value, path).items()})

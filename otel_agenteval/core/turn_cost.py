@@ -56,8 +56,8 @@ class _Call(NamedTuple):
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return the cost of the turn's model calls, or None, and the models without a price. ``prices`` in USD per million tokens by
-    model take precedence over the price table.
+    """Return a pair: the cost of the turn's model calls (or None), and the models without a price. ``prices`` contains USD per
+    million tokens by model, and takes precedence over the price table.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -82,7 +82,7 @@ def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bo
 
 
 class Pricing(NamedTuple):
-    """How to estimate the cost of turns without a reported one."""
+    """How to estimate the cost of turns without a reported cost."""
 
     prices: Mapping[str, Any] = {}
     estimate: bool = True
@@ -92,7 +92,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless a span reported it, and mark an estimate as one (``cost_estimated``)."""
+    """Set the turn's cost unless a span reported it. If estimates are off, remove an existing one (``cost_estimated``)."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -104,7 +104,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the sum of the reported or computed costs of the calls, or None if one of them is unknown."""
+    """Return a pair: the total cost of the calls (None if any call's cost is unknown), and the models without a price."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []

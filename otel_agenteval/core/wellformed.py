@@ -47,8 +47,8 @@ def for_document(text: str) -> str:
 
 
 def for_label(text: str) -> str:
-    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters except the line feed. Some scrapers
-    split the page with ``str.splitlines``.
+    r"""Return the text with escapes such as ``\u2028`` for line ends and control characters, except for line feeds and tabs. Some
+    scrapers split the page with ``str.splitlines``.
     """
     if text.isprintable():
         return text
@@ -62,7 +62,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     returned as they are.
 
     - Bytes become base64, integers over 64 bits become floats, and other objects become their text.
-    - Non-finite numbers, and values nested deeper than :data:`MAX_DEPTH`, become None.
+    - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
     """
     kind = value.__class__
     if kind is str:
@@ -135,8 +135,8 @@ _LIBRARIES = ("datetime", "decimal", "uuid", "numpy", "pandas")
 def written(value: Any, *, finite: bool = True) -> Any:
     """Return a value with dates, decimals, ids and numbers of libraries as people write them in text or JSON.
 
-    A decimal is a text (``1.50``), or a number inside an object or list. Missing values become None, and so do non-finite ones
-    if ``finite``. Objects of other libraries are unchanged, and so is what is nested too deeply.
+    A decimal becomes text (``1.50``), or a number if it is in an object or list. Missing values become None, and so do non-finite
+    ones if ``finite``. Objects of other libraries are unchanged, and so is a value with too many nested levels.
     """
     try:
         return _written(value, finite, _decimal_text)
@@ -210,7 +210,7 @@ MOST = 2**63 - 1
 NAME_BYTES = 1024
 """Longest name, in bytes of UTF-8. PostgreSQL refuses to index texts longer than 2,700 bytes."""
 SHORT = NAME_BYTES // 4
-"""Names with at most this many characters are never longer, because a character takes at most four bytes."""
+"""Names with at most this many characters fit in ``NAME_BYTES``, because a character takes at most four bytes."""
 
 
 def bounded_name(name: str) -> str:
