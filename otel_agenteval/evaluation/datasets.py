@@ -77,9 +77,9 @@ METRICS = ("metrics", "assert", "evaluators")
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return the metrics in one of the columns :data:`METRICS`, or in the column ``value``, which changes ``others``, or None.
+    """Return the metrics in a column of :data:`METRICS` or in the column ``value`` of ``others``, which they replace, or None.
 
-    Raises ConfigError if several columns have metrics, or another one has them under a misspelled name.
+    Raises ConfigError if several columns have metrics, or a column with metrics has a misspelled name.
     """
     metrics = {name: entries for name, entries in columns.items() if entries is not None}
     if (nested := _metrics_in_value(others)) is not None:
@@ -136,7 +136,7 @@ def _metrics_in_value(columns: dict[str, Any]) -> Any:
 
 
 def _misspelled(columns: Iterable[str]) -> str:
-    """Return a hint about a column whose name resembles a column of cases."""
+    """Return a hint about a column whose name resembles a column of cases. Without such a column, list the columns."""
     for column in columns:
         (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
         if likeness(column, close) > 0.7:
@@ -254,7 +254,7 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
 
 
 def _cell(column: str, text: str) -> Any:
-    """Parse a list or object in a cell, in JSON or Python notation. Return other texts unchanged."""
+    """Parse a list or object in JSON or Python notation, or split a list such as ``a||b``. Return other texts unchanged."""
     bars = (
         r"\s*\|\|\s*|(?<=\S)\|(?=\S)" if column in ("context", "evaluation_criteria", *_OTHER_NAMES) else "$^"
     )  # not the bars of tables
@@ -283,7 +283,7 @@ def _object(row: Any, at: str) -> dict[str, Any]:
 
 
 def parsed_value(raw: Any) -> Any:
-    """Return the value of an attribute or baggage entry. Lists and objects are parsed from JSON text."""
+    """Return the value of an attribute or baggage entry. Lists, objects and quoted texts are parsed from JSON."""
     if isinstance(raw, str) and raw[:1] in '[{"':
         try:
             return jsonio.loads(raw)

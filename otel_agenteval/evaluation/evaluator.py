@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set the turn to which a score refers, and return the score."""
+    """Set the turn to which a score refers, unless it is skipped, and return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -202,7 +202,7 @@ def begin(
 
 
 class Once:
-    """Scores each metric on a turn once. A composite requests missing scores with the configuration of ``metrics``."""
+    """Scores each metric on a turn once. A composite's inner metrics are evaluated as ``metrics`` configures them."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -227,8 +227,8 @@ class Once:
 
 class Evaluator:
     """Runs the configured computed metrics on closed turns and ended conversations. ``budget`` is the number of seconds that one
-    turn may take while the agent or an exporter waits. ``shedding`` selects the metrics to skip under overload. If ``expected``,
-    ``expect()`` turns on the metrics that read its references. ``foreign`` limits the time of metrics that aren't built in.
+    turn may take while the agent or an exporter waits. ``shedding`` selects the metrics to skip under overload. ``expected`` lets
+    ``expect()`` turn on the metrics that read its references. ``foreign`` limits the time of metrics that aren't built in.
     """
 
     def __init__(
@@ -291,7 +291,9 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Attach references, and compute scores. Heavy metrics, and those beyond the budget if ``waited_for``, stay ``pending``."""
+        """Attach references, and compute scores. Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on,
+        and, if ``waited_for``, metrics beyond the time budget.
+        """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
         add_cost(scored.turn, self._pricing)
@@ -343,10 +345,8 @@ class Evaluator:
 # --- ``code_`` metrics that references from ``expect()`` turn on, without configuration, if their packages are installed
 
 _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quality", "code_bleu"))
-"""Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript.
-
-BLEU is one of them, because it fails correct answers of fewer than four words.
-"""
+"""Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript, or (BLEU) fail correct answers of
+fewer than four words."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
 """Facts that don't turn on any metric, because too many metrics read them."""
 _MOST_KEPT = 256
@@ -400,7 +400,7 @@ TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 
 
 def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
-    """Return the score of a task metric on a failed or canceled turn, or None if the judge must be called."""
+    """Return the score of a task metric on a failed or canceled turn. Return None if the metric must be evaluated as usual."""
     if metric.metric.name not in OF_THE_TASK or turn.error is None or metric.missing is not None:
         return None
     if (turn.turn_id or "").rpartition(":")[2].startswith("conversation-"):  # a conversation continues after a failed turn

@@ -50,7 +50,7 @@ class Fault(NamedTuple):
     path: str = ""
     """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""
-    """The evidence in a few words. It can contain names of tools and agents, and no other content."""
+    """The evidence in a few words. A rule's evidence contains no content except names and error types."""
     step: str = ""
     """Name of the tool, model or agent at the step. Empty if it has none."""
     error: str = ""
@@ -75,7 +75,7 @@ def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return a fault without a step, whose kind is the name of a failed metric. None if no score failed."""
+    """Return a fault without a step, whose kind is the alphabetically first failed metric. None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
@@ -123,7 +123,7 @@ class StepOrder:
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
     def key(self, path: str) -> tuple[int, float, int]:
-        """Return the sort key of a step: the answer last, and retrievals with unknown times before tools."""
+        """Return the sort key of a step. Retrievals and hand-offs, whose times are unknown, come first, and the answer last."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0
         return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
@@ -255,15 +255,15 @@ _REPLY = (
     '{"reason": "<one sentence: what is wrong at this step>", "path": "<path of one step>", "kind": "<one kind of this step>"}'
 )
 _TEXT_CHARS = 4_000
-"""Characters of the request and of the answer."""
+"""Maximum number of characters of the request, and of the answer."""
 _DOCUMENT_CHARS = 500
-"""Characters of a search's query and of its documents."""
+"""Maximum number of characters of a search's query, and of its documents together."""
 _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError if there is no readable
-    reply, and MetricError if the reply contains a path or kind that doesn't exist.
+    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError if the reply isn't
+    readable, and MetricError if the reply lacks a reason, or has an unknown path or kind.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn

@@ -20,7 +20,7 @@ from ..metrics.bound_metric import BoundMetric
 _log = logging.getLogger("otel_agenteval")
 
 _PAUSE = 60.0
-"""Seconds for which a metric isn't called after it took too long on this thread. They double each time, up to an hour."""
+"""Seconds for which a metric isn't called after it was interrupted. The pause doubles each time, up to an hour."""
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
@@ -28,8 +28,8 @@ Interrupted = Callable[[float, Callable[[], Score]], Score]
 
 
 class ForeignMetrics:
-    """Evaluates metrics on the package's threads, each for at most ``limit()`` seconds. ``interrupted()`` is None if the thread
-    can't be interrupted. Then each metric has its own thread, and its scores are errors while a call hangs.
+    """Evaluates metrics on the package's threads, each for at most ``limit()`` seconds. ``interrupted()`` is None if a thread
+    can't be interrupted. Each metric then has its own thread, and its scores are errors while a call hangs.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -101,7 +101,7 @@ _HOLD = 5.0
 
 
 class Shedding:
-    """The current level. Only the worker uses it. ``now`` returns monotonic seconds."""
+    """The current level of load shedding. Only the worker uses it. ``now`` returns monotonic seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.level = 0

@@ -52,7 +52,7 @@ def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return True if no name in a detail can contain personal data, and True if a name tells what kind of data its value is."""
+    """Return two flags: no name in a detail can contain personal data, and some name reveals what kind of data its value is."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
@@ -75,7 +75,7 @@ class Redactor:
         self._clean = _clean_words_of(frozenset(kinds))
 
     def text(self, text: str) -> str:
-        """Return the text with every find replaced by its kind and number, or the same object if nothing is found."""
+        """Return the text with all found data replaced by its kind and number, or the same object if nothing is found."""
         found = self._search(text) if self.kinds else ()
         if not found:
             return text
@@ -185,7 +185,7 @@ class Redactor:
         return self.value(part, depth)
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Return a redacted value, including texts and keys in lists and mappings. Values nested too deeply are removed."""
+        """Return a redacted value, including texts and keys in lists and mappings. Values nested too deeply become None."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (Mapping, list, tuple)) and depth >= _MAX_NESTING:
@@ -214,7 +214,7 @@ class Redactor:
         return self.value(value, depth)
 
     def _words(self, words: Sequence[Any]) -> list[Any] | None:
-        """Redact a command or a name-value pair as a whole, because one word can reveal the meaning of the next."""
+        """Redact a command or a name-value pair as a whole, because one word can reveal the next one's meaning, or return None."""
         if not 2 <= len(words) <= _MOST_WORDS or not all(isinstance(word, str) and len(word) <= _SHORT for word in words):
             return None
         if not any(word.startswith("-") or is_telling(word) for word in words):
@@ -266,7 +266,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data. It keeps its numbers, its verdict and single words."""
+    """Return a score without texts that may contain personal data. It keeps its value, its verdict and single words."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -278,7 +278,7 @@ def without_texts(score: Score) -> Score:
 
 
 class Exporter(Protocol):
-    """Returns the attributes with which log events carry a turn's content, redacted like the turn's scores."""
+    """Returns a turn's content as attributes for log events, redacted like the turn's scores."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 
@@ -338,7 +338,7 @@ def _quoted(marker: str, slashes: int) -> str:
 
 
 def still_parses(before: str, after: str) -> bool:
-    """Return True if JSON is still valid after the change, including JSON inside its strings."""
+    """Return True if JSON is still valid after the change, including JSON inside its strings. Other text is always valid."""
     if before.lstrip()[:1] not in ("{", "["):
         return True
     parsed = _parsed(before)

@@ -61,7 +61,7 @@ class ReferenceSources:
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Parts that a JSON answer lacked, and True for those that were logged."""
+        """Part that a JSON answer lacked → True if it was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -92,11 +92,11 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """The cases of the data set. A case with an id and an input occurs twice."""
+        """The cases of the data set. A case with an id and an input can occur twice."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
-        """Return the case of a turn with references attached."""
+        """Return the case of a turn with attached references, or None."""
         return self._case(turn.references, turn.input)
 
     def _case(self, found: Mapping[str, Any], asked: str | None) -> Case | None:
@@ -151,7 +151,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()`` with its references. The references ``found`` before can contain a case id."""
+        """Yield each source except ``expect()`` with its references. ``found``, the references so far, can contain a case id."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -164,7 +164,7 @@ class ReferenceSources:
             yield "dataset", case.references
 
     def _add_retrieved_ids(self, turn: Turn, sources: dict[str, str]) -> None:
-        """Use the ids in the results of retrieval tools, or of any tool, as the turn's retrieved ids."""
+        """Use the ids in the results of the configured retrieval tools (by default, all tools) as the turn's retrieved ids."""
         calls = [call for call in turn.tool_calls or () if not self._retrievers or _matches(call.name, self._retrievers)]
         found = ids_in(calls, turn.relevant_ids or ())
         if found:
@@ -232,8 +232,8 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """Replace an output that is a JSON object by the text in it, and use its other parts. If the object contains any of the parts,
-    return the parts that the turn still lacks.
+    """Replace an output that is a JSON object with the text in it, and use its other parts. Return the configured parts that the
+    turn still lacks, or an empty list if the object contains no part at all.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -294,7 +294,7 @@ INVALID = "invalid: "
 
 
 def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources of the references that a metric declares. Raises MetricError if a reference can't be read."""
+    """Return the sources of the references that a metric reads and no parameter sets. Raises MetricError if one is invalid."""
     reads = metric.metric.reads | ({"attachments"} if metric.metric.media else set())
     used = {name: source for name, source in sources.items() if name.partition(".")[0] in reads and name not in metric.params}
     for name, source in used.items():
@@ -304,7 +304,7 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if all conditions of a selector are true. A condition is one value or a list, with ``*`` as wildcard."""
+    """Return True if all conditions of a selector are true, or if it is None. In a condition's values, ``*`` is a wildcard."""
     return when is None or excluded_by(when, turn) is None
 
 
@@ -339,7 +339,7 @@ _HAS_STEP = {
 
 
 def root_attributes(turn: Turn) -> Mapping[str, Any]:
-    """Return the attributes of the turn's root span, or an empty mapping without spans."""
+    """Return the attributes of the turn's root span, or an empty mapping if the turn doesn't contain it."""
     root_id = turn.turn_id.rsplit("-", 1)[-1] if turn.turn_id else ""
     return next((span.attributes for span in turn.spans if span.id == root_id), {})
 
@@ -383,7 +383,7 @@ def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, 
 
 
 def _mapped_id(found: str, mapping: Sequence[tuple[str, str]]) -> str:
-    """Return a document's id in the form of references, by the first matching pattern. ``*`` is the same text in both forms."""
+    """Return an id in the form of references, by the first matching pattern (``*`` is the same text in both), or unchanged."""
     for pattern, wanted in mapping:
         start, star, end = pattern.partition("*")
         if not star:
@@ -433,7 +433,7 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
     """Return the ids of the documents that tools found, in order, each with its tool.
 
-    These are the ids of JSON documents with a text or a score. Otherwise, these are the words of a result that have the form
+    These are the ids of JSON documents with a text or a score. If a result has none, these are the words in it that have the form
     of a relevant id: ``kb-31`` has the form of ``kb-7``.
     """
     form = _form_of(relevant)
@@ -451,7 +451,7 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 
 
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
-    """Return a pattern of words that differ from one of the ids only in their digits."""
+    """Return a pattern of words that differ from one of the ids only in their digits, or None if all ids are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
     forms = {_form(name) for name in names[:_MOST_IDS] if _TELLING.match(name)}
     return (

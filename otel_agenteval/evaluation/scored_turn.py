@@ -15,7 +15,7 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """Judge job, which ends when its score has been emitted."""
+    """A judge job, which ends when its score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
@@ -46,7 +46,7 @@ class Judged:
 
     kind: Kind
     probability: float
-    """P(judged | the turn was seen)."""
+    """Probability that a received turn is judged."""
     model: str | None = None
     """The model that was called last."""
     cost_usd: float | None = None
@@ -54,7 +54,7 @@ class Judged:
     decided_by: str = "rate"
     """Origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the cascade's earlier metric."""
     upstream: float | None = None
-    """P(the trace was kept by head samplers), or None if unknown."""
+    """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
     """True if a model was called. Some turns, such as empty ones, need no judge call."""
     input_truncated: bool = False
@@ -101,7 +101,7 @@ class ScoredTurn:
     absorbs: Sequence[str] = ()
     """Ids of turns that were counted before they became parts of this one."""
     pending: Sequence[BoundMetric] = ()
-    """Metrics to evaluate later on the worker: heavy metrics, and metrics beyond the time budget."""
+    """Metrics to evaluate later on the worker: heavy ones, those beyond the time budget, and those that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()
     """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None

@@ -137,8 +137,8 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends: the section's metrics, and metrics that read signals but are
-    configured as metrics of turns. Raises ConfigError as :func:`select_metrics` does.
+    """Return the metrics that are evaluated when a conversation ends: the preset's and those in ``conversation.metrics``. Metrics
+    that read signals but are configured for turns are added. Raises ConfigError as :func:`select_metrics` does.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -176,7 +176,7 @@ def _session_metric(name: str) -> str | None:
 
 
 def complete_policies(selected: Sequence[BoundMetric]) -> None:
-    """Set the inner metrics of policies that are configured without any: the selected gates, or severities of safety."""
+    """Set the inner metrics of policies that are configured without any: the selected gates, or the judged severity levels."""
     for bound in selected:
         if bound.inner:
             continue
@@ -329,7 +329,7 @@ def media_rules(config: Config) -> Rules:
 
 
 def allow_media(config: Config, bound: BoundMetric) -> None:
-    """Set the media rules of a metric or of the metrics that it combines."""
+    """Set the media rules of a metric that reads media, and of such metrics that it combines."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:

@@ -21,7 +21,7 @@ CONDITION = r"[^=<>≤]+(=[\s\S]+|[<>≤] ?-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?
 _SIGN = re.compile("[=<>≤]")
 _READ = 2_000  # characters that decide the language
 _MOST_NAMES = 50
-"""Maximum number of names that one attribute can have."""
+"""Maximum number of names in the list of one fact."""
 _MEASURED: Mapping[str, Collection[str]] = {
     "duration_s": ("duration_s",), "cost_usd": ("cost_usd", "usage"), "input_tokens": ("usage", "cost_usd"),
     "output_tokens": ("usage", "cost_usd"), "output_chars": ("output", "error"), "stop_kind": ("stop_kind", "error"),
@@ -128,7 +128,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without those that the condition contains."""
+        """Return the facts without the one that the condition tests. If it is a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
