@@ -67,7 +67,7 @@ class Handle:
 
         Args:
             judges: False to not wait for judged metrics.
-            timeout: seconds to wait at most. If they pass, the result is False.
+            timeout: maximum number of seconds to wait. Returns False if work is still in progress after that.
         """
         return self._processor.engine.drain(timeout, judges=judges) if self._processor is not None else True
 
@@ -237,7 +237,7 @@ def _attached_to(provider: Any, kind: type[_Processor]) -> _Processor | None:
 
 @functools.cache
 def warn_no_provider() -> None:
-    """Log a warning once per process."""
+    """Log once per process that no SDK provider was found."""
     _log.warning(
         "instrument(): no SDK TracerProvider found, so no turns are evaluated. Call instrument() after "
         "opentelemetry.trace.set_tracer_provider(...), or pass tracer_provider=..., or create_provider=True for a quickstart. "
@@ -279,9 +279,9 @@ class _Capture(SpanProcessor):
 
 @contextmanager
 def captured_turns(tracer_provider: Any = None) -> Iterator[deque[ScoredTurn]]:
-    """Capture the turns that close inside the ``with`` block. Afterwards, the list is complete. An instrumented application
-    continues unchanged. Other applications can still be instrumented afterwards, with any configuration. Raises ConfigError if
-    the environment turns evaluation off.
+    """Capture the turns that close inside the ``with`` block. After the block, the yielded deque is complete. Without an SDK
+    provider, a global one is set. An instrumented application continues unchanged. Other applications can still be instrumented
+    afterwards, with any configuration. Raises ConfigError if the environment turns evaluation off.
     """
     if not switched_on():
         raise ConfigError(

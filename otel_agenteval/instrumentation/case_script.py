@@ -51,7 +51,7 @@ class Call:
 
 
 def as_text(answer: Any) -> str:
-    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it defines ``str``."""
+    """Return an answer as text. A dataclass or Pydantic model becomes JSON, unless it defines ``__str__``."""
     kind: Any = type(answer)
     is_record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_dump")
     is_own = getattr(kind.__str__, "__module__", "pydantic.main") != "pydantic.main"

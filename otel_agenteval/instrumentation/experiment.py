@@ -67,7 +67,7 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Fail the call that hasn't returned. The thread that still works on it keeps the old list."""
+        """Fail the call, or the simulated user, that hasn't returned. The thread that still works on it keeps the old list."""
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -199,7 +199,7 @@ def _runs(dataset: Any, repetitions: int) -> list[_Run]:
 
 
 def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider: Any, concurrency: int, limit: float) -> bool:
-    """Run the task until all runs are over or Ctrl-C, and assign the captured turns. Return True after Ctrl-C."""
+    """Run the task until all runs are over, or until Ctrl-C, and assign the captured turns. Return True after Ctrl-C."""
     loop, was_interrupted = _CALLERS_LOOP.get(), False
     try:
         with captured_turns(tracer_provider) as kept:
@@ -316,7 +316,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: float) -> bool:
-    """Score the runs until all are scored or Ctrl-C. Return True after Ctrl-C."""
+    """Score all runs, or stop at Ctrl-C and return True. Otherwise, return False."""
     try:
         for run, scores in completed(
             runs, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), concurrency, limit
@@ -365,7 +365,7 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a task that raised. ``applied`` metrics that passed, and metrics that lack an output, become errors."""
+    """Return the scores of a task that raised. ``applied`` metrics that didn't fail, and those without an output, get errors."""
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
         if score.verdict is not False

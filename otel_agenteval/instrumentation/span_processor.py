@@ -174,7 +174,7 @@ class AgentEvalSpanProcessor(SpanProcessor):
         self.engine.shutdown()
 
     def _activate(self, span: Span) -> bool:
-        """Activate the processor on its first span. Return False if another processor already works for the provider."""
+        """Activate the processor on its first span. Return False if it is off, or another one already works for the provider."""
         if self._passive:
             return False
         siblings = getattr(getattr(span, "_span_processor", None), "_span_processors", ())
