@@ -61,7 +61,7 @@ _REPLY_TOKENS = 300
 """Assumed length of a reply in a dry run."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
-"""Existing results by id. Judged results have their columns, because composites use them."""
+"""Existing results by id. Judged results have their columns, because composites use them. Other results can be None."""
 
 
 class Scorer:
@@ -106,8 +106,8 @@ class Scorer:
 
     def score(self, tables: Any, known: Known = MappingProxyType({})) -> tuple[Any, ScoringTotals]:
         """Return a table with :data:`RESULT_COLUMNS` for a batch of whole traces (columns: :mod:`otel_agenteval.spans.columnar`), and
-        the counts and costs. Results that are ``known`` by id aren't computed again. Composites use the columns of known judged results. Other
-        known results can be None. Raises ValueError if a required column is missing.
+        the counts and costs. Results that are ``known`` by id aren't returned again, and judged ones aren't computed again.
+        Composites use the columns of known judged results. Raises ValueError if a required column is missing.
         """
         account = ScoringTotals()
         rows: list[dict[str, Any]] = []

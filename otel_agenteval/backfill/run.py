@@ -78,12 +78,12 @@ class Output:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets that aren't done."""
+        """Return the buckets that aren't done for all of these metrics, from this source."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return the results of one or all buckets by id, judged ones with their columns. Errors are left out, to retry them."""
+        """Return a bucket's results, or all results, by id. Only judged ones have columns. Errors are left out, to retry them."""
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
         self._with_errors: set[Path] = set()
@@ -121,7 +121,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Score the missing results of a bucket, given all its spans, and save them."""
+    """Score the missing results of a bucket, given all its spans, and save them unless it is a dry run."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -137,8 +137,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the spans by bucket, and then score the buckets, on this machine. The source is one of ``shards`` parts. If a model
-    may be called, only this process is used instead of ``jobs`` processes, because it has the budget, cache and connections.
+    """Write the spans by bucket, and then score the buckets, on this machine. The source is one of ``shards`` parts. Instead of
+    ``jobs`` processes, use only this one in a dry run, for a small source, or if a model may be called (its budget is here).
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)

@@ -39,7 +39,7 @@ class Source(Protocol):
 
 def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     """Return the source: a Parquet or OTLP/JSON file, a folder of either, or the URL of a :class:`ClickHouse`. ``shard`` (k, n)
-    selects the k-th of n parts of the traces. Raises AgentEvalError if the source doesn't exist.
+    selects part k, from 0, of n parts of the traces. Raises AgentEvalError if the source doesn't exist or has another format.
     """
     if text.startswith(("clickhouse://", "clickhouses://")):
         return ClickHouse(text, shard)
@@ -61,7 +61,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return the bucket, from 0 to ``count`` - 1, of each trace id: CRC-32 of the hex text, divided by the number of shards."""
+    """Return the bucket of each trace id, from 0 to ``count`` - 1: the CRC-32 of its hex text // ``shards`` % ``count``."""
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):
@@ -131,7 +131,7 @@ class Parquet(_Files):
 
 
 class JsonLines(_Files):
-    """OTLP/JSON lines with traces and logs, as the Collector's file exporter writes. Unreadable lines are reported and skipped."""
+    """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
 
     def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
         super().__init__(files, shard)
@@ -204,7 +204,7 @@ class ClickHouse:
             raise AgentEvalError(f"clickhouse://{where}: connection failed: {str(problem)[:200]}") from None
 
     def fingerprint(self) -> str:
-        """See :class:`Source`. Derived from the query, the number of rows and the latest timestamp."""
+        """Return a hash of the server, the query, the number of rows and the latest timestamp."""
         client = self._client()
         try:
             found = client.command(f"SELECT concat(toString(count()), ' ', toString(max(Timestamp))) FROM {self._from}")  # noqa: S608 - the user's own query
