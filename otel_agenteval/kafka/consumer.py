@@ -35,7 +35,7 @@ _log = logging.getLogger("otel_agenteval")
 _AT_ONCE = 200
 _POLL = 0.25
 _FLUSH = 10.0
-"""Maximum seconds for one delivery. After that, it is tried again later."""
+"""Maximum seconds for one delivery. After that, the delivery is tried again later."""
 _BEHIND = 512
 """Number of closed turns in the worker's queue at which reading stops."""
 _SHORTLY, _BREATH = 2.0, 0.05
@@ -49,7 +49,7 @@ _STATISTICS = 1.0
 _ASK = 1.0
 """Timeout in seconds for the broker to report topics and the ends of partitions."""
 _PROBE, _SILENT = 5.0, 15.0
-"""Seconds without an answer from the brokers after which the reader sends a request, and after which health reports it."""
+"""Seconds without an answer from the brokers after which the reader sends a request, and after which health reports a fault."""
 _STALLED = 20
 """Number of reads without a message after which the rest of a partition counts as transaction markers."""
 
@@ -123,7 +123,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Passes each message once a minute, because librdkafka logs each attempt to connect. Ignores threads and numbers."""
+    """Passes a message once a minute, because librdkafka logs each connection attempt. Numbers and bracketed text may differ."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,14 +317,14 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if evaluation is behind. Messages in the topic cost no memory here."""
+        """Return True if evaluation or dead letters are behind. Messages then wait in the topic, which costs no memory here."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
         return status.queue_fill() > FULL or sum(map(len, self._dead.values())) > _AT_ONCE
 
     def _is_at_the_end(self) -> bool:
-        """Return True if all partitions were read to their ends, so no span is missing."""
+        """Return True if all partitions were read to their ends, or seem to be, or if no turn waits for spans."""
         if not self._partitions or not self._engine.intake.waits:
             return True
         wanted = [self._kafka.TopicPartition(*key, self._kafka.OFFSET_END) for key in self._partitions]
@@ -371,7 +371,7 @@ class KafkaSource:
             self._send_dead_letter(message, partition, type(error).__name__)
 
     def _send_dead_letter(self, message: Any, partition: Partition, reason: str) -> None:
-        """Send an unreadable message to the dead-letter topic. Until it is acknowledged, no later offset is committed."""
+        """Send an unreadable message to the dead-letter topic. Until the topic acknowledges it, no later offset is committed."""
         topic, number, offset = message.topic(), message.partition(), message.offset()
         if offset < partition.begin:
             partition.skip(offset, ())
