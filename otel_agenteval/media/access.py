@@ -40,7 +40,7 @@ def content_of(reference: str, kind: str) -> MediaContent:
     """Return the content of a reference to an ``image``, ``audio`` or ``video``. Raises MetricError if opening isn't allowed
     (``media_not_allowed``) or fails (``media_not_found``, ``media_unreachable``, ``media_timeout``), or the medium is too large
     (``media_too_large``) or, by its content, of another kind (``invalid_media``). Raises
-    MissingExtra if the package for this object store isn't installed.
+    MissingExtra if the package for this object store isn't installed, and NoModel if the rules state that a model is absent.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -102,7 +102,7 @@ def _decoded_uri(reference: str, rules: Rules) -> bytes:
 
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-"""Letters of the URL-safe alphabet, which Google's SDK uses, and of standard Base64."""
+"""Translates the URL-safe alphabet, which Google's SDK uses, to that of standard Base64."""
 
 
 def _read_file(reference: str, rules: Rules) -> bytes:

@@ -44,7 +44,7 @@ _SURE = 0.5
 
 
 def has_turn(order: dict[str, Any]) -> bool:
-    """Wait until a slot for another process is free. Return False if none is free in time.
+    """Wait until one of the slots for processes is free. Return False if none is free in time.
 
     Each working process locks one file of this package. The lock ends with the process. All processes of an
     installation therefore share one limit, and nothing is written. If files can't be locked, there is no limit.

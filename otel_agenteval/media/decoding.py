@@ -39,7 +39,7 @@ _FEATURE = {
 class Frame:
     at_s: float
     uri: str
-    """A ``data:`` URI, no larger than ``media.max_edge``."""
+    """``data:`` URI of an image whose longer side is at most ``media.max_edge``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include who speaks when. Raises MetricError for the same reasons
-    as in :func:`video_of`. Raises MissingExtra if PyAV or webrtcvad isn't installed.
+    """Return measurements of a recording. With ``speech``, they include when each channel speaks. Raises MetricError for the same
+    reasons as :func:`video_of`. Raises MissingExtra if PyAV or webrtcvad isn't installed.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])

@@ -41,9 +41,9 @@ class Measures:
     contrast: float
     """Standard deviation of the brightness, from 0 to 0.5."""
     dark: float
-    """Share of black pixels, without detail."""
+    """Share of nearly black pixels, which show no detail."""
     bright: float
-    """Share of white pixels, without detail."""
+    """Share of nearly white pixels, which show no detail."""
 
 
 def measured(content: MediaContent) -> Measures:
@@ -70,7 +70,7 @@ def sharpness_of(grey: np.ndarray[Any, Any]) -> float:
 
 
 def likeness(one: MediaContent, other: MediaContent) -> float:
-    """Return the similarity of two images, from 0 to 1: equal bits of their dHash (8 × 8 horizontally and 8 × 8 vertically)."""
+    """Return the similarity of two images, from 0 to 1: the share of equal bits in their dHashes (64 per direction)."""
     return float((_hash(one) == _hash(other)).mean())
 
 

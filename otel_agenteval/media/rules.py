@@ -134,7 +134,7 @@ def sharing() -> Iterator[None]:
 
 
 def is_shared() -> bool:
-    """Return True if other metrics may use the same media."""
+    """Return True inside :func:`sharing`: other metrics may use the same media."""
     return _SHARED.get() is not None
 
 

@@ -57,9 +57,9 @@ _BEGUN = 0.4
 """Seconds that a speaker must have spoken before another speaker can interrupt."""
 _MOST_CHANNELS = 8
 _OPTIONS = {"fflags": "+bitexact", "id3v2_version": "0"}
-"""Options with which the file doesn't contain the name of the software either."""
+"""Options that keep the name of the software out of the file."""
 _WRITERS = {"audio/webm": "webm"}
-"""Formats of types whose reader has another name."""
+"""Type → name of the writer, if it differs from the reader's name."""
 
 
 @dataclass
@@ -102,7 +102,7 @@ class _Waveform:
 
 
 def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, Any]:
-    """Return the measurements. With ``speech``, they include who speaks when."""
+    """Return measurements of a recording. With ``speech``, they include when each channel speaks."""
     if speech:
         import webrtcvad
     waveform, partial = _Waveform(), False
@@ -211,7 +211,7 @@ def _utterances(speech: Sequence[bool]) -> list[tuple[int, int]]:
 
 
 def _interruptions(spoken: Sequence[Sequence[tuple[int, int]]]) -> list[dict[str, Any]]:
-    """Return when one channel starts after another has been speaking, and after how long the interrupted one stops."""
+    """Return each interruption: when a channel starts while another one speaks, and how long the other one continues."""
     found = []
     for by, mine in enumerate(spoken):
         for start, _ in mine:

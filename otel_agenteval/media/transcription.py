@@ -43,7 +43,7 @@ _EXTENSIONS = {
 def transcribed(content: MediaContent, wanted: Transcription) -> str:
     """Return the transcript of a recording, which is empty without speech. Raises MetricError if the server or the model is
     unavailable (``transcriber_unreachable``), takes too long (``transcriber_timeout``), rejects the recording
-    (``transcriber_refused``), or returns no text (``transcriber_failed``). Raises MissingExtra if faster-whisper isn't installed.
+    (``transcriber_refused``), or fails otherwise (``transcriber_failed``). Raises MissingExtra if faster-whisper isn't installed.
     """
     return _transcriber(wanted, os.getpid()).text_of(content)
 

@@ -48,7 +48,7 @@ _QUALITY = 88
 
 
 def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits) -> dict[str, Any]:
-    """Return frames of a video by time, and the measurements."""
+    """Return frames of a video in order of time, and the video's measurements."""
     facts, track = _measured(data, mime, limits)
     if facts["measured_s"] < facts["duration_s"] - _REST:
         pictures = list(_frames_at(data, mime, [at * facts["duration_s"] / wanted for at in range(wanted)], limits))
@@ -164,7 +164,7 @@ def _jumps(track: _Track, cuts: Sequence[int]) -> list[int]:
 
 
 def _flicker(track: _Track, cuts: Sequence[int]) -> float:
-    """Return half of the brightness's variation up and down, from 0 to 255. Steady changes don't count."""
+    """Return half the mean up-and-down swing of the brightness, from 0 to 255. Steady changes don't count."""
     if len(track.brightness) < 3:
         return 0.0
     swings = np.abs(np.diff(np.asarray(track.brightness), 2)) / 4
