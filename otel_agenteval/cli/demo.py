@@ -248,7 +248,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the scenes and print each turn with its scores. On a terminal, serve ``/metrics`` until Ctrl-C."""
+    """Play the scenes and print each turn with its scores. On a terminal, without ``--once``, serve ``/metrics`` until Ctrl-C."""
     port = args.port
     if port and _is_taken(port):
         print(f"otel-agenteval: --port: {port} is in use; /metrics uses a free port", file=sys.stderr)

@@ -33,7 +33,7 @@ class DoctorFinding(NamedTuple):
     level: str
     text: str
     advice: str = ""
-    """The fix."""
+    """The fix. Empty if there is none."""
 
 
 Findings = Iterator[DoctorFinding]
@@ -49,7 +49,7 @@ _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield the options whose values are valid but probably a mistake."""
+    """Yield problems of valid options: probable mistakes, missing folders and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")

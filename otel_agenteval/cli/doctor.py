@@ -109,7 +109,7 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return the finding about traces of a scope that gave no turn, or turns without content."""
+    """Return the finding about traces of a scope that gave no turn or turns without content, or are tools of an unknown turn."""
     what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
     found = what.get(missing, "gave turns without input and output")
     return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
@@ -118,7 +118,7 @@ def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
 # --- a program, which is run
 
 _MOST_REASON = 40
-"""Maximum characters of a reason for a skipped metric."""
+"""Maximum number of characters of a reason for a skipped metric."""
 
 
 def program_findings(program: Sequence[str], config: Config, metrics: Selected) -> Findings:

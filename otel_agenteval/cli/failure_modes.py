@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns that are read from the store together."""
 _MOST_SPLIT = 20
-"""Maximum number of failure modes that are split into topics: the most frequent ones."""
+"""Number of failure modes, the most frequent ones, that are split into topics."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -212,7 +212,7 @@ _REPLY = '{"description": "<one sentence>", "name": "<at most six words>"}'
 def _with_topics(
     modes: list[FailureMode], failed: Sequence[FailedTurn], args: argparse.Namespace, config: Config
 ) -> list[FailureMode]:
-    """Return the failure modes with their topics, if there is an embedder."""
+    """Return the failure modes with their topics, or without topics if no embedder is available."""
     try:
         embedder = embedder_from(config) or LocalEmbedder()
     except ConfigError:
@@ -247,7 +247,7 @@ def _split(
     store: str | None = None,
     describe: bool = False,
 ) -> list[FailureMode]:
-    """Return the failure modes with their topics. ``known`` topics keep their names. The judge can ``describe`` new topics."""
+    """Return the modes with topics, unless the embedder fails. ``known`` topics keep their names. A judge can name new ones."""
     judge = judge_from(config) if describe else None
     if describe and judge is None:
         print("--describe: no judge is configured, so topics are named by their words", file=sys.stderr)
@@ -278,7 +278,7 @@ def _split(
 def _described(
     found: Sequence[tuple[FailureMode, list[Topic]]], judge: Any, redact: Collection[str]
 ) -> list[tuple[FailureMode, list[Topic]]]:
-    """Return the topics with descriptions. After a judge error, the remaining topics keep their names, made of frequent words."""
+    """Return the modes with described topics. After a judge error, other topics keep their names, made of frequent words."""
     described: dict[tuple[str, str], StoredTopic] = {}
     try:
         for about, nearest in ((topic.about, topic.nearest) for _, topics in found for topic in topics):

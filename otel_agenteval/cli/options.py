@@ -182,7 +182,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, into seconds since the Unix epoch."""
+    """Return the Unix time of an ISO date or time (UTC by default) or a duration before now such as ``24h``, or None for None."""
     if text is None:
         return None
     try:
@@ -231,7 +231,7 @@ def scopes_text(scopes: Counter[str]) -> str:
 
 
 def report_reading(reading: Reading) -> int:
-    """Print how many lines couldn't be read, and return the exit code."""
+    """Print how many lines couldn't be read, and why turns are missing, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if not reading.spans and not reading.logs:

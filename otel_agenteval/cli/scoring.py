@@ -135,7 +135,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Yield the results of work on recorded turns. Then print the number of lines that couldn't be read."""
+    """Yield the results of work on recorded turns. Then print how many lines couldn't be read, and why turns are missing."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
@@ -166,7 +166,7 @@ class Evaluated(NamedTuple):
 
     about: About
     texts: Sequence[str]
-    """Its text in each output."""
+    """Its text for each output."""
     scored: Sequence[tuple[Score, str]]
     """Its scores, each with the hash of its metric's parameters. Empty if no output needs them."""
     facts: Mapping[str, FactValue]

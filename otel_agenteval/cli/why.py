@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 class _Found(NamedTuple):
     turn_id: str
     outcomes: dict[str, str] | None
-    """The result of each metric; None for an unknown turn."""
+    """The result of each metric, or None for an unknown turn."""
     scores: list[dict[str, Any]]
     """Rows of the store, with their evidence."""
     cost: dict[str, Any]
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
     by: str = "rule"
     """``rule`` or ``judge``."""
     start: str = ""
-    """When the turn started, for the first line."""
+    """Start of the turn, as text for the first line. Empty if unknown."""
     facts: Sequence[str] = ()
     """Facts about how the turn was answered, except those that a failure can change. Empty unless a store was read."""
 

@@ -184,7 +184,7 @@ def processes_for(config: Config, cores: int) -> int:
 
 
 def share_of(config: Config, number: int, count: int) -> Config:
-    """Return the configuration of one of ``count`` processes, with its share of each limit. Raises ConfigError for small limits."""
+    """Return the configuration of one of ``count`` processes, with its share of each limit. Raises ConfigError if a share is 0."""
     for path, limit in _limits_of(config).items():
         if limit < count:
             name = ".".join(path)
