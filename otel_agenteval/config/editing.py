@@ -94,7 +94,7 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
 
 
 def _expected_entry(old_entry: Any, addition: Addition) -> dict[str, Any]:
-    """Return a metric's entry with an addition: ``code_u``, ``{code_u: null, policy: gate}`` or ``{code_u: {allowed: [a.com]}}``."""
+    """Add to a metric's entry, such as ``code_u``, ``{code_u: null, policy: gate}`` or ``{code_u: {allowed: [a.com]}}``."""
     entry = {old_entry: None} if isinstance(old_entry, str) else old_entry
     metric = next(key for key in entry if key not in BESIDE_A_METRIC)
     params = dict(entry[metric] or {})
@@ -103,7 +103,7 @@ def _expected_entry(old_entry: Any, addition: Addition) -> dict[str, Any]:
 
 
 class _Edit:
-    """One addition to a text. All positions are in the old text, so the insertions are made last, from its end to its start."""
+    """One addition to a text. All positions are in the old text, so the insertions are made last, from the end of the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -164,7 +164,7 @@ class _Edit:
         self._insertions.append((position, position, inserted))
 
     def _fill(self, node: pyyaml.Node, value: str) -> None:
-        """Replace an empty value: nothing, ``null`` or ``~``."""
+        """Replace an empty value: nothing, ``null`` or ``~``. Raises TypeError for other values."""
         if not isinstance(node, pyyaml.ScalarNode) or not node.tag.endswith(":null"):
             raise TypeError(f"must be empty, got {node.tag}")
         start, end = node.start_mark.index, node.end_mark.index
@@ -172,8 +172,8 @@ class _Edit:
         self._insertions.append((start, end, value if has_space else f" {value}"))
 
     def _append(self, node: Any, item: str) -> None:
-        """Append to a list or a mapping. In block style, the item becomes a line below the last value and the comment behind it: after
-        ``- code_u  # links``, the line ``- code_v``.
+        """Append to a list or a mapping. In block style, the item becomes a line below the last value and its comment: the line
+        ``- code_v`` follows ``- code_u  # links``.
         """
         if node.flow_style:  # "[a, b]" or "{a: 1}"
             last = _last_of(node)

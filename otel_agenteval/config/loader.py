@@ -116,7 +116,7 @@ _WHOLE_IN_LAYER = {("outlets", "prometheus")}
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Return ``below`` updated with ``above``: mappings are merged, other values replaced. Updates ``sources`` in place."""
+    """Return ``below`` updated with ``above``. Mappings are merged, and other values replaced. ``sources`` is updated in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -132,7 +132,7 @@ def _merge(
 
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
-    """Yield the path, value and variable of each option in the environment. A section comes before its options."""
+    """Yield path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown names."""
     given = sorted(
         (
             name
