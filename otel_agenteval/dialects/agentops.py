@@ -1,6 +1,6 @@
 """Parser for AgentOps: ``agentops.span.kind``, and flat messages as in Traceloop.
 
-Input and output of a decorated function are attributes under the name of its kind.
+A decorated function's input and output are attributes under the name of the function's kind.
 
 A span of kind ``session`` is a step only if it wraps a decorated function. An application can start a session by hand and
 run any number of turns in it.
@@ -73,7 +73,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _entity(get: Any) -> tuple[Any, Any]:
-    """Return input and output, under the kind's name or the names that all kinds share."""
+    """Return the input and output under the kind's name or a name that all kinds share, or ``(None, None)``."""
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):

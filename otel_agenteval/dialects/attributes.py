@@ -20,7 +20,7 @@ refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Return a token count from 0 to 2⁶³ - 1, also from text, or None for other values."""
+    """Return a token count from 0 to 2⁶³ - 1, which may be written as text, or None for other values."""
     number: float
     if value.__class__ is int:
         number = value
@@ -42,7 +42,7 @@ _DIGITS = 40
 
 
 def as_float(value: Any) -> float | None:
-    """Return a finite number of at least 0, also from text, or None for other values."""
+    """Return a finite number of at least 0, which may be written as text, or None for other values."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -86,7 +86,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the text before a comma, or the first nonempty text of a list or of a JSON list."""
+    """Return the first item of comma-separated text, or the first nonempty text in a list or a JSON list, or None."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -102,7 +102,7 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 
 def _only_text(text: str) -> str | None:
-    """Return the text of a message of unknown type: its content or its only text."""
+    """Return the text of a message of unknown type: its content, its only text, or None."""
     value = object_in(text)
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]

@@ -1,6 +1,6 @@
 """Parser for Braintrust: ``braintrust.input_json`` and ``braintrust.output_json``.
 
-Covers its Go and Java SDKs, and spans that an application marks for Braintrust. The role is in
+It covers Braintrust's Go and Java SDKs, and spans that an application marks for Braintrust. The role is in
 ``braintrust.span_attributes``. Spans of wrapped clients may lack the role, but have a model in their metadata.
 """
 

@@ -44,7 +44,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if the environment turns capture on, or None if only code can."""
+        """Return True if capture is on, by default or by the environment, False if it is off, or None if only code turns it on."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -150,7 +150,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for the scopes of traces without a turn (:data:`TURN`), of tools whose turn is unknown (:data:`CALLER`), or of turns without input and output."""
+    """Return a hint for scopes whose traces have no turn (:data:`TURN`), tools no caller (:data:`CALLER`) or turns no content."""
     if missing == CALLER:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:

@@ -109,7 +109,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _without_heading(value: Any) -> str | None:
-    """Return the text below a first line such as ``[TOOL RESULT: name]``."""
+    """Return the text below a first line such as ``[TOOL RESULT: name]``, or None if it wasn't captured."""
     text = as_text(value)
     if text is None or text == _HELD_BACK:
         return None

@@ -66,13 +66,13 @@ class Decoded:
         self.messages = messages
         self.truncated = False
         self.hidden = hidden
-        """True if the instrumentation omitted some text because content capture is off."""
+        """True if some text is missing, for example because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that adds more messages to these, or None if more messages could change the earlier ones."""
+        """Function that appends the new messages of a longer history, or None if a longer one must be decoded from the start."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """Return the messages in an attribute's value. ``role`` is the author of plain text."""
+    """Return the messages in an attribute's value. ``role`` is the author of plain text and of messages without a role."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -87,8 +87,8 @@ def decode(raw: Any, role: str) -> Decoded:
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Return the messages of a history that continues a shorter one (``[1, 2]``, then ``[1, 2, 3]``), or None if it doesn't.
-    Only new messages are parsed. The others are the same objects as in ``known``, the messages of the shorter history.
+    """Return the messages of a history that continues a ``shorter`` one (``[1, 2]``, then ``[1, 2, 3]``), or None if it must be
+    decoded from the start. Only new messages are parsed. The others are the objects in ``known``, the decoded ``shorter`` history.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -114,7 +114,7 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join consecutive messages without a finish reason that are the pieces of one streamed answer."""
+    """Join consecutive assistant messages that are pieces of one streamed answer. Finish reasons and tool calls end an answer."""
     pieces: list[Message] = []
     joined = []
     for message in (*messages, Message("")):  # the empty message ends the last pieces
@@ -133,7 +133,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if texts are pieces of one text: a piece continues a line of the previous piece."""
+    """Return True if any text continues the line of the text before it, which shows that all are pieces of one text."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -181,7 +181,7 @@ def is_handle(text: str) -> bool:
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Return the value of Java's ``toString``, a ``repr`` or repeated encoding with messages. Other texts are unchanged."""
+    """Parse messages that Java's ``toString`` or a ``repr`` wrote, or that were encoded repeatedly. Other texts stay unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -228,7 +228,7 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
 
 
 def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in the object that a framework writes as a request, an input or an output."""
+    """Add the messages in an object that a framework writes as a request, an input or an output."""
     if role == "assistant" and ("output" in raw or "generations" in raw):
         _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
         return
@@ -258,7 +258,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
 
 
 def _parse_convention_text(text: str) -> list[Any] | None:
-    """Return the messages or parts in the convention's form that a message contains as text, or None."""
+    """Parse a message's text if it is a JSON list of messages or parts in the convention's form. Return None for other texts."""
     items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if not isinstance(items, list):
         return None
@@ -284,7 +284,7 @@ _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages of a list, or one message if the list contains its parts."""
+    """Add the messages in a list, or one message if the list contains only parts."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
         out.append_items = None if depth else _add_convention_messages
@@ -306,7 +306,7 @@ def _add_each(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add messages in the convention's form."""
+    """Add messages in the convention's form. The pieces of a streamed message become one message."""
     pieces: list[Message] = []
     unfinished = False
     for item in raw:
@@ -328,7 +328,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events if ``role`` is ``assistant``: choices, or the last messages. Otherwise, return the earlier events."""
+    """Return the output events at the end (choices, or else assistant messages) if ``role`` is ``assistant``, or those before."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -341,7 +341,7 @@ _ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_
 
 
 def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a function's arguments, under any name: ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
+    """Add the likeliest messages or text in a function's arguments: ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, is_cut = jsonio.loads_or_text(kwargs)
@@ -366,7 +366,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Append the pieces of a streamed message to the last message, and clear them. The last piece may repeat the whole."""
+    """Join the ``pieces`` of a streamed message to the last message, and clear them. The last piece may repeat the whole text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -426,7 +426,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True for a part that was serialized as text. A tool's result can resemble a part, but has more fields."""
+    """Return True if a parsed object is a part. A tool's result with a ``text`` but no type has more fields than a part."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -472,7 +472,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Add a message's text, from which tool calls and results may be read."""
+    """Return the message with its text. Tool calls and results that frameworks write as text are read from it."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
@@ -488,7 +488,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 
 def _joined_texts(texts: list[str]) -> str:
-    """Join the texts of parts by line breaks, unless they are pieces of a streamed text, which contain their own spaces."""
+    """Join the texts of parts with line breaks. The pieces of a streamed text contain their own spaces, so nothing is added."""
     if _is_streamed(texts):
         return "".join(texts)
     whole = texts[0]
@@ -498,7 +498,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if a text is wholly inside one tag: context that a framework adds to the user's words."""
+    """Return True if one tag encloses the whole text, as in context that a framework adds to the user's words."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
@@ -509,7 +509,7 @@ def is_tagged(text: str) -> bool:
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
-"""Notes of one line each that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
+"""One-line notes that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
 
 
 def _tool_message_result(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
@@ -522,7 +522,7 @@ _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice."""
+    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice, or any other message unchanged."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
@@ -619,7 +619,7 @@ _RESPONSE_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Read a part that only its key identifies. Google writes keys in snake case or camel case, Haystack in snake case."""
+    """Read a part that only its key identifies, such as Google's, Haystack's or Bedrock's. Return False for any other part."""
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if inner is not None and isinstance(inner, Mapping):
@@ -785,7 +785,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
 
 
 def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
-    """Return the first text under one of the keys. Bytes become base64."""
+    """Return the first text under one of the keys, or None. Bytes become base64."""
     for holder in holders:
         for key in keys:
             value = holder.get(key)
@@ -803,7 +803,7 @@ def _is_address(value: Any) -> bool:
 
 
 def _kind_of(mime: str, modality: str | None) -> str:
-    """Return the kind of media from its MIME type or, if unknown, from its part."""
+    """Return the kind of media from its MIME type or, if unknown, the part's ``modality``. The default is ``document``."""
     kind = mime.partition("/")[0]
     return kind if kind in _MODALITIES else modality or "document"
 

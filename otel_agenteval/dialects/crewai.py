@@ -42,7 +42,7 @@ _LONGEST_TEMPLATE = 10_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for a task, WORKFLOW for a crew and AGENT for a delegation."""
+    """Return INNER for a task, WORKFLOW for a crew, AGENT for a delegation, and None for other spans."""
     if attributes.get("traceloop.span.kind") == "task":
         return INNER
     if name == "crewai.workflow":
@@ -122,7 +122,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words: an input with a usual name, the only input, or the first task's filled-in text."""
+    """Return the user's words: an input with a usual name, the only input, or the first task's filled-in text, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -144,7 +144,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return index and text of the first task with a placeholder, or of the first task."""
+    """Return the index and the text of the first task with a placeholder or, if there is none, of the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -152,7 +152,7 @@ def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
 
 
 def _task_text(outputs: Any, index: int) -> str | None:
-    """Return the filled-in text of a task that ran."""
+    """Return the filled-in text of a task that ran, or None."""
     quoted_texts = _TASK_TEXT.findall(outputs) if outputs.__class__ is str else []
     return as_text(literal_in(quoted_texts[index])) if index < len(quoted_texts) else None
 
@@ -171,7 +171,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``. Brackets inside strings don't count."""
+    """Return the end of the list that begins at ``start``, or of a cut text. Brackets inside strings don't count."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return the user's words: a known field, or the first text that isn't background."""
+    """Return a message with the user's words (a known field or the first text that isn't background), or the ``messages``."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))

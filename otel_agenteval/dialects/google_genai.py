@@ -84,7 +84,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Turn a user message after tool requests into tool results. It must contain one object per request."""
+    """Turn a user message after tool requests into tool results, if it contains one object per request."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None

@@ -84,7 +84,7 @@ _CONTENT = ("haystack.component", "haystack.agent.step.llm", "haystack.agent.ste
 
 
 def _content(get: Any) -> tuple[Any, Any]:
-    """Return input and output of a span with any role."""
+    """Return the input and output of a span with any role. Missing ones are None."""
     raw_input, raw_output = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
     for prefix in _CONTENT if raw_input is None else ():
         raw_input, raw_output = get(f"{prefix}.input"), get(f"{prefix}.output")
@@ -131,7 +131,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words among the inputs of a pipeline's components or of an agent."""
+    """Return the user's words among the inputs of a pipeline's components or of an agent, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -159,7 +159,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer among the outputs of an agent or a pipeline's last component."""
+    """Return the answer among the outputs of an agent or of a pipeline's last component with one, or None."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -171,7 +171,7 @@ def _answered(raw: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """Return a message or an answer, also from the ``repr`` of the Python object."""
+    """Return a message, or an answer as a message. Either may be the ``repr`` of a Python object."""
     if isinstance(item, str):
         if item.startswith("ChatMessage("):
             end = item.rfind(", _name=")  # the rest may contain any object
@@ -193,7 +193,7 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """Parse the ``repr`` of Python objects: literals and keyword arguments. Nothing is executed."""
+    """Parse the ``repr`` of Python objects: literals and keyword arguments. Return None for other texts. Nothing is executed."""
     if len(text) > _LONGEST_REPR:
         return None
     try:

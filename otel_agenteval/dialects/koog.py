@@ -1,6 +1,6 @@
 """Parser for JetBrains Koog: the GenAI convention's attributes, and ``koog.*`` strategy spans.
 
-Its scope is the name of the application's service. An agent's run repeats its initial prompt, without the user's message,
+Koog's scope is the name of the application's service. An agent's run repeats its initial prompt, without the user's message,
 answer or token counts. Without ``setVerbose(true)``, content is ``HIDDEN:non-empty``.
 """
 
@@ -24,7 +24,7 @@ SCOPES = re.compile(r"ai\.koog\b")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for a span without an operation, which is a step of the agent's strategy."""
+    """Return INNER for a span without an operation, which is a step of the agent's strategy, or None for other spans."""
     return None if "gen_ai.operation.name" in attributes else INNER
 
 

@@ -74,7 +74,7 @@ def _last(path: Any) -> Any:
 
 
 def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:
-    """Fill the model calls and their tokens from the messages of a run whose calls are other traces."""
+    """Fill the model calls and their tokens from the messages of a run whose calls are in other traces."""
     if not messages or messages[-1][0] != "ai":
         return
     step.calls_model = step.overwritten = True

@@ -1,7 +1,7 @@
 """Parser for LangSmith's OTel mode.
 
 ``gen_ai.prompt`` and ``gen_ai.completion`` are JSON text of the run's inputs and outputs: named parameters, a request and its
-response, or LangChain's state. A failed run has an exception event. Its status is often OK, set when the run began. Metadata
+response, or LangChain's state. A failed run has an exception event. Its status is often OK, set at the run's start. Metadata
 is ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
 """
 

@@ -1,6 +1,6 @@
 """Parser for Langtrace: ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
 
-LangChain's attributes are JSON text of one Python method's arguments and result, so one model call is up to four nested
+LangChain's attributes are JSON text of one Python method's arguments and result, so one model call has up to four nested
 spans. Empty values are omitted. A decorated function's span has only a name.
 """
 
@@ -33,7 +33,7 @@ _MODEL = re.compile(r'"model_name": "([^"]+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from LangChain's component, the method or the kind of service."""
+    """Return the role from LangChain's component, the method or the kind of service, or None."""
     task = attributes.get("langchain.task.name")
     if task.__class__ is str:
         role = _TASKS.get(task, CHAIN)
@@ -76,7 +76,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Values that aren't text are written as their class name only."""
+"""Pattern of values that aren't text, of which only the class name is written."""
 
 
 def _first(raw: str) -> Any:
@@ -98,7 +98,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a message without its empty fields, or generations."""
+    """Return a message with the role and content that Langtrace may omit, or any other value, such as generations."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]

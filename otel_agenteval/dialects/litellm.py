@@ -35,7 +35,7 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a call, or of an application's span to which calls were written."""
+    """Return the role of a call, or of an application's span to which calls were written, or None for other spans."""
     own = SCOPES.match(scope) is not None
     if not own and "hidden_params" in attributes:
         if _FOREIGN.match(scope) or "gen_ai.request.model" not in attributes:
@@ -90,7 +90,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """Return the session id that an application sent with its request, from the dict's text."""
+    """Return the session id in the dict that an application sent with its request, written as text, or None."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = literal(raw)
@@ -138,7 +138,7 @@ _ANSWERS = ("choices", "content", "output", "candidates")
 
 
 def _raw_prompt(raw: Mapping[str, Any]) -> Any:
-    """Return the messages of chat completions, Anthropic, the Responses API or Google."""
+    """Return the messages in a raw request to chat completions, Anthropic, the Responses API or Google, or None."""
     return next((literal(raw[key]) for key in _PROMPTS if key in raw), None)
 
 

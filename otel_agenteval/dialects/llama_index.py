@@ -139,7 +139,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _agent_of(record: SpanRecord, get: Any) -> str | None:
-    """Return the agent in the event that a workflow's step received or returned."""
+    """Return the agent in the event that a workflow's step received or returned, or None."""
     for key in ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value"):
         if (name := _name_in(get(key))) is not None:
             return name

@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the text under the first of these keys. The application or an agent's memory sets them."""
+    """Return the first text under one of these keys, or None. The application or an agent's memory sets them."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:
@@ -100,7 +100,7 @@ def _value(raw: Any) -> Any:
 
 
 def _asked(raw: Any) -> Any:
-    """Return a request's messages, also from the provider's own request body."""
+    """Return the messages in a request, which may be the provider's own request body."""
     value = _value(raw)
     if isinstance(value, Mapping):
         body = value.get("body")
@@ -119,7 +119,7 @@ def _unabridged(message: Any) -> Any:
 
 
 def _answer(raw: Any) -> Any:
-    """Return ``{text, toolCalls, object, reasoning}`` as one message."""
+    """Return ``{text, toolCalls, object, reasoningText}`` as one message, or any other value unchanged."""
     value = _value(raw)
     if not isinstance(value, Mapping) or not ("text" in value or "toolCalls" in value or "object" in value):
         return raw

@@ -79,7 +79,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _is_named_graph(metadata: Any, span_name: str) -> bool:
-    """Return True for the run of a graph that has a name. Runs of its nodes have a ``langgraph_node``."""
+    """Return True for the run of a LangGraph graph that has its own name. Runs of its nodes have a ``langgraph_node``."""
     return (
         metadata.__class__ is str
         and '"ls_integration": "langgraph"' in metadata
@@ -98,7 +98,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent in LangChain's metadata, which every span of the agent's run has."""
+    """Return the agent's name in LangChain's metadata, which every span of the agent's run has, or None."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
@@ -133,7 +133,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _output(value: Any) -> Any:
-    """Return the output, or None if it is only the ``repr`` of a stream. smolagents' last object contains the answer."""
+    """Return the output, the answer in the last object of smolagents' stream, or None for the ``repr`` of any other stream."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -158,7 +158,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Fill what the flattened messages lack from the request: instructions, failures, and all tool results but the last."""
+    """From the whole request, fill what the flattened messages lack: instructions, failures, and all tool results but the last."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -217,7 +217,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return the value under a prefix, assembled on first use, or None."""
+    """Return the value under a prefix, assembled on first use, or None if no attribute has the prefix."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -322,7 +322,7 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Return nested lists and dicts for ``prefix.0.a.b = v``, without the gaps of dropped attributes, or None without such keys."""
+    """Return nested lists and dicts for ``prefix.0.a.b = v``, or None if no key has the prefix. Missing indexes leave no gaps."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():

@@ -30,7 +30,7 @@ _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "ca
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a function, of a graph's node, or of a failed call with only a name."""
+    """Return the role of a function, of a graph's node, or of a failed call with only a name. Return None for other spans."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -75,7 +75,7 @@ def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """Return a graph's state. Its messages are the ``repr`` of Python objects."""
+    """Return the messages in a graph's state, which are the ``repr`` of Python objects, or the state if it has none."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value
@@ -105,7 +105,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Parse lines of ``role: text``. A text can have several lines."""
+    """Return the messages in ``role: text`` lines, or any other value parsed. A text can have several lines."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

@@ -58,7 +58,7 @@ _LOOP = frozenset(("model", "agent", "tools"))
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's topmost runnable, which OpenLLMetry always calls an agent."""
+    """Return the role of LangChain's topmost runnable, or None for other spans. OpenLLMetry always calls it an agent."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -110,7 +110,7 @@ _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.cu
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id in LangChain's metadata, next to a run's inputs."""
+    """Return the conversation id in LangChain's metadata, next to a run's inputs, or None."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))
@@ -141,7 +141,7 @@ def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
 
 
 def _known(item: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with a known role: older versions wrote thinking as a completion, and LangChain's answers as ``unknown``."""
+    """Return a message with a known role. Older versions wrote ``thinking``, and ``unknown`` for LangChain's answers."""
     role = item.get("role")
     if role == "unknown":
         return {**item, "role": "assistant"}
@@ -175,7 +175,7 @@ def _read_agno_result(text: str, step: Step) -> None:
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}`` or ``{"input_str": "..."}``, and the same for outputs."""
+    """Unwrap ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` or ``{"outputs": ...}``."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

@@ -67,7 +67,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role for an operation that isn't the convention's: ``chat.completions``, ``LlmCall``, ``generateText``."""
+    """Return the role for an operation outside the convention, such as ``chat.completions`` or ``LlmCall``, or None."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
@@ -234,7 +234,7 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 
 
 def _unless_empty(raw: Any) -> Any:
-    """Return None for the old attributes' placeholders for missing content."""
+    """Return None if an old attribute's value is a placeholder for missing content, or the value unchanged."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
@@ -242,9 +242,7 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Return the messages of a prompt that joins their texts by newlines, or any other prompt unchanged. A first line with the
-    model's task counts as instructions.
-    """
+    """Split a prompt that begins with a line of instructions (``You are …``) into two messages. Return other prompts unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
@@ -275,7 +273,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Fill messages from an event that contains all messages of a call, and add its tokens to ``counted``."""
+    """Fill messages from an event that contains all messages of a call, and add the call's tokens to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
@@ -308,7 +306,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the messages of one side. A message's content can be replaced by the attributes of a span event."""
+    """Return the messages of one side, input or output. A message's content can be the attributes of a span event."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -322,7 +320,7 @@ def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
 
 
 def _is_call_of_function(messages: list[dict[str, Any]]) -> bool:
-    """Return True for the arguments or the result of a function, as JSON text in the only message."""
+    """Return True if the only message is a JSON object as text, such as a function's arguments or result."""
     content = messages[0].get("content") if len(messages) == 1 else None
     return content.__class__ is str and content.startswith('{"')
 
@@ -345,7 +343,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in the JSON text of an Azure event. Without content capture, it has only a role or the ids of calls."""
+    """Return the message in an Azure event's JSON text. Without content capture, the message has one part without text."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -388,7 +386,7 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Return retrieved documents in rank order, from JSON text or values. Some instrumentations write only ids and scores."""
+    """Return retrieved documents from JSON text or values, in their order. Some instrumentations write only ids and scores."""
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):

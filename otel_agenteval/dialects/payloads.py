@@ -140,7 +140,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any]) -> Any:
-    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock."""
+    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock, or ``_UNWRAPPED``."""
     only = value.get("output") if len(value) == 1 else None
     if isinstance(only, Mapping) and "lc" in only:
         value = only
@@ -157,7 +157,7 @@ def _result_of_message(value: Mapping[str, Any]) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any]) -> Any:
-    """Return the result in an object that Google's SDK, LlamaIndex or another framework writes, or in a whole event."""
+    """Return the result in an object of Google's SDK, LlamaIndex or another framework, or in a whole event, or ``_UNWRAPPED``."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")

@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Return a user message as tool results, failures or the user's words. Of several, all but the last are added to ``before``."""
+    """Return a user message as tool results, failures or the user's words. All but the last of several are added to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -94,7 +94,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return one result per call, one per line. If lines and calls differ in number, each call gets the whole text."""
+    """Return a result for each call: one line of the text or, if lines and calls differ in number, the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -142,7 +142,7 @@ def _literal_arguments(call: ast.Call, parameters: Mapping[str, Sequence[str]]) 
 
 
 def printed(observation: Any) -> Any:
-    """Return the text that code printed or, if empty, its last value."""
+    """Return the text that code printed or, if it printed nothing, its last value. Other observations stay unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)

@@ -66,13 +66,13 @@ class Dialect(Protocol):
     MARKS: frozenset[str]
     """Attribute keys of this dialect. It applies to each span that has one of them."""
     SCOPES: Any
-    """Compiled pattern of instrumentation scopes, matched at the start. Each of their spans has this dialect."""
+    """Compiled pattern, matched at the start of a scope. The dialect applies to each span whose instrumentation scope matches."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """Return the span's role as far as its current attributes show it, or None."""
+        """Return the span's role if its current attributes show it, or None."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
-        """Fill the fields that no earlier dialect has filled."""
+        """Fill the step's fields that no earlier dialect has filled."""
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -83,7 +83,7 @@ DIALECTS: tuple[Dialect, ...] = (
 """All dialects in reading order. The first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""Marks of all dialects. An application's span without any mark isn't GenAI. ``isdisjoint`` checks that in one C call."""
+"""Marks of all dialects. Most spans of an application have none, which ``isdisjoint`` checks in one C call."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -133,7 +133,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """The scope and the attribute names of a span, with all facts that follow from these. Spans with equal ones share a shape."""
+    """A span's scope and attribute names, and what follows from them. Spans with the same scope and names share a shape."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -192,7 +192,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 
 def _new_shape(scope_and_names: tuple[str, ...]) -> Shape:
-    """Return a shape, and cache it unless its names are longer than an eighth of the cache."""
+    """Return a shape, and cache it unless it would take more than an eighth of the cache."""
     global _shapes_size
     shape = Shape(scope_and_names[0], scope_and_names[1:])
     size = sum(map(len, scope_and_names)) + _SIZE_OF_NAME * len(scope_and_names)
@@ -206,7 +206,7 @@ def _new_shape(scope_and_names: tuple[str, ...]) -> Shape:
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a span's role from its current attributes: None if it isn't GenAI, ``unknown`` if it doesn't show its role yet."""
+    """Return the role that a span's attributes show, ``unknown`` if a GenAI span doesn't show it yet, or None for other spans."""
     # Fast path on the agent's thread: most spans state their role in the convention's attributes.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
@@ -241,11 +241,11 @@ class Understood:
         self.stated_role = role
         """The dialects' role, before inference."""
         self.facts: Facts | None = None
-        """The inferred facts, or None if a dialect matched the span."""
+        """The inferred facts, or None if nothing was inferred."""
         self.named = shape.is_known
         """False if the span may have an unknown format, so that its role is inferred."""
         self.inferred = False
-        """True if the role was inferred from the span's shape."""
+        """True if the role was inferred, so that no dialect states it."""
 
     def reset_role(self) -> None:
         self.role = self.stated_role
@@ -275,7 +275,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Give a span a role that its log records show. Its facts are inferred."""
+    """Set the role that a span's log records show, infer the span's facts, and return both."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -283,7 +283,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if a span of an unknown scope leaves nothing to infer: only the convention's attributes, or no GenAI content."""
+    """Return True if a span of an unknown scope has only the convention's attributes and events, or nothing about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -295,7 +295,7 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the facts of a span of unknown format, and its role unless a dialect states one."""
+    """Infer the facts of a span of unknown format, and its role unless a dialect states a specific one."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
@@ -313,7 +313,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first dialect's role, but prefer any later role to ``chain``."""
+    """Return the first role that a dialect states, but prefer others to ``chain``. GenAI scopes default to ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -330,12 +330,12 @@ _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Ids that exporters of observability products add to the spans of any instrumentation."""
+"""Attributes with a session's id that exporters of observability products add to the spans of any instrumentation."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
 def read(record: SpanRecord) -> Step:
-    """Return all facts that the dialects find in a span. A step without a role is an application's span."""
+    """Return a step with all facts found in a span. A step without a role is an application's span."""
     if len(record.name) > SHORT or len(record.scope) > SHORT:
         record.name, record.scope = bounded_name(record.name), bounded_name(record.scope)
     step, refused_before = Step(record), refusals.counts
@@ -377,7 +377,7 @@ def _correct_names(step: Step) -> None:
 
 
 def _name_beside_kind(record: SpanRecord) -> str | None:
-    """Return the name in another attribute if the span's own name is only its kind."""
+    """Return the name in another attribute if the span's own name is only its kind, or None."""
     if record.name.lower() not in _KINDS:
         return None
     names = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
@@ -408,7 +408,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, from its exception event if there is one. None for another span's error or a normal exception."""
+    """Return a failed span's error, with details of its last exception, or None for another span's error or a normal exception."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -442,7 +442,7 @@ TURN, CONTENT, CALLER = "turn", "content", "caller"
 
 
 class UnreadTrace(NamedTuple):
-    """A trace that seems to contain an agent's work, but gave no turn."""
+    """A trace that seems to contain an agent's work, but produced no turn."""
 
     scope: str
     """The instrumentation scope of the span that shows the agent's work."""
@@ -452,8 +452,8 @@ class UnreadTrace(NamedTuple):
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn if a span resembles a model call, if a tool ran between a question and an answer, or if the
-    trace is a tool's work. Returns None for other traces.
+    """Describe a trace without a turn if a span resembles a model call, if a tool's trace also has a question and an answer, or if
+    a tool has no parent. Return None for other traces.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -465,12 +465,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that is the root of its trace, because its caller's context was lost."""
+    """Return True for a tool that is its trace's root, probably because its caller's context was lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return the first tool in a trace whose other spans have a question and an answer."""
+    """Return the first tool in a trace whose other spans have a question and an answer, or None."""
     first_tool = None
     others = []
     for record in records:
@@ -494,7 +494,7 @@ def _content_directions(record: SpanRecord) -> set[str | None]:
 
 
 def review_roles(records: Collection[SpanRecord]) -> None:
-    """Find the roles of all spans of a trace. Inferred roles depend on the other spans."""
+    """Find the roles of all spans in a trace, and review inferred roles, which depend on the other spans."""
     spans = [record.dialects or understood(record) for record in records]
     if any(span.facts is not None for span in spans):
         traces.review_roles(list(records), infer)
@@ -506,7 +506,7 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of the attributes with totals and with counts that concern a cache, in any convention's spelling."""
+    """Names of the attributes with tokens read from a cache, tokens written to it, and totals, in any convention's spelling."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -529,8 +529,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill the cache tokens. Add them to the input tokens, and reasoning to the output tokens, if the total shows that they are
-    missing there (``input 10, cached 90, output 5, total 105``), or if more tokens are cached than the input has.
+    """Fill the cache tokens. Add them to the input tokens if there are more of them, or if the total shows that they are missing
+    there (``input 10, cached 90, output 5, total 105``). Add the reasoning tokens to the output tokens if the total shows it.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the first word of the span's name. A model call's attributes are set later."""
+    """Return the role from the first word of the span's name, or None. A model call's attributes are set later."""
     return _NAMES.get(name.partition(" ")[0])
 
 

@@ -22,7 +22,7 @@ MARKS = frozenset((
     "spring.ai.tool.definition.name", "spring.ai.model.request.tool.names",
 ))  # fmt: skip
 SCOPES = re.compile(r"org\.springframework\.ai\b")
-"""Scope of its log records. Spans have Spring Boot's scope."""
+"""Scope of Spring AI's log records. Its spans have Spring Boot's scope."""
 HOSTS = re.compile(r"org\.springframework\.boot\b")
 """Scopes whose GenAI attributes come from Spring AI."""
 
@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind. A vector store's query is a retrieval, other operations are inner steps."""
+    """Return the role from the kind, or None. A vector store's query is a retrieval, and its other operations are inner steps."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None

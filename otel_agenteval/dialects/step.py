@@ -64,7 +64,7 @@ class Step:
     verbatim: bool = False
     """True for a model call as sent over the network. Its messages are complete. An outer span's messages may not be."""
     loop: bool = False
-    """True for a model span around a loop, which isn't a call if the loop's calls have spans. For an agent: it has all tokens."""
+    """True for a model span around a loop, which isn't a call if the loop's calls have spans, or for an agent with all tokens."""
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Another layer's messages are better."""
     secondhand: bool = False

@@ -72,7 +72,7 @@ def _is_described_by_body(key: str) -> bool:
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
-    """Return the role and the direction of the message that an event's words announce, or twice None."""
+    """Return the role and the direction of the message that an event's words announce, or ``(None, None)``."""
     if words & _ANSWER_WORDS:
         return "assistant", OUT
     role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
@@ -82,7 +82,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return an event as a message if its values have the form of one, or if its name announces one and it has content."""
+    """Return an event as a message if its values have the form of one, or its name announces one and it has content, or None."""
     values = event.values
     if is_message(values):
         return values
@@ -174,13 +174,13 @@ def kind_of_part(part: LogPart) -> str | None:
 
 
 def values_in(part: LogPart) -> Mapping[str, Any]:
-    """Return a record's attributes and the fields of its body, unless it is a message."""
+    """Return a record's attributes and the fields of its body, unless the body is a message."""
     body = part.body
     return {**part.attributes, **body} if isinstance(body, dict) and not is_message(body) else part.attributes
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return a tool's name or, without one, the id of its call."""
+    """Return a tool's name or, without one, the id of its call, or None."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 
@@ -191,7 +191,7 @@ def describes(part: LogPart, writer: SpanRecord) -> bool:
 
 
 def text_in(part: LogPart, names: Container[str]) -> str | None:
-    """Return the first text under an attribute whose last word is one of these names."""
+    """Return the first text under an attribute whose last word is one of these names, or None."""
     found = (value for key, value in values_in(part).items() if last_word(key) in names)
     return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
 

@@ -74,7 +74,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if messages of a user and of a model are among messages that only models have."""
+        """Return True if the span has LLM-only messages, and a message list with both a user's and a model's messages."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -95,7 +95,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role of a span kind, unless an equally sure one is known. A chain can be anything, so any other role replaces it."""
+        """Set a span kind's role, unless an equally sure one is known. Any role replaces a chain, which can be anything."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -150,7 +150,7 @@ class Facts:
             self.set(field, str(value), strength)
 
     def complete_tokens(self) -> None:
-        """Derive missing output tokens from the total. Add reasoning and cached tokens that the total includes, but the counts exclude."""
+        """Derive missing output tokens from the total. Add reasoning and cached tokens that only the total includes."""
         fields = self.fields
         if "output_tokens" not in fields and fields.get("total_tokens", 0) > fields.get("input_tokens", math.inf):
             self.set("output_tokens", fields["total_tokens"] - fields["input_tokens"], DERIVED)
@@ -195,7 +195,7 @@ _MODEL_NAME = re.compile(
     r"jamba|kimi|glm|text-embedding|davinci|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-"""A known model's name, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt`` or ``philosopher``."""
+"""Pattern of a known model's name, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
 _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
@@ -219,7 +219,7 @@ def provider_in(model: str | None) -> str | None:
 
 
 def without_provider(model: str) -> str:
-    """Return the model's own name of ``openai/gpt-4o``, ``models/gemini-2.5-flash`` or ``googleai/gemini…``."""
+    """Return the model's own name, such as ``gpt-4o`` for ``openai/gpt-4o``. A name without a provider stays unchanged."""
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail

@@ -122,7 +122,7 @@ class AttributeGroup(NamedTuple):
 
 
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
-    """Group attributes that mean more as a whole than one by one. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
+    """Group attributes that mean more together than one by one. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
 
     AttributeGroup("fw.model", True, "fw.model", ())
     AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0", "role")), ("fw.chat.0.content", ("chat", "0", "content"))))
@@ -209,7 +209,7 @@ _DESCRIBES_CALL = word_set("""
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return the argument that an attribute of a tool's span can be, or None: ``city``, ``tool.order_id``."""
+    """Return an argument's name if an attribute of a tool's span (``city``, ``tool.order_id``) can be that argument, or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

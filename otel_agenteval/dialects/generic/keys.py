@@ -40,7 +40,7 @@ DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
 STEP, LEVELS_PER_STEP = 1, 20
 """One step on this scale, and the levels of nesting that reduce confidence by one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""Whether a text is a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
+"""When a text is a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
@@ -82,7 +82,7 @@ _TEXT_NAMES = word_set("""
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
     generated_text return_value text content value message
 """)
-"""Last names of plain texts that are content: ``fw.user_input``."""
+"""Ends of names whose plain texts are content: ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -199,7 +199,7 @@ _OTHER_KINDS = word_set("""
     content message messages mime response request tool output token error exception format media author user sender parameters schema
     document service invocation
 """)
-"""Words whose kind isn't the span's: ``tool.parameters.type``, ``message.type``."""
+"""Words before a kind that isn't the span's: ``tool.parameters.type``, ``message.type``."""
 
 
 def _kind(words: tuple[str, ...]) -> _Field | None:
@@ -258,7 +258,7 @@ _OTHERS: dict[str, frozenset[str]] = {
 """Words before an ending that show that the value doesn't belong to the span's own operation."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` that identify the span's subject. After other words, it is a user's, an organization's or an SDK's name."""
+"""Words before ``name`` that identify the span's subject. After other words, it is the name of a user, a company or an SDK."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model
@@ -287,6 +287,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
-    """Return True if a name without a word for its subject can be the span's: ``fw.name``, but not ``user.name``."""
+    """Return True if a name can be the span's own: ``fw.name`` or ``tool.name``, but not ``user.name``."""
     subject = _word_before_last(words)
     return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

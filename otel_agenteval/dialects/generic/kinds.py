@@ -51,7 +51,7 @@ _LONGEST = 60
 
 
 def role_of_kind(value: str) -> str | None:
-    """Return the role for a kind such as ``TOOL``, ``chat_model``, ``ai.generateText.doGenerate`` or ``function_call``."""
+    """Return the role for a kind such as ``TOOL``, ``chat_model`` or ``ai.generateText.doGenerate``, or None."""
     if not value or len(value) > _LONGEST or "\n" in value:
         return None
     words = words_of(value)
@@ -113,7 +113,7 @@ def is_turn(name: str) -> bool:
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Return the role in a span's name, such as ``execute_tool get_weather`` or ``support.agent``, and the rest of the name."""
+    """Return the role in a span's name, such as ``execute_tool get_weather``, and the rest of the name. Each can be None."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:
@@ -138,7 +138,7 @@ ENDS = frozenset(("success", "error", "finish"))
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
     """Return the stem and event in the name of a span for one event of a call: ``tool.start-3``, ``agent.toolStart-1`` (stem
-    ``agent.tool``), ``chat.newToken-7``.
+    ``agent.tool``), ``chat.newToken-7``. Return None for other names.
     """
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:

@@ -51,7 +51,7 @@ _MODEL_FIELDS = (
     "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Prefixes of attributes of requests that store or carry other programs' data."""
+"""Attribute prefixes of requests to databases, brokers and object stores, which hold other programs' data."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True for a span of a store or a broker, or of a server that shows no input or no answer."""
+    """Return True for a guessed model call or run of a store or broker, or a server's model call without input or outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -135,7 +135,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span's result is the next agent's messages and tools."""
+    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -144,7 +144,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span contains a possible answer of a model."""
+    """Return True if a span has an output text, or messages outside the input that end with a model's message."""
     for content in facts.messages:
         if content.direction != IN and _ends_with_answer(content):
             return True
@@ -159,7 +159,7 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
-    """Fill the content that a dialect didn't find. Return True if there is any."""
+    """Fill the content that no dialect found. Return True if this adds any."""
     old_content = _content_of_step(step)
     facts = facts_of(record)
     if step.role == TOOL:
@@ -172,7 +172,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if a dialect found no input or output in a span that has attributes whose names show one."""
+    """Return True if no dialect found the input or the output, but a span's attributes or log records seem to contain it."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -278,13 +278,13 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the richest message list of a direction, or None without any."""
+    """Return the richest message list of a direction, or None if there is no list."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
 
 def _messages_in(raw: Any) -> Any:
-    """Return the messages in a text: ``user: Hi``, or ``[HumanMessage(content='Hi')]``. Other values stay as they are."""
+    """Return the messages in a text (``user: Hi``, ``[HumanMessage(content='Hi')]``), None if it is empty, or any other value."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
@@ -313,7 +313,7 @@ def _richest_later(contents: list[Content], events: list[Content]) -> Any:
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the richest of several message lists. Messages of events count as one list."""
+    """Return the richest of several message lists. The messages of all events count as one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
@@ -331,7 +331,7 @@ def _richness(raw_messages: Any) -> tuple[int, int]:
 
 
 def _start_of_answer(messages: list[Any]) -> int:
-    """Return the index of the model's message at the end, or the number of messages without one."""
+    """Return the last message's index if the model wrote it, or the number of messages."""
     last = messages[-1] if messages else None
     is_answer = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
     return len(messages) - 1 if is_answer else len(messages)
@@ -343,7 +343,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove and return the answer at the end of the input, where some instrumentations write the whole conversation."""
+    """Remove and return an answer at the input's end, where some instrumentations write the whole conversation, or return None."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -367,7 +367,7 @@ def _likeliest_text(facts: Facts, direction: str) -> str | None:
 
 
 def _rank(path: str, names: Iterable[str]) -> float:
-    """Return a rank for a path: higher if it ends with an earlier name of ``names`` and, for the same name, if it is shorter."""
+    """Return a path's rank: higher if its last two words contain an earlier one of ``names`` and, if equal, if it is shorter."""
     words = words_of(path)
     return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
 
@@ -443,7 +443,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _question_in(facts: Facts) -> str | None:
-    """Return the last user message, or the first text among the arguments."""
+    """Return the last user message or, if there are no input messages, the first text among the arguments, or None."""
     inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
@@ -478,7 +478,7 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_template_around(words: str, prompt: str) -> bool:
-    """Return True if a prompt has the user's words on lines of their own or after a label: ``Be brief.``, ``Task: {words}``."""
+    """Return True if a prompt has the user's words among others, on lines of their own or after a label: ``Task: {words}``."""
     return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
@@ -511,7 +511,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the surest conversation id in the attributes of spans, of any prefix or in JSON metadata."""
+    """Return the surest conversation id in the spans' attributes, under a name with any prefix or in JSON metadata, or None."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
@@ -522,7 +522,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the confidence in a conversation id under a name, and the id: ``""`` if the value contains none."""
+    """Return the confidence in the conversation id under a key, and the id, which is empty if the value contains none."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

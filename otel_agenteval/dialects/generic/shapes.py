@@ -27,7 +27,7 @@ _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
 """Authors as the only key of an object: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
-"""Keys of which each message has at least one."""
+"""Each message has at least one of these keys."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
 _WRAPPERS = frozenset(("message", "tool_call", "message_content", "document", "tool", "node", "choice"))
 _ALIASES = {
@@ -41,7 +41,7 @@ _REQUEST = {
 _OPAQUE = word_set("""
     arguments args parameters inputSchema outputSchema metadata response_metadata usage_metadata usage token_usage request
 """)
-"""Keys in messages whose values are kept as they are."""
+"""Keys in messages whose values aren't converted."""
 _DOCUMENT_TEXT = ("content", "page_content", "text", "pageContent", "document", "chunk", "body")
 _DOCUMENT_FACTS = ("id", "score", "metadata", "doc_id", "document_id", "similarity", "distance", "source", "title", "id_")
 _MAX_DEPTH = 12
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if most entries of a list are messages."""
+    """Return True if at least half of a list's first 50 entries are messages."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))

@@ -28,8 +28,8 @@ _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove inferred roles from an application's own spans, judging by their trace. ``infer`` infers the facts of a skipped span
-    if other spans of its scope have a role.
+    """Remove or correct inferred roles if the rest of the trace suggests no role or another one. ``infer`` infers the facts of a
+    skipped span if other spans of its scope have a role.
     """
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
@@ -59,7 +59,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove the roles of spans that are events, such as ``agent.update-3``, except a model or tool call's start and end."""
+    """Remove the inferred roles of events such as ``agent.update-3``. The start and end of a model or tool call get its role."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -158,7 +158,7 @@ def directions_in(facts: Facts) -> set[str | None]:
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
-    """Return True if a value contains a text of several words, or of another script than ASCII."""
+    """Return True if a value contains a text of several words, or a text with non-ASCII characters."""
     if value.__class__ is Later:
         value = value.reader(value.raw)
     value = opened(value) if value.__class__ is str else plain(value)
@@ -169,8 +169,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Change chains to tools if a model requested their names or the last part of them, as in ``shop.orders.get_order``. A
-    function that returns documents and that no model requested is a retrieval.
+    """Change chains whose names a model requested to tools, or to agents if they return a prompt. Change tools that return
+    documents and that no model requested to retrievals. Give other tools the names by which models requested them.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -192,7 +192,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """Set the name by which a model requested a tool."""
+    """Set the name by which a model requested a tool, if it differs: ``get_order`` for ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -219,7 +219,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """Change spans that count tokens to model calls, if a span around them has only the sum of their tokens."""
+    """Change spans that count tokens to model calls, and a span around them with the sum of their tokens to a chain."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -289,7 +289,7 @@ def _is_implied(record: SpanRecord) -> bool:
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span with tools or several calls below it to an agent or a chain. It encloses a loop and isn't a call."""
+    """Change a model span that encloses a loop, not a call, to an agent (with tools and calls below) or a chain (only calls)."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

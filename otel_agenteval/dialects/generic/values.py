@@ -65,7 +65,7 @@ def _with_messages(value: Any) -> Any:
 
 
 def _shown_message(text: str) -> dict[str, Any] | None:
-    """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``."""
+    """Parse ``str()`` of a LangChain message: ``content='…' additional_kwargs={} …``. Return None for other texts."""
     if (found := _SHOWN.match(text)) is None:
         return None
     try:
@@ -78,7 +78,7 @@ def _shown_message(text: str) -> dict[str, Any] | None:
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
-    """Return the messages of a text with authors (``user: …``), or None without authors."""
+    """Return the messages of a text with authors (``user: …``), or None if it doesn't begin with one."""
     if _SPEAKER.match(text) is None:
         return None
     found = list(_SPEAKER.finditer(text))

@@ -36,7 +36,7 @@ class Nesting:
     is_attribute: bool  # True for the value of an attribute, or of several that one name begins
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the place of the values in an object or a list. ``are_attributes`` is true if dotted names make the object."""
+        """Return the place of the values in an object or a list. ``are_attributes`` is True if dotted names make the object."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Add the tokens of the model's messages at the end of a run's history."""
+        """Set the token counts to the sums over the model's messages at the end of a run's history."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or a log record as one message if it has the form or the name of one, or else as attributes of the span."""
+        """Read an event or a log record as one message if its form or name shows one, or else as attributes of the span."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -293,7 +293,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a retrieval's only message, or None: ``[{"content": {"results": [{"id": 1, "text": …}]}}]``."""
+    """Return the documents in a retrieval's only message (``[{"content": {"results": [{"id": 1, "text": …}]}}]``), or None."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
