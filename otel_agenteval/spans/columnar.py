@@ -80,7 +80,7 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return our column names with the source's names for them. Raises a ValueError that lists the columns if one is missing."""
+    """Return the source's name for each of our columns. Raises a ValueError that lists its columns if a needed one is missing."""
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -94,7 +94,7 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield the spans and log records of a ``pyarrow.Table`` or ``RecordBatch``. Raises a ValueError as :func:`known_columns`."""
+    """Yield a span, a log record or a NotASpan for each row of a ``pyarrow.Table`` or batch. Raises as :func:`known_columns`."""
     columns = known_columns(table.schema.names)
     mine = {ours: _values(table.column(theirs)) for ours, theirs in columns.items()}
     nothing = [None] * table.num_rows

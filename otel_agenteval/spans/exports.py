@@ -1,6 +1,6 @@
 """Convert other tools' span files to OTLP/JSON.
 
-Supports the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
+It supports the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
 CloudWatch and Application Insights. A document's keys identify its format. Ids, times and attributes are converted. The dialects
 then interpret the attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
 attributes are converted back to numbers.
@@ -42,9 +42,9 @@ _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """Start of an OTLP/JSON line. Such lines aren't parsed here."""
 
 _MOST_BYTES = 512 * 2**20
-"""Limit in bytes for a document of several lines. A larger one isn't treated as a document."""
+"""Limit in bytes for a document of several lines. A larger document is cut there, so it can't be parsed."""
 _FIRST_LINE = 4_096
-"""Limit in bytes for the first line of a document of several lines. A longer line is a broken one-line document."""
+"""Limit in bytes for the first line of a document of several lines. A longer line is passed on as a whole document."""
 
 _PREFIX = 256
 """Limit in bytes for text before a line's object, such as the time, level or stream that log services write."""
@@ -54,7 +54,7 @@ Numbered = tuple[int, bytes]
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Documents in other formats are converted, even if they span several lines."""
+    """Yield a file's lines as OTLP/JSON. Other formats, which may span lines, are converted. Invalid documents stay unchanged."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -79,7 +79,7 @@ def _says_otlp(line: bytes) -> bool:
 
 
 def _documents(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield lines, with the lines of an indented document joined."""
+    """Yield each line, or the joined lines of an indented document."""
     held: list[bytes] = []
     start = tried = size = 0
     for number, line in lines:
@@ -142,7 +142,7 @@ def _message(span: dict[str, Any], attributes: Any, scope: Any = None, resource:
 
 
 def _attributes(found: Any) -> list[Any]:
-    """Return attributes as OTLP/JSON, from an object or from OTLP/JSON."""
+    """Return attributes as OTLP/JSON, which they may already be."""
     return found if isinstance(found, list) else attributes_as_json(_object(found))
 
 
@@ -185,7 +185,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id as hex digits without ``0x`` and with leading zeros. An id of another form becomes its digest."""
+    """Return an id (hex, base64 or a UUID) as hex digits with leading zeros, or None if empty. Any other id becomes its digest."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -200,7 +200,7 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return an ISO 8601 time, or a number of seconds, milli-, micro- or nanoseconds, as nanoseconds since 1970, or None."""
+    """Return a time (ISO 8601, or a number in any unit from seconds to nanoseconds) as nanoseconds since 1970, or None."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, list):  # Node.js: seconds and nanoseconds
@@ -380,7 +380,7 @@ def _from_to(start: Any, duration: Any) -> tuple[str, str]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Return Jaeger's typed tags. Jaeger stores lists as JSON text."""
+    """Return the values of Jaeger's tags by key. Lists, which Jaeger stores as JSON text, are parsed."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
@@ -445,7 +445,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event of a Zipkin annotation: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
+    """Return the event in an annotation, which is ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -481,7 +481,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with a key per plain value: ``llm.input_messages.0.message.role``. Lists of plain values stay."""
+    """Return attributes with a key per plain value: ``llm.input_messages.0.message.role``. ``metadata`` becomes JSON text."""
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if isinstance(value, dict) and key != "metadata":
@@ -649,7 +649,7 @@ _COLUMNS = {
 }  # fmt: skip
 """Columns of the classic tables, with their names in a workspace."""
 _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
-"""A list of texts as the exporter for Python writes it."""
+"""Pattern of a list of texts, which Azure's exporter for Python writes as a tuple."""
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -701,12 +701,12 @@ def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a test for documents with these keys, and with values of these types."""
+    """Return a test for objects that have all ``keys``, and values of the types in ``kinds``."""
     return lambda value: value.keys() >= {*keys} and all(isinstance(value.get(key), kind) for key, kind in kinds.items())
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Keys of a trace from Langfuse, of which other spans and data sets have none."""
+"""Each trace from Langfuse has at least one of these keys. Other spans and data sets have none."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),

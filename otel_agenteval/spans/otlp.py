@@ -33,8 +33,8 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score, which is never evaluated itself. A score of otel-agenteval has its scope or, if a hop renamed the
-    scope, its ids. Evaluations of other programs are scores too, unless they are a user's feedback.
+    """Return True for a score, which is never evaluated itself. A score of otel-agenteval has our scope or, if a hop renamed the
+    scope, a turn id or result id. Evaluations of other programs are scores too, unless they are a user's feedback.
     """
     return (
         scope == SCOPE
@@ -59,7 +59,7 @@ class OtlpLog:
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
     """Yield the spans and log records of an OTLP/JSON request without our own, and a :class:`NotASpan` for each invalid
-    span. Raises :class:`NotASpan` if it isn't such a request.
+    span. Raises :class:`NotASpan` if the message isn't such a request.
     """
     if not isinstance(message, Mapping):
         raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
@@ -143,7 +143,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Return an id from hex or base64, or 0 without an id. OTLP/JSON requires hex. Protobuf's JSON mapping writes base64."""
+    """Return an id from hex or base64 (protobuf's JSON). If it is invalid, return 0 if ``needed`` is None, or raise NotASpan."""
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -273,7 +273,7 @@ _LOG_SIZE = 1_024
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Return spans by trace id, and how many are invalid, as :func:`.split.split_spans` does. Raises :class:`NotOtlp`."""
+    """Return spans by trace id, and the number of invalid spans, as :func:`.split.split_spans` does. Raises :class:`NotOtlp`."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):

@@ -57,7 +57,7 @@ def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
 
 
 def attributes_of(raw_pairs: Iterable[bytes]) -> dict[str, Any]:
-    """Return all attributes, parsed. Raises as :func:`pairs_of`."""
+    """Return all attributes, parsed. Raises the errors of :func:`pairs_of`."""
     found, unread = pairs_of(raw_pairs)
     return read_all(found, unread) if unread else found
 
@@ -75,7 +75,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Return a short pair that isn't cached, and cache it if its value is immutable."""
+    """Return a short pair that ``_known`` lacks, and add it if its value is immutable. A list from ``_known_lists`` is copied."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -97,7 +97,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key with a text of at most 16,380 bytes, as most content is, or None."""
+    """Return a key with a text of at most 16,380 bytes, as most content is, or None for any other pair."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -161,7 +161,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and its end. A varint of more than nine bytes is an IndexError."""
+    """Return a varint and its end. Raises an IndexError for a varint of more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:

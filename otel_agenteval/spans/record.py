@@ -113,7 +113,7 @@ class SpanRecord:
 
     @property
     def duration_s(self) -> float | None:
-        """Seconds, or None if start or end is unknown."""
+        """Seconds, or None if the start or the end is unknown, or the end is before the start."""
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if attributes are valid as they are. The check takes a third of :func:`plain`'s time."""
+    """Return True if attributes are only ASCII texts, booleans and valid numbers. This takes a third of :func:`plain`'s time."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():

@@ -57,7 +57,7 @@ def has_known_fields(span: Any) -> bool:
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Return trace id, span id, parent id (0 without a parent in this process), scope and attributes of a starting span."""
+    """Return a starting span's trace id, span id, parent id (0 without a parent in this process), scope and attributes."""
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return trace id, span id, local root flag and attributes of a span at its end."""
+    """Return an ending span's trace id, span id, local root flag (no parent in this process) and attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Return the record as :func:`_record_of` does, but from private fields, for speed."""
+    """Return the same record as :func:`_record_of`, but read private fields, for speed."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

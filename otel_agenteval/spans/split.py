@@ -39,7 +39,7 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """Parse a message, even if its texts aren't UTF-8. Raises a DecodeError."""
+    """Parse a message, even if its texts aren't UTF-8. Raises a DecodeError if it is invalid otherwise."""
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):
@@ -55,7 +55,7 @@ _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08",
 """Tags and lengths of a span's fields. All common writers put fields in the order of their numbers."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""Start of such a span: tag and trace id, tag and span id, the next tag and the possible parent id."""
+"""Start of a span with fields in this order: tag and trace id, tag and span id, the next tag and the possible parent id."""
 _NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
@@ -119,8 +119,8 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Return the number of groups, spans and log records in a request, counted up to ``most``. The request isn't parsed, because
-    an empty span of two bytes takes a hundred when parsed. Raises :class:`NotOtlp`.
+    """Count the groups, spans and log records of a request, and the fields beside them, until there are more than ``most``. The
+    request isn't parsed, because an empty span of two bytes takes a hundred when parsed. Raises :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
@@ -179,7 +179,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Return trace and span id of a span with unusual field order, or None if invalid."""
+    """Return the trace id and span id of a span with an unusual field order, or None if one of them is invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -207,7 +207,7 @@ _CACHED_BYTES = 8_192
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """Return a resource's attributes, read-only. Short resources are cached, because requests repeat them."""
+    """Return a resource's attributes, which callers must not change. Short resources are cached, because requests repeat them."""
     return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
 
 
@@ -248,7 +248,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Return the record of a span with invalid UTF-8 or, if that fails too, with only its ids."""
+    """Return a record of a span with invalid UTF-8 replaced or, if the span can't be parsed at all, with only its ids."""
     raw, origin = span.raw, span.origin
     found = mended(raw, "trace.v1.Span")
     if found is not None:

@@ -18,7 +18,7 @@ class Vocabulary(NamedTuple):
     """Names that distinguish GenAI spans and log records from others. The dialects define it for :mod:`.split`."""
 
     keys: frozenset[str]
-    """Attributes of which a GenAI span has at least one, unless its scope is GenAI."""
+    """A GenAI span has at least one of these attributes, unless its scope is GenAI."""
     is_scope: Callable[[str], bool]
     """Return True if an instrumentation scope writes GenAI spans."""
     log_names: tuple[str, ...]
@@ -36,9 +36,9 @@ class Origin(NamedTuple):
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
     base: int = 0
-    """Number that turns trace ids into trace keys, see :mod:`otel_agenteval.core.tenancy`."""
+    """Number that turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`)."""
     genai_keys: frozenset[str] | None = None
-    """A span without any of these attributes is an application's own. None: read all attributes of this scope's spans."""
+    """A span without any of these attributes is an application's own. If None, all attributes of the spans are read."""
 
 
 def _unread(span: WireSpan) -> SpanRecord:
@@ -104,7 +104,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """A span's attributes, some of which are parsed on first use: those that are :class:`Unread` in ``found``."""
+    """A span's attributes. Those that are :class:`Unread` in ``found`` are parsed on first use."""
 
     __slots__ = ("_found",)
 

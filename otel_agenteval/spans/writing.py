@@ -99,7 +99,7 @@ def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """Return a value in OTLP/JSON. Types that OTLP lacks become text. None is an empty value."""
+    """Return a value in OTLP/JSON. Types that OTLP lacks become text. None becomes an empty object."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):
