@@ -53,7 +53,7 @@ class Credential(NamedTuple):
         return "critical" if self.has_format else "warning"
 
     def masked(self) -> str:
-        """Return the length and, for values with a published format, the first four characters."""
+        """Return the length and, for long values with a published format, the first four characters: ``AKIA…(20)``."""
         head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
         return f"{head}…({self.end - self.start})"
 
@@ -134,8 +134,8 @@ _LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check: it may have a published format, an encoded value, a mix of letters and digits
-    near a word for secrets, or a code near a word for codes.
+    """Return True if a text needs the full check: it may have a published format, an encoded value, a recovery phrase, a mix of
+    letters and digits near a word for secrets, or a code near a word for codes.
     """
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None
@@ -166,7 +166,7 @@ def _is_harmless(written: bytes, start: int, end: int) -> bool:
 
 
 def _has_long_secret(shape: bytes, written: bytes) -> bool:
-    """Return True for a word of at least 20 characters, with a digit or capitals, that is encoded or has a published format."""
+    """Return True if a word of at least 20 characters looks encoded, has a secret in a link, or may have a published format."""
     solid = shape.translate(_AS_ONE)
     at = solid.find(_LONG_WORD)
     while at >= 0:
@@ -414,7 +414,7 @@ _SHORTEST_ELSEWHERE = 10
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return the parts of a text before possible values, which may contain a word for secrets."""
+    """Return the parts of a text that end with a possible value and may contain a word for secrets before it."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

@@ -145,7 +145,7 @@ _VERHOEFF_PERMUTATIONS = ("0123456789", "1576283094", "5803796142", "8916043527"
 
 
 def _aadhaar(digits: str) -> bool:
-    """Check the Verhoeff algorithm."""
+    """Check the last digit by the Verhoeff algorithm."""
     check = 0
     for place, digit in enumerate(reversed(digits)):
         check = int(_VERHOEFF_PRODUCTS[check][int(_VERHOEFF_PERMUTATIONS[place % 8][int(digit)])])

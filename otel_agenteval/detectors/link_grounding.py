@@ -71,7 +71,7 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return the links that the agent wasn't given, as written in the answer, or None if there is nothing to check them with.
+    """Return links that the agent wasn't given or that show another site than they open, or None if nothing can be checked.
     Arguments of tool calls that opened a page count as given. ``has_results`` returns True if the agent got results or documents.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
@@ -117,7 +117,7 @@ def _is_among(link: Link, pages: set[str]) -> bool:
 
 
 def _pages(text: str, host: str) -> set[str]:
-    """Return the normalized URLs of a site in a text. Reads each part of the text once."""
+    """Return the normalized URLs of a site in a text. Each part of the text is read once."""
     found: set[str] = set()
     known = host_of(key_of(host))
     at = text.find(host)
@@ -330,7 +330,7 @@ def _is_data(part: str) -> bool:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """Yield the key split at each of its last marks."""
+    """Yield the parts of a key before and after each of its last ten marks."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)
@@ -340,7 +340,7 @@ def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _templates(text: str) -> Iterator[str]:
-    """Yield a pattern for each URL in a text that has placeholders."""
+    """Yield a pattern for each URL with placeholders in a text."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
         if _SLOT.search(rest) is None:

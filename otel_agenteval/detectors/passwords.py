@@ -66,7 +66,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a range without Markdown marks, closing punctuation, and particles of languages without spaces."""
+    """Return a range without its Markdown marks, its closing punctuation, and text in another script at its end."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -151,7 +151,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values after phrases such as "the new one is", and True for a value with a sign, which counts in any text."""
+    """Yield values after phrases such as "the new one is", with True for a value with a sign, which counts in any text."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]

@@ -1,7 +1,7 @@
 """Find personal data in an answer that the agent wasn't given, for ``code_pii_leakage``.
 
-A cheap pre-check rules out most texts. Then candidates with a confidence are found in every view of the text, with folded
-characters and decoded escapes. Candidates that the agent was given in any spelling are dropped.
+A cheap pre-check rules out most texts. Then each view of a text (with folded characters or decoded escapes) is searched for
+candidates, which get a confidence. Candidates that the agent was given in any spelling are dropped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _words(section: str) -> str:
     - ``phone`` stands before a phone number, and ``company_line`` near the number of an organization or a number without an owner.
     - ``not_phone`` stands before other kinds of numbers.
     - ``card`` stands before a payment card number.
-    - ``birth`` stands before a date of birth. "Was born on" isn't included, because encyclopedias use it too.
+    - ``birth`` stands before a date of birth. ``born`` also does, but counts less, because encyclopedias use it too.
     - ``bank_account`` stands near the number of a bank account, and ``account_number`` before any account number.
     - ``resides`` stands before a person's address, and ``sample_wanted`` in requests for fictional data.
     """
@@ -49,7 +49,7 @@ class Find(NamedTuple):
     end: int
     confidence: float
     key: str
-    """Canonical form, which is looked up in the given texts whatever the spelling."""
+    """Canonical form, which matches any spelling in the given texts."""
 
 
 _WANTED = lazy(lambda: _words("sample_wanted"))
@@ -84,7 +84,7 @@ def _look_at(look: Look, text: str) -> Look:
 
 
 def _is_all_given(look: Look, given: str) -> bool:
-    """Return True if each part of a text that could be personal data was given as it is written."""
+    """Return True if each part of a text that could be personal data was given in the same spelling."""
     text, *more = (view.text for view in islice(views_of(look.text), 2))
     if more or has_any(text, _SPELLED):
         return False
@@ -197,7 +197,7 @@ _NAME_IN_LOCAL = lazy(r"[^\W\d_][._][^\W\d_]{3,}|[^\W\d_]{3,}\.[^\W\d_]{3,}|[^\W
 
 
 def _is_of_person(local: str, address: str, words: Counter[str]) -> bool:
-    """Return True if a company's e-mail address has the form of a person's name, or if that name is elsewhere in the text."""
+    """Return True if an address's local part looks like a person's name, or contains a name from elsewhere in the text."""
     if _NAME_IN_LOCAL.fullmatch(local) is not None:
         return True
     own = _WORD.findall(address)
@@ -306,7 +306,7 @@ def _births(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _numbers_of(date: re.Match[str]) -> list[int]:
-    """Return the day and year of a date, and its month if it is a number. Empty if nobody alive was born then."""
+    """Return the numbers in a date (without a month's name), or an empty list if nobody alive was born then."""
     numbers = [int(part) for part in date.groups() if part is not None]
     return numbers if not any(1000 < number < _OLDEST for number in numbers) else []
 
@@ -339,7 +339,7 @@ def _addresses(text: str, context: _Context) -> Iterator[Find]:
 
 
 def _house(text: str, after: int) -> tuple[int, int] | None:
-    """Return the position of a house's number with the capitalized street before or after it."""
+    """Return the position of a house number with a capitalized word of the street before or after it, or None."""
     line = text.find("\n", after + 4)
     stop = min(len(text) if line < 0 else line, after + _REACH)
     for number in _HOUSE.finditer(text, after, stop):
@@ -410,7 +410,7 @@ class _Context:
         return [found.span() for found in _FENCED.finditer(self.text)] if "```" in self.text else []
 
     def is_given(self, start: int, end: int) -> bool:
-        """Return True if the agent was given a part of the text as it is written."""
+        """Return True if the agent was given a part of the text in the same spelling."""
         return self.text[start:end] in self.evidence.written
 
     def unknown(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -441,7 +441,7 @@ class _Context:
         return cells[column][-_LABEL:] if column < len(cells) else ""
 
     def nearest(self, at: int, for_it: str, against: str) -> bool | None:
-        """Return True if the nearest word before a position is ``for_it``, False if it is ``against``, or None without such a word."""
+        """Return True if the nearest match before a position is of ``for_it``, False if of ``against``, or None without any."""
         before = self.before(at)
         yes = max((found.end() for found in re.finditer(for_it, before)), default=-1)
         no = max((found.end() for found in re.finditer(against, before)), default=-1)
@@ -491,7 +491,7 @@ class _GivenPeople:
 
     @cached_property
     def written(self) -> str:
-        """The texts as they are, which answers most questions at once."""
+        """The joined texts, unchanged. Most given values are found here, so the other forms are rarely computed."""
         return "\n".join(self._texts)
 
     @cached_property

@@ -46,7 +46,7 @@ def _stems(**by_script: str) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
 
 
 class _TypicalWords(NamedTuple):
-    """Words of which a text with some kind of personal data contains one."""
+    """Words for a kind of personal data. Each text with such data contains at least one of them."""
 
     ascii: ScreenedWords
     accented: ScreenedWords

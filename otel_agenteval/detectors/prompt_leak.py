@@ -56,7 +56,7 @@ class Leak(NamedTuple):
 
     @property
     def is_long(self) -> bool:
-        """Return True if the copies are a leak for a prompt of any length."""
+        """True if the copies or rewordings are a leak for a prompt of any length."""
         return self.longest >= LONG or self.copies >= SEVERAL or (self.copies > 0 and not self.longest)
 
 
@@ -64,7 +64,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Return only letters and digits, with ASCII letters in lower case, and other characters as their UTF-8 bytes."""
+    """Return a text without ASCII signs and spaces, with ASCII letters in lower case, and all other characters as UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -132,14 +132,14 @@ class SystemPrompt:
 
     @cached_property
     def _is_unreadable(self) -> bool:
-        """Return True if no instruction in the prompt's language is recognized, so that the whole prompt counts."""
+        """True if no instruction in a long prompt is recognized, as in unknown languages, so that the whole prompt counts."""
         return self.size >= _UNREADABLE and not any(piece.instructs for piece in self._pieces)
 
     def _instructs(self, piece: _Sentence) -> bool:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure the leak in an answer. Sentences that are also in ``asked`` or in ``others``, the other given texts, don't count."""
+        """Measure the leak in an answer. Sentences in ``asked`` or ``others`` (the other given texts) don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -170,7 +170,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a test for leaked pieces. A sentence about the agent's role is leaked only if the answer has its first letters."""
+        """Return a test for leaked pieces. A sentence about the agent's role only counts if the answer has its first letters."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -204,7 +204,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the places of pieces that the answer contains completely."""
+        """Return the pieces that the answer contains completely, with their places among the letters of all pieces."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -288,7 +288,7 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum words of a repeated instruction, and of all instructions if only one is repeated and contains no code."""
+"""Minimum words repeated from an instruction, and from all instructions if only one is repeated and contains no code."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
@@ -327,12 +327,12 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Return the number of letters, with Chinese, Japanese and Korean characters times three."""
+    """Return the number of letters. Chinese, Japanese and Korean characters count three times."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
 def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[int, int], ...]:
-    """Return the places of copied letters in an answer, or the whole answer if they are encoded."""
+    """Return the places of copied letters in an answer, or the whole answer if they are disguised or encoded."""
     if answer != _exact(output):
         return ((0, len(output)),)
     ends = [0]
@@ -350,7 +350,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of characters that contain ``count`` letters."""
+    """Return the number of characters from the start that contain ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 

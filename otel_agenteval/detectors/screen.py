@@ -99,7 +99,7 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte map that numbers the letters ``a`` to ``z`` from 1 to 26. Spaces, hyphens and non-ASCII characters of Western languages are gaps between words."""
+"""Byte map from ``a`` to ``z`` to 1 to 26. Spaces, hyphens and Western non-ASCII characters are gaps between words."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
@@ -125,7 +125,7 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one. ``pieces`` are searched as they are. Upper case matches only upper case.
+    """Words, at least one of which a detector requires. ``pieces`` are searched as they are. Upper case matches only upper case.
     ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 
@@ -140,7 +140,7 @@ class ScreenedWords:
         self._group_bit = 1 << len(_GROUPS) - 1
 
     def may_be_in(self, look: Look | None) -> bool:
-        """Return True if the screen doesn't rule out all of the words."""
+        """Return True unless the screen rules out all of the words. Without a screen, nothing is ruled out."""
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:

@@ -46,7 +46,7 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
-    """Return a model's unit, bias and weights from a file that isn't a numpy archive, because that import takes 15 ms."""
+    """Load a model from its file, which isn't a numpy archive, because importing numpy's reader takes 15 ms."""
     import numpy as np
 
     kept = (_FOLDER / f"{name}.model").read_bytes()

@@ -29,7 +29,7 @@ def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern with shared prefixes, the longest word first, which is many times as fast as a list of alternatives."""
+    """Return a pattern of words with shared prefixes, the longest first, which is many times as fast as a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])
@@ -103,7 +103,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given. Iteration yields them in order. It converts each value once, when it is reached."""
+    """The texts that the agent was given. Iteration yields them in order. Each value is converted once, when it is reached."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 

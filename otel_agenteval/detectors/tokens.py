@@ -30,10 +30,10 @@ class Token(NamedTuple):
     """True if the beginning of a token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Texts of which each prefix contains one. Empty if the start of the prefix is such a text."""
+    """Each prefix contains one of these texts. Empty if the start of the prefix is such a text."""
 
     def starts(self) -> tuple[str, ...]:
-        """Return texts of which every token contains one, for a fast check."""
+        """Return texts for a fast check. Every token contains one of them."""
         if self.literals:
             return tuple(self.literals)
         plain = re.match(r"[A-Za-z0-9_-]*", self.prefix)
@@ -71,7 +71,7 @@ def _formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return formats with a type. A format precedes formats that it contains, because only the first of overlapping finds counts."""
+    """Return formats with a type, each before formats that it contains, because only the first of overlapping finds counts."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),

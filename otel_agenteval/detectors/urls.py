@@ -229,7 +229,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links in a text without code (:func:`without_code`) by key. Links of :func:`_is_no_claim` are left out."""
+    """Return the links in a text without code (:func:`without_code`) by key. Links that make no claim are left out."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -269,7 +269,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the parts that can be the link, most likely first. A link in CSV or in text without spaces has no clear end."""
+    """Return the parts of ``rest`` that can be the link, likeliest first. A link in CSV or in unspaced text has no clear end."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)

@@ -88,7 +88,7 @@ _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\
 
 
 def _is_imperative(rest: str) -> bool:
-    """Return True if the first word after a mark may be an imperative: not an article, a pronoun or a form in -ing."""
+    """Return True if the first word after a mark may be an imperative: not an article, a pronoun or a form in -ing, -ed or -s."""
     found = _IMPERATIVE.match(rest)
     return (
         found is not None
@@ -108,7 +108,7 @@ _WORDS = "injection_words.txt"
 
 @cache
 def _name_pieces(in_ascii: bool) -> tuple[str, ...]:
-    """Return substrings of which every name of a machine or person contains at least one."""
+    """Return substrings. Every name of a machine or person contains at least one of them."""
     return tuple(piece for piece in words(_WORDS, "calls") if not in_ascii or piece.isascii())
 
 

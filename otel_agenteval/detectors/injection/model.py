@@ -34,7 +34,7 @@ _LONG_TOKEN_SHAPE = b"a" * 28  # shapes are "a" for the characters of tokens, an
 _WINDOW, _SHORT_WINDOW = 140, 50
 """Lengths in letters of the windows that :meth:`Rated.exceeds` rates. The short one is for dense scripts, such as Chinese."""
 _LATIN_MARGIN = 1.0
-"""Added to the limit of the short window in Latin text, of which 50 letters are often too few to decide."""
+"""Margin that is added to the short window's limit in Latin text, because 50 Latin letters are often too few to decide."""
 _FEW, _MANY = 3, 32
 """The likeliest three windows are rated one by one, the others 32 at once."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's plain letters (``Call  911`` → ``call 0``), and True for each character kept. None if all are kept."""
+    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the characters kept, or None if all are."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -195,12 +195,12 @@ class Rated:
         return cast("list[float]", self._model.log_odds(totals, roots).tolist())
 
     def may_exceed(self, limit: float, is_latin: bool) -> bool:
-        """Return True if the score of a window is above a limit."""
+        """Return True if the score of any window is above a limit."""
         short_limit = limit + _LATIN_MARGIN * is_latin
         return bool(len(self._likely_windows(_WINDOW, limit)[0]) or len(self._likely_windows(_SHORT_WINDOW, short_limit)[0]))
 
     def exceeds(self, limit: float, is_latin: bool) -> bool:
-        """Return True if the score and the distinct score of a window are above a limit."""
+        """Return True if any window has both a score and a distinct score above a limit."""
         return self._exceeds(_WINDOW, limit) or self._exceeds(_SHORT_WINDOW, limit + _LATIN_MARGIN * is_latin)
 
     def _exceeds(self, width: int, limit: float) -> bool:

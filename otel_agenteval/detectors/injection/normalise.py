@@ -44,7 +44,7 @@ _LETTERS_AND_SIGNS = {
 
 
 def _plain_characters() -> dict[int, str | None]:
-    """Return a map of Latin letters with diacritics to plain letters, of typographic to plain signs, and of invisible ones to None."""
+    """Return a translation table that makes accented Latin letters and typographic signs plain, and drops invisible characters."""
     plain: dict[int, str | None] = dict.fromkeys((*_INVISIBLE, *_SELECTORS_AND_TAGS, *_DIACRITICS))
     for code in _LATIN:
         first = unicodedata.normalize("NFD", chr(code))[0]
@@ -115,7 +115,7 @@ _SLOW = 4_000
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LEAST_LEET = 3
-"""Number of words with a digit among their letters. Fewer are ids and names such as ``b2b``."""
+"""Minimum number of words with a digit among their letters. Fewer words are ids and names such as ``b2b``."""
 _LEET_SEARCHED = 20_000
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")

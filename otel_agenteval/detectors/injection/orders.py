@@ -17,17 +17,17 @@ from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloa
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
 _MIN_SCORE = 0.8
-"""Minimum score of an order: the log-odds of the model plus the following evidence."""
+"""Minimum score of an order: the model's log-odds plus the evidence below."""
 _MIN_SURE_SCORE = 2.0
 """Minimum score of an order that can't be for people. No innocent labeled turn has such a score."""
 _ADDRESS_EVIDENCE = 2.0
-"""Evidence of a sentence that addresses a machine and demands something."""
+"""Score added for a text that addresses a machine and demands something."""
 _HIDDEN_EVIDENCE = 1.0
-"""Evidence of text that readers can't see."""
+"""Score added for text that readers can't see."""
 _REPORT_EVIDENCE = 2.0
-"""Evidence against an order in a text about attacks."""
+"""Score subtracted from an order in a text about attacks."""
 _OVERRIDE_EVIDENCE = 2.0
-"""Evidence of a sentence that cancels earlier instructions."""
+"""Score added for a passage that cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
 """Score of the model above which an address to a machine counts as evidence."""
 
@@ -65,7 +65,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return the forged roles and orders in a result's texts. For a single text, its ratings can be given."""
+    """Return at most one forged role and one order in a result's texts. For a single text, its ratings can be given."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -83,7 +83,7 @@ def _orders_in(
 
 
 def _hidden_in(text: str) -> list[Marker]:
-    """Return encoded orders and invisible text."""
+    """Return at most one encoded order, one invisible text and one bidirectional control character."""
     markers = [
         Marker("encoded_text", start, end, True)
         for plain, start, end in payloads(text)
@@ -101,7 +101,7 @@ def _hidden_in(text: str) -> list[Marker]:
 
 
 def _span_of(text: str, passage: str) -> tuple[int, int]:
-    """Return the position of a passage in serialized JSON or another text, or the whole text if the passage was changed."""
+    """Return the position of a passage in serialized JSON or another text, or the whole text if the passage isn't found."""
     for spelled in (passage, jsonio.text_of([passage])[2:-2]):
         start = text.find(spelled)
         if start >= 0:
@@ -118,7 +118,7 @@ def readable(text: str) -> str:
 
 
 class _ResultText:
-    """A text of a result. ``unquoted`` has blanks for quotations, and joined lines. ``spoken`` also has blanks for labels of speakers."""
+    """A text in a result. ``unquoted`` has blanked quotations and joined lines. ``spoken`` also has blanked labels of speakers."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -142,7 +142,7 @@ class _ResultText:
         return folded(self.text)
 
     def role_marker(self, result: str) -> str | None:
-        """Return a forged role or a false end of the document."""
+        """Return a forged role or a false end of the document, or None."""
         unquoted = self.unquoted
         match = _FALSE_END.search(unquoted) if "\n" in unquoted else None
         if match is None:
@@ -164,7 +164,7 @@ class _ResultText:
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the passage that reads most like an order, and True if it can't be for people."""
+        """Return the passage that reads most like an order, and True if it can't be for people. Return None without an order."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -183,7 +183,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return the position of the passage that reads most like an order, and True if it can't be for people, or None."""
+    """Return the start and end of the passage most like an order, and True if it can't be for people. Return None without one."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
@@ -279,7 +279,7 @@ _FORGED_STARTS = (
 
 
 def _has_signs(text: str) -> bool:
-    """Return True if a text has role tags, escapes, long tokens, comments or invisible characters."""
+    """Return True if a text has signs of forged roles, canceled instructions, or encoded or hidden text."""
     if "\\" in text and ("\\u" in text or "\\x" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
@@ -310,7 +310,7 @@ _ROLE_TAG = re.compile(  # <system>You are …, </tool_result> …, ### System: 
     re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_MARKS = ("\n", "<", "[", "##", "&")
-"""Signs of which each text with a role tag or a false end has one."""
+"""Each text with a role tag, a chat token or a false end contains one of these."""
 _FALSE_END = re.compile(  # END OF DOCUMENT, then on a new line SYSTEM
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
@@ -353,7 +353,7 @@ _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
 def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Replace quotations and code with spaces, but quoted cells and fields only in texts about attacks."""
+    """Blank quotations and code blocks, and in texts about attacks also inline code, quoted cells and quoted fields."""
     if "`" in text or "~" in text:
         text = _FENCE.sub(_blanked, text)
     if "<" in text and "<blockquote" in text:
@@ -436,7 +436,7 @@ def _collect_texts(value: Any, texts: list[str], depth: int, may_report: bool) -
 
 
 def _reports_attacks(fields: dict[str, Any]) -> bool:
-    """Return True for an object whose names and short texts are about attacks, such as a finding of a scanner."""
+    """Return True for an object whose names and short texts are about attacks, such as a scanner's finding."""
     labels = "\n".join(item for item in (*fields, *fields.values()) if isinstance(item, str) and len(item) < _SHORT)
     return has_any(labels.lower(), ATTACKS) and ATTACK.search(labels) is not None
 

@@ -113,4 +113,4 @@ REPORTED = re.compile(
 """Words in texts about attacks, in any language."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
 ATTACKS = ("injection", "jailbreak", "attack", "malicious", "exploit", "payload", "blocked", "abuse", "signature")
-"""Words of which each match of ``ATTACK`` contains one."""
+"""Each match of ``ATTACK`` contains one of these words."""

@@ -24,7 +24,7 @@ def statements(text: str) -> str:
 
 
 def code_in(text: str) -> list[str]:
-    """Return the code of an answer, such as the output of a command."""
+    """Return the code in an answer that has a code block, such as the output of a command."""
     return _CODE.findall(text) if "```" in text else []
 
 

@@ -113,7 +113,7 @@ def parsed(text: str) -> Any:
 
 
 def _table(lines: list[str]) -> list[Any]:
-    """Return lines as records if they have the same cells, or as lists of numbers."""
+    """Return lines as records if all have as many cells as the first line, the heading, or otherwise as lists of numbers."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):
@@ -131,7 +131,7 @@ def _plain(cell: str) -> str:
 
 
 def number_of(value: Any) -> float | None:
-    """Return the number that a field contains, also as text (``€ 12.50``)."""
+    """Return the number in a field, which may be text (``€ 12.50``), or None."""
     if isinstance(value, str):
         return _number_in(value) if len(value) <= 18 else None
     if isinstance(value, (int, float)):
@@ -153,7 +153,7 @@ def _number_in(text: str) -> float | None:
 
 @cache
 def _pairs(count: int) -> NDArray[np.intp]:
-    """Return the indices of all pairs: the first ones in one row, the second ones in another."""
+    """Return the indices of all pairs, as a row of first indices and a row of second indices."""
     return np.array(np.triu_indices(count, 1))
 
 
@@ -161,7 +161,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` percent of ``a``, added to it, subtracted from it, or contained in it."""
+    """Return ``b`` percent of ``a``, ``a`` minus and plus that, and the base and surcharge if ``a`` includes ``b`` percent."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)
@@ -179,7 +179,7 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
-    """Return sums, products and ratios, percentages, and changes of each pair of numbers in a pool."""
+    """Return arrays of sums and differences, products and ratios, percentages, and relative changes of each pair in a pool."""
     pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
     if not pairs:
         return []
@@ -199,7 +199,7 @@ class Candidates:
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches, and chance is unlikely. ``point`` is the size of one percent for a percentage."""
+        """Return True if a result matches, and chance is unlikely. For a percentage, ``point`` is the size of one point."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
@@ -221,7 +221,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return results of calculations such as ``7 × 8 + 2``. ``places`` are start, end and value of the text's numbers."""
+    """Return results of calculations such as ``7 × 8 + 2``. ``places`` has the start, end and value of each number in the text."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

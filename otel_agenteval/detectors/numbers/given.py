@@ -37,7 +37,7 @@ _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:
 
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use. ``paths`` has the given texts, and the path of
-    each in the turn. ``beside`` are other texts that contain numbers. ``now`` is when the turn started.
+    each in the turn. ``beside`` has other texts that contain numbers. ``now`` is when the turn started.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class GivenNumbers:
 
     @cached_property
     def _claims(self) -> list[Claim]:
-        """The numbers as they are read in an answer, so that those of several words count (``4 200``, ``4.7 million``, ``5 May``)."""
+        """The numbers, found as in an answer, so that numbers of several words count (``4 200``, ``4.7 million``, ``5 May``)."""
         return claims_in(self._whole)
 
     @cached_property
@@ -125,7 +125,7 @@ class GivenNumbers:
         return list(quantities_in_fields(self._whole))
 
     def has_quantity(self, value: float, half: float, unit: Unit) -> bool:
-        """Return True if a quantity is given, also in another unit of its dimension."""
+        """Return True if a quantity is given, possibly in another unit of its dimension."""
         known = self._quantities.get(unit[0], ())
         both = zip(in_base(value, unit), in_base(value + half, unit), strict=True)
         return any(_is_near(known, base, abs(upper - base)) for base, upper in both)
@@ -148,7 +148,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and the text of the given number, date or time that differs least from a claim."""
+        """Return the path and text of the given number, date or time that differs least from a claim, or None if there is none."""
         if not self._places:
             return None
         if claim.days:

@@ -1,7 +1,7 @@
 """Find the numbers in an answer that don't follow from the given texts.
 
 A number of an answer (a claim) can be given: as written, rounded, in another unit or notation. Or it can be calculated: from
-other numbers of the answer, which have support themselves, or from given ones. Cheap checks come first. A *reading* is a value
+other numbers in the answer that have support themselves, or from given ones. Cheap checks come first. A *reading* is a value
 with half its rounding interval: 4.2 means 4.15 to 4.25, so ``(4.2, 0.05)``.
 """
 
@@ -34,7 +34,7 @@ _MAX_LINE = 8
 """Maximum number of a line's numbers that are combined."""
 _MAX_POOL = 12
 _MAX_EXTRA = 4
-"""Maximum number of the answer's numbers that are combined with each group of given ones. More would match anything."""
+"""If an answer has more numbers, none are combined with the given ones, because almost anything would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
 """Chances above :data:`derive.CHANCE` for results that answers often state: totals, shares and changes, results within a line."""
 _WINDOW = 30
@@ -148,7 +148,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Return the position and value of each number in each line."""
+        """Return the position and value of each number, by line. Lines without numbers are left out."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -200,7 +200,7 @@ class Timeline:
         return any(_is_given_day(day, self._given.plain.days) or day in near_days for day in claim.days)
 
     def has_reachable_day(self, claim: Claim) -> bool:
-        """Return True if a date is given, or is a given or stated duration before or after a given one."""
+        """Return True if a date is given, or results from a given date or today, for example with a given or stated duration."""
         return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
@@ -210,7 +210,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Return the days that are a duration before or after a given day or today, and the first and last of the same month."""
+        """Return the days a duration before or after a given day or today, and the first and last days of their months."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -240,7 +240,7 @@ class Timeline:
         return next(((seconds, unit) for start, end, seconds, unit in self._stated_durations if start <= at < end), None)
 
     def has_duration(self, seconds: float, unit: float) -> bool:
-        """Return True if a duration is given, or lies between two known dates or times of day."""
+        """Return True if a duration is given, or is the time between two known dates or times of day."""
         tolerance = unit * 0.5000001
         for given_seconds, _ in self._given.durations:
             if abs(given_seconds - seconds) <= tolerance:
@@ -265,7 +265,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Return the dates that Python can represent, each also without its year."""
+    """Return the dates that Python can represent, each with its year and with the year 0."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Return the days that are a number of days, weeks, months or years after some days, or before them if ``count`` is negative."""
+    """Move days by ``count`` units, backward if negative. Days also move by working days, and months and years by the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -381,7 +381,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains a text with numbers, such as a text to summarize or translate."""
+    """Return True if a request contains numbers, and asks to work on a text, such as to summarize or translate it."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

@@ -40,7 +40,7 @@ def with_ascii_digits(text: str) -> str:
 
 
 TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
-"""Pattern for digits with separators. Digits directly after lower-case letters (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
+"""Pattern for digits with separators. Digits after a lower-case letter (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
 
 
 class Meanings(NamedTuple):
@@ -136,7 +136,7 @@ _AFTERNOON = re.compile(r"(?:下午|晚上|午後|오후|中午)\s?$")
 
 
 def clocks_in(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the start, end and minutes of each time of day."""
+    """Yield the start and end of each time of day, and its minutes since midnight."""
     for found in _CLOCK.finditer(text):
         hour, minute, half = int(found.group(1)), int(found.group(2) or 0), found.group(3)
         if hour > 24:
@@ -208,7 +208,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return the form of the number at a place: ``### kcal``, ``$#,###``, ``Article ##``, or ``##.##.####`` if nothing is beside it."""
+    """Return a number's form: ``### kcal``, ``$#,###``, ``Article ##``, or ``##.##.####`` if nothing is beside the number."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:
@@ -266,7 +266,7 @@ def unit_after(text: str, at: int) -> Unit | None:
 
 
 def unit_of(word: str) -> Unit | None:
-    """Return the unit that a word names, or that it starts with in a script without spaces."""
+    """Return the unit that a word names, or that it starts with in a script without spaces, or None."""
     word = word.lower()
     if word in UNITS or word < "\u0e00":
         return UNITS.get(word)
@@ -274,7 +274,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the numbers with a unit in the name of their field, the last first."""
+    """Yield the numbers whose field has a unit in its name, and the unit. The last number comes first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
@@ -282,7 +282,7 @@ def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
 
 @lru_cache(maxsize=2_048)
 def _unit_in_name(name: str) -> Unit | None:
-    """Return the unit in the name of a field, such as ``distance_km``."""
+    """Return the unit in the name of a field, such as ``distance_km``, or None."""
     words = [word.lower() for word in _FIELD_WORD.findall(name)]
     for word in reversed(words):
         unit = _IN_NAMES.get(word) or (UNITS.get(word) if len(words) > 1 or word not in _UNCLEAR else None)

@@ -1,4 +1,4 @@
-"""Detection of personal data and secrets in text, also if they are escaped, encoded or written with look-alike characters.
+"""Detection of personal data and secrets in text, even if they are escaped, encoded or written with look-alike characters.
 
 Start with :func:`~otel_agenteval.detectors.redaction.find.find_in`. ``views`` decodes a text in layers and maps positions back to the
 original. ``emails``, ``numbers`` and ``secrets`` search one view. Secrets are recognized in three ways: by their format

@@ -50,7 +50,7 @@ class _SecretProgram(NamedTuple):
     needs: str = ""
     """Pattern that a word of the command must match. In other commands, the flags have another meaning."""
     operands: int = 0
-    """The last operand is a secret if there are at least this many. 0: no operand is a secret."""
+    """The last operand is a secret if there are at least this many. If 0, no operand is a secret."""
 
 
 @cache

@@ -58,7 +58,7 @@ def emails(text: str) -> Iterator[Span]:
 
 
 def _local(text: str, end: int, at: int) -> int:
-    """Return the start of the part before the ``@``, or ``at``."""
+    """Return the start of the part before the ``@``, or ``at`` if there is no such part."""
     before = text[max(end, at - _LONGEST_LOCAL - 2) : at]
     if before.endswith('"'):
         quoted = _QUOTED_LOCAL.search(before)

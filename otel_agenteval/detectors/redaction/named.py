@@ -118,7 +118,7 @@ _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  #
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
-    """Return the position of the quoted text that starts here, or None. An unclosed quotation ends with the line."""
+    """Return the position of the quoted text that starts here, or None. An unclosed double quote ends with the line."""
     if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
@@ -339,7 +339,7 @@ _SIBLING_BEFORE = lazy(
 
 
 def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in any order, and the same as YAML."""
+    """Match ``{"name": "DB_PASSWORD", "value": "…"}``, in any order, as JSON or YAML."""
     if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
     if (after := _SIBLING.match(text, name.end)) is not None:

@@ -56,7 +56,7 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the card number at the start of a row of digits. Groups at the end may be another number: ``4111 1111 1111 1111 12/29``."""
+    """Return the position of the card number at a row's start, or None. More groups may follow: ``4111 1111 1111 1111 12/29``."""
     stop = end
     while stop > start:
         row = text[start:stop]
@@ -82,7 +82,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word for cards is near, or the text has only this number. A row with commas is often a list of numbers."""
+    """Return True if a word for cards is near a number, or no other text is. Return False in a list of numbers with commas."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False
@@ -106,7 +106,7 @@ def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
-    """Check that all digits, after every second one from the right is doubled, add up to a multiple of ten."""
+    """Check that the digits, with every second one from the right doubled, add up to a multiple of ten, and aren't all zeros."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 
@@ -232,7 +232,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers by form, by a word for them or, if grouped, by the library, also across lines and in tables."""
+    """Yield telephone numbers by their form, by a word or heading for them or, if grouped, by the library, also across lines."""
     candidate_count = 0
     for row in _DIALABLE.finditer(text):
         is_grouped = not row.group().isdigit()
@@ -349,7 +349,7 @@ def parsed(number: str, region: str | None) -> Any:
 
 @lru_cache(maxsize=1024)
 def _is_assigned(text: str) -> bool:
-    """Return True if a country has assigned this national number, and usually groups its digits like this."""
+    """Return True if one of the regions has assigned this national number, and usually groups its digits like this."""
     library = phone_library()
     for region in _REGIONS:
         number = parsed(text, region)

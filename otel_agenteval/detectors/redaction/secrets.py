@@ -1,6 +1,6 @@
 """Secrets: access tokens, private keys, passwords, and values next to the name of a secret.
 
-A token is recognized by its prefix (:mod:`..tokens`), also if it wraps across lines. At the end of a text, the beginning of a
+A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a text, the beginning of a
 token is enough, because a truncated secret still reveals most of it. Other secrets are recognized by the name before them:
 ``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
 ordinary words after such a name don't count.
@@ -54,7 +54,7 @@ _LONGEST_KEY = 20_000
 _BEGIN = lazy(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{4,5})?")
 _END = lazy(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?(?: ?-{0,5})")
 _BREAK = r"(?:[ \t>|#*]|\r|\n|\\+[nrt]|\\+(?=\r?\n))"
-"""A space, quote mark or line break between the lines of a key, also an escaped one."""
+"""A space, quote mark or line break between the lines of a key. Line breaks can be escaped."""
 _BODY = lazy(
     rf"""
     (?:
@@ -123,7 +123,7 @@ def _key_without_begin(text: str, end: _KeyMark) -> Iterator[Span]:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Decode base64 up to the last complete group."""
+    """Decode base64 up to the last complete group, or return None if it is invalid."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4], validate=True)
@@ -169,7 +169,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the literals of tokens whose prefix has only characters of tokens, and of other tokens. Most texts contain none."""
+    """Return the literals of prefixes with only token characters, and those of other prefixes. Most texts contain none."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -193,8 +193,8 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body without the line breaks at which it wraps, and its end, or None if it is too short and the next line
-    isn't part of it.
+    """Return a token's body without the line breaks at which it wraps, and its end. Return None without a body, or if it is too
+    short and the next line is an ordinary word.
     """
     token, found = search.token, search.body.match(text, start)
     if found is None:

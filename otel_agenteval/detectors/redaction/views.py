@@ -76,7 +76,7 @@ def decoded(text: str) -> str:
 
 
 def next_view(view: View) -> View | None:
-    """Return the view with one more layer of encoding undone or, without encoding, with tags removed. None without either."""
+    """Return a view with one more layer of encoding undone or, without encoding, with tags removed, or None if it has neither."""
     text = view.text
     encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []

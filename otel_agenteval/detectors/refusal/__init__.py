@@ -28,13 +28,13 @@ _DIGITS = b"0123456789"
 _UNDECIDED = 3.0
 """Evidence between minus and plus this value is undecided, so the text models decide."""
 _MODEL_WEIGHT = 1.5
-"""Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds, and the models' are too cautious."""
+"""Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds. The models are too cautious."""
 _THRESHOLD = 0.3
 """Minimum sum of evidence and models' score. A higher one finds fewer refusals and raises fewer false alarms."""
 _PASSED_ON = 5
-"""Number of words of the material, in sentences that don't decline, that make an answer more than a refusal."""
+"""An answer isn't a refusal if its sentences that don't decline contain this many words from the material."""
 _TOLD = 12
-"""Number of words of the instructions with which an answer passes them on. Fewer words can name the agent's scope."""
+"""An answer passes on the instructions if it contains this many of their words. Fewer words can name the agent's scope."""
 _WORD = re.compile(r"[^\W\d_]{5,}|[\u4e00-\u9fff]{2}")
 _NUMBER = re.compile(r"[0-9][0-9.,:/-]*")
 _MANY_NUMBERS = 8
@@ -64,7 +64,7 @@ class Declined(NamedTuple):
 def refusal_in(
     output: str, asked: str = "", acted: bool = False, material: Iterable[str] = (), instructions: str = ""
 ) -> Declined | None:
-    """Return an answer's refusal, or None. Answers that pass on ``material``, such as tool results, or ``instructions`` aren't refusals."""
+    """Return an answer's refusal, or None, for example if the answer passes on ``material`` (tool results) or ``instructions``."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
     if _delivers(output) or _reports(output, acted):
@@ -86,7 +86,7 @@ def refusal_in(
 
 
 def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> bool:
-    """Return True if an answer has ``least`` words from the material that the user didn't use."""
+    """Return True if an answer has at least ``least`` words from the material that the user didn't use."""
     words = {word for word in _WORD.findall(answer) if word not in asked}
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
 
@@ -112,7 +112,7 @@ def _reports(output: str, acted: bool) -> bool:
 
 
 def _in_json(output: str, asked: str) -> Declined | None:
-    """Return a refusal if an object's status declines and it has a reason or no data."""
+    """Return a refusal if the status in a JSON object declines and the object has a reason or no data, or else None."""
     if len(output) > _LONG or _DECLINED.match(output) is None or _REASON.search(output) is None:
         return None
     language = language_of(plain(asked[:_LONG]))

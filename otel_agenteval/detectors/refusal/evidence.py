@@ -142,7 +142,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the table for a folded text's language, by its letters or frequent words."""
+    """Return the table for a folded text's language, by its letters or frequent words, or None if it is unknown."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -204,7 +204,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, for languages with spaces only."""
+    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, but only for spaced languages."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

@@ -31,7 +31,7 @@ _PAIRS_IN_ANSWER = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "in
 _DECLINING_BITS = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
-"""Classes of which an answer has at least one if it can be a refusal."""
+"""An answer can be a refusal only if it has at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
 """Signs of parts that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
@@ -42,7 +42,7 @@ class Read(NamedTuple):
     language: str
     """Empty if unknown."""
     numbers: dict[str, float]
-    """Numbers from 0 to 1 by name. Empty if no word suggests a refusal."""
+    """Evidence by name, from 0 to 1 except for ``len``. Empty if no word suggests a refusal."""
     told: str = ""
     """The folded sentences without words that decline. Words of the class ``scope`` may be in them."""
 
@@ -173,7 +173,7 @@ _COMBINED_WITH_ANSWER = {
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return the evidence combined with two conditions: the request is an order, or the answer reports, lacks and asks nothing."""
+    """Return combined evidence, mainly for an order (not a question) and for a bare answer (which reports and asks nothing)."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -186,7 +186,7 @@ def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Return 1.0 if an English answer confirms the requested action: "Block him", "Blocked"."""
+    """Return 1.0 if an English answer confirms the requested action ("Block him", "Blocked"), or else 0.0."""
     first_words = words_of(question[:40])[:1]
     if not first_words or len(first_words[0]) < 3:
         return 0.0
@@ -214,7 +214,7 @@ _OTHER_WORDS_STEMS = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""ASCII substrings of which the pattern above requires one. Searching all of them takes a tenth of the pattern's time."""
+"""In ASCII text, each match of the pattern above contains one of these. Searching them takes a tenth of the pattern's time."""
 
 
 def asks_for_refusal(question: str) -> bool:
