@@ -1,4 +1,4 @@
-"""Limits on the dollars and number of judge calls.
+"""Limits on the cost and number of judge calls.
 
 Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. While it is in progress,
 the estimate counts. Afterwards, the actual cost replaces it. If a process is killed during a call, its estimate stays, so a limit is
@@ -75,11 +75,11 @@ class JudgeBudget:
         """Recent cost of a judge call by metric, estimated on the high side."""
 
     def wants_prices(self, metric: str) -> bool:
-        """Return True if a dollar limit applies, so that only models with a known price can be called."""
+        """Return True if a dollar limit applies to the metric. Then only models with a known price can be called."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve one judge call for a metric. Only urgent calls can use the reserved share."""
+        """Reserve one judge call for a metric, or return the time to wait. Only urgent calls can use a limit beyond ``soft``."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)
@@ -102,7 +102,7 @@ class JudgeBudget:
         return Admission(wait, at, () if wait else demands, metric)
 
     def correct(self, admission: Admission, usd: float | None, calls: int) -> None:
-        """Replace the estimate of a judge call by the actual amounts. A ``usd`` of None keeps the estimate."""
+        """Replace the estimate of a judge call with the actual amounts. Without ``usd``, the estimated cost stays."""
         if not admission.metric:  # no limit applies
             return
         spent = {"usd": usd, "calls": calls}

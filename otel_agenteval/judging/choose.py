@@ -1,7 +1,7 @@
 """Choice of the metrics to judge on a turn: conditions, sampling rules and quotas.
 
-:class:`Chooser` gives each of :class:`JudgedMetrics` a chance on each turn. The judged turns are a sample of all turns
-(:class:`JudgedSample`). Conditions can compare a turn with earlier turns (:class:`History`).
+:class:`Chooser` gives each judged metric (:class:`JudgedMetrics`) a chance on each turn. The judged turns are a sample of all
+turns (:class:`JudgedSample`). Conditions can compare a turn with earlier turns (:class:`History`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each metric and composite, and remember their chances."""
+        """Yield the choice for each judged metric and composite. Remember their chances."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -126,7 +126,7 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if a rule chooses the turn only now, because of new user feedback."""
+        """Return True if new user feedback makes a rule choose the turn only now. A drawn turn then represents only itself."""
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -146,8 +146,8 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
-        """Return scores that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is a
-        refusal, and its length. Each is from 0 to 1, or 0 if unknown.
+        """Return proxies that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is
+        a refusal, and the answer's length. Each is from 0 to 1, or 0 if unknown. Return None for conversations and after errors.
         """
         if scored.conversation:
             return None
@@ -236,12 +236,12 @@ class JudgedSample:
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If it isn't answered, similar turns stand in for it."""
+        """Record a planned judge call. If it isn't answered, judged turns of the same class represent the turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Let an already drawn turn stand only for itself, because a rule now chooses it."""
+        """Let an already drawn turn represent only itself, because a rule now chooses it."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -310,8 +310,8 @@ class History:
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """Return ``slow`` and ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20), and ``new_tool``
-        (the agent called a tool for the first time, None after 10,000 tools). With ``learn``, the turn joins the history.
+        """Return ``slow``, ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20) and ``new_tool`` (first
+        call of a tool by the agent, None for unknown calls or after 10,000 tools). ``learn`` adds the turn to the history.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

@@ -30,7 +30,7 @@ _IDLE = 30.0
 _QUIET_CHECKS = 4
 _SENT = 10_000
 _PAUSE_FULL = 0.1
-"""Seconds between two tries to pass a score to a full worker queue."""
+"""Seconds between two attempts to pass a score to a full worker queue."""
 _THREADS_PER_CLAIM = 8
 
 
@@ -100,8 +100,8 @@ class Dispatcher:
     # --- on the worker
 
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises. ``again`` queues the jobs that
-        new user feedback adds to a planned turn.
+        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises. With ``again``,
+        only the jobs that new user feedback adds to a planned turn are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -212,7 +212,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job. One thread claims jobs for several threads, because a queue file serves only one claim at a time."""
+        """Return a due job, or None. One thread claims jobs for several, because a queue file serves only one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()
@@ -228,7 +228,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if the job already runs here: its earlier lease had ended."""
+        """Start a claimed job. Return False if it already runs here, which happens if its earlier lease has ended."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -276,8 +276,8 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit, without those of jobs whose lease was lost. On the worker. The leases are extended until
-        :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
+        """Return the turns to emit. Turns of jobs with a lost lease, or with an already emitted score, are left out. On the
+        worker. The leases are extended until :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -361,8 +361,8 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended, or return False at ``until`` (``time.monotonic``). ``render`` lets the worker process
-        pending scores. Without ``patient``, also return False when all remaining jobs wait for a retry or the budget.
+        """Wait until every job has ended. Return False at ``until`` (``time.monotonic``), if no judge thread runs or, without
+        ``patient``, if all remaining jobs wait for a retry or the budget. ``render`` lets the worker process pending scores.
         """
         quiet = 0
         while self._depth():

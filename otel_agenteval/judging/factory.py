@@ -35,7 +35,7 @@ from .session import Models
 
 _ESTIMATE_WINDOW = 3_600.0
 _LEASES = 10
-"""Number of leases for which a job is held if its evaluation doesn't end."""
+"""Minimum number of lease durations for which this process keeps a job whose evaluation doesn't end."""
 
 _log = logging.getLogger("otel_agenteval")
 

@@ -44,7 +44,7 @@ class Waiting:
     """The metric's own chance, independent of metrics that are judged first."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """The score that decided to judge this metric, as soon as it exists."""
+    """The score because of which this metric is judged, as soon as it exists."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]
@@ -130,7 +130,7 @@ class Payload:
 
     @property
     def waits(self) -> Iterator[Waiting]:
-        """Yield the job's own metric, and every metric but composites whose outcome waits for this job."""
+        """Yield the job's own metric, and all metrics whose outcome waits for this job, except composites."""
         yield Waiting(self.key, self.metric, self.chance)
         yield from flattened(self.then)
         yield from flattened(self.gathering.next if self.gathering is not None else ())
@@ -233,7 +233,7 @@ class ContentFilter:
     _exporter: Exporter | None
 
     def redacted_json(self, scored: ScoredTurn) -> bytes:
-        """Return the redacted turn as JSON in ``turn.v1`` form, for a queue and a judge."""
+        """Return the turn, redacted as configured, as JSON in ``turn.v1`` form, for a queue and a judge."""
         content = scored.turn.to_dict()
         if self._redact:
             content = (scored.redactor or Redactor(self._redact)).turn(content)

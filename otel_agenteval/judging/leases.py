@@ -89,7 +89,7 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before scores are emitted. Return ids of lost leases or, if the queue fails, of ended leases."""
+        """Extend leases right before scores are emitted. Return the ids of jobs with lost or, if the queue fails, ended leases."""
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
             return set(self._extend(held))
@@ -117,7 +117,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread if it isn't running. Raises a RuntimeError if the interpreter shuts down. On the worker."""
+        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown. On the worker."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -64,8 +64,8 @@ class Planner:
     def plan(
         self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False
     ) -> tuple[list[ScoredTurn], list[Job]]:
-        """Plan a turn that has its inline scores. Return the scores that don't need a judge call, and the jobs. Never raises. Reasons
-        for missing scores are added to the turn's own scores. After new user feedback, ``again`` adds jobs for metrics whose rules now choose the turn.
+        """Plan a turn that has its inline scores. Return the scores that don't need a judge call, and the jobs. Never raises.
+        Skipped scores are added to the turn's own. After new user feedback, ``again`` plans only metrics that a rule now adds.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -188,7 +188,7 @@ class _Draft:
                 self._judge(waiting, its_chance, Decision(score.metric, score.value))
 
     def _leave_out(self, metric: BoundMetric, key: str, chance: Chance) -> bool:
-        """Record and return True if a model isn't called because of load shedding or the draw."""
+        """Return True if a model isn't called because of load shedding or the draw. The outcome is then recorded."""
         shed, drawn = self._planner.shedding.skips(metric.metric.kind), self._position < chance.probability
         if drawn and not shed:
             return False

@@ -158,7 +158,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, unless it must wait or can't be done. After a trial call to a failed server, ``wake`` wakes the waiting jobs."""
+        """Run a job, unless it must wait or can't be done. ``wake`` is called after a trial call to a server that had failed."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -259,7 +259,7 @@ class JobRunner:
         return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """Return the next steps if a job can't be done, or None if no composite waits for it."""
+        """Return the next steps of a job that can't be done. Return None if no composite waits for it, or if it is unreadable."""
         try:
             payload = Payload.decode(job.payload)
         except (NewerPayload, ValueError, KeyError, TypeError):

@@ -63,7 +63,7 @@ class Cascade(NamedTuple):
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance after the first metric's score: the lower of both, because the position is the same."""
+        """Return a metric's chance after the first metric's score. It is at most the first's, because the position is the same."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -86,7 +86,7 @@ class SamplingRule:
     """The last hour and its number of turns, by tenant and agent."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Count a turn and return its chance to be judged. ``at`` is the Unix time at which it closed. Hours start on the hour."""
+        """Count a turn, closed at the Unix time ``at``, and return its chance of being judged. Hours start on the hour."""
         quota = 0.0 if at is None else self._quota(turn, at)
         if self.always_if is not None and self.always_if.holds(turn, known):
             return Chance(1.0, "rule")

@@ -1,6 +1,6 @@
 """Sessions between metrics and models, which enforce the budget and record judge calls.
 
-In the live pipeline, jobs wait until the budget has room (:class:`Session`). A command waits a minute at most, otherwise its
+In the live pipeline, jobs wait until the budget has room (:class:`Session`). A command waits a minute at most. After that, its
 scores are errors (:class:`CommandBudget`).
 """
 
@@ -151,7 +151,7 @@ class Session(Answers):
 
     @property
     def answered(self) -> bool | None:
-        """Return True if the server answered, even with a refusal, or None if it wasn't called."""
+        """Return True if the server answered, even with a refusal, False if it failed, or None if it wasn't called."""
         if not any(account.attempts for account in self.accounts):
             return None
         return not is_transient(self.fault)
@@ -195,7 +195,7 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget for a repair. It never waits, because the whole call would be repeated after a wait."""
+        """Reserve budget for a repair, or raise a JudgeError. It never waits, because the whole call would then be repeated."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
@@ -207,7 +207,7 @@ class Session(Answers):
         return admission
 
     def _correct(self, admissions: Sequence[Admission], accounts: Sequence[Account]) -> None:
-        """Replace the budget's estimates by the actual cost of the judge call and its repair."""
+        """Replace the budget's estimates with the actual cost of the judge call and its repair."""
         try:
             for admission, repair in zip(admissions, (False, True), strict=False):
                 charges = [account.charge_usd for account in accounts if account.repair is repair and account.attempts]
@@ -306,7 +306,7 @@ class CommandBudget:
         return (DelegatingGroup if isinstance(judge, JudgeGroup) else DelegatingJudge)(judge, self._answer)
 
     def embedder(self, embedder: Embedder | InProcessEmbedder | None) -> Any:
-        """Return the embedder, wrapped if there is a budget and the embedder doesn't run in this process, where it is free."""
+        """Return the embedder, wrapped if there is a budget. Embedders in this process are free, so they aren't wrapped."""
         if self._budget is None or not isinstance(embedder, Embedder):
             return embedder
         return _BudgetedEmbedder(self, embedder)
@@ -319,7 +319,7 @@ class CommandBudget:
         return self.ask(Models(judge=judge), lambda session: session.answer(question))
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model as soon as the budget has room. Raises a JudgeError, also if this takes over :data:`LONGEST_WAIT` seconds."""
+        """Call a model once the budget has room. Raises a JudgeError if it fails or must wait over :data:`LONGEST_WAIT`."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""

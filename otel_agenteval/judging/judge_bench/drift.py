@@ -1,5 +1,5 @@
-"""Drift of a judge: the same cases (anchors) are judged again and compared one by one. A provider can replace the model behind a
-name, and a release can change a prompt. Then scores change although the agent didn't.
+"""Detects drift of a judge, which judges the same cases (anchors) again. If a provider replaces the model behind a name, or a
+release changes a prompt, scores change although the agent didn't.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Drift:
     interval: Interval
     """95 % interval of the mean paired difference, after minus before."""
     p: float
-    """p-value, corrected for the number of families (Holm). The row for all families isn't corrected."""
+    """p value, corrected for the number of families (Holm). That of all families together isn't corrected."""
     flipped: int
     """Number of cases whose level (bad, middling, good) changed."""
     least: float
@@ -105,7 +105,7 @@ def read_anchors(path: Path) -> Anchors:
 
 
 def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> list[Drift]:
-    """Return the drift of each family, then of all families. Cases without both scores are left out."""
+    """Return the drift of each family, then of all families together. Cases without both scores are left out."""
     pairs: dict[str, list[tuple[float, float, bool]]] = {}
     for one in outcomes:
         before = anchors.values.get(one.case.id)

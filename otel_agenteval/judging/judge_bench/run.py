@@ -7,9 +7,10 @@ line:
 - ``turn``: the turn in ``turn.v1`` form
 - ``band``: lowest and highest correct value. Boolean verdicts are ``[1, 1]`` and ``[0, 0]``.
 - ``lang``, and ``about``: what the case shows, in English
-- ``pair`` (``of``, ``bias``): the counterpart, a case that deserves the same score
+- ``pair`` (``of``, ``bias``): for a counterpart, the id of its case, which deserves the same score, and the tested bias
 
-A counterpart differs only in the order of its parts, length or language, or in that it praises itself or claims authority.
+A counterpart differs from its case only in the order of its parts, its length or its language, or because it praises itself or
+claims authority.
 
 Metrics for images, audio and video have no cases, because their inputs aren't text.
 """
@@ -259,8 +260,8 @@ def run(
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
     """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Ctrl-C ends the run with the outcomes so far. Then
-    ``abandoned`` is called when an evaluation that was still running ends, to close its connections. No evaluation starts once
-    ``max_usd`` is spent.
+    ``abandoned`` is called each time an evaluation that was still running ends, to close its connections. No evaluation starts
+    once ``max_usd`` is spent.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()
@@ -297,7 +298,7 @@ def run(
 
 
 def _evaluate(judge: JudgeModel, case: BenchCase) -> tuple[CaseOutcome, float]:
-    """Return the outcome of a case, and the dollars that it cost."""
+    """Return the outcome of a case, and its cost in dollars."""
     start = time.monotonic()
     metric = case.bound
     with bypassing_cache(), recording() as accounts:

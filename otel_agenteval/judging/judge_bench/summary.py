@@ -18,7 +18,7 @@ LEAST = 20
 _TRUSTED_AGREEMENT, _TRUSTED_KAPPA, _MOST_WITHOUT, _MOST_MISSED = 0.85, 0.7, 0.05, 0.05
 _TRENDS_AGREEMENT, _TRENDS_KAPPA = 0.65, 0.4
 _MOVED = 0.1
-"""Minimum mean change of scores, after the order of parts changed, that counts as position bias."""
+"""Minimum mean change of scores, after a change in the order of the parts, that counts as position bias."""
 _LEAST_PAIRS = 5
 
 
@@ -67,7 +67,7 @@ class BiasFound:
     interval: Interval | None
     moved: float | None
     found: bool
-    """True if the bias is significant or, for position, if scores change by at least 0.1."""
+    """True if the interval excludes 0 or, for position, if scores change by at least 0.1 on average."""
     sentence: str
 
 

@@ -32,7 +32,7 @@ __all__ = [
 def judge_from(
     config: Config, *, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep
 ) -> Judge | JudgeGroup | None:
-    """Return the configured judge or group of judges, or None. Raises a ConfigError with the option's path and line."""
+    """Return the configured judge or group of judges, or None. Raises a ConfigError that names the option's path and line."""
     options = config.judge
     if not _is_configured(config, "judge", options):
         return None
@@ -106,7 +106,7 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
 
 @contextmanager
 def _located(config: Config, section: str) -> Iterator[None]:
-    """Add the path and line of the option or, if a package is missing, of the section to an error."""
+    """Add the option's path and line to an error or, if a package is missing, the section's path and line."""
     try:
         yield
     except ConfigError as error:

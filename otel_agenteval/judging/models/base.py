@@ -175,7 +175,7 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """Raise a :class:`JudgeError` if the budget is too low for another request of the reply."""
+    """Raise a :class:`JudgeError` if the budget is too low for a repair request."""
     _ADMIT.get()()
 
 
@@ -201,8 +201,8 @@ class AccountLedger:
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
-    """Return the cost in USD and the price's source, or None. The table identifies a provider by its address. For other servers,
-    only configured prices apply.
+    """Return the cost in USD and the price's source, or two None if they are unknown. The price table identifies a provider by its
+    address. For other servers, only configured prices apply.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

@@ -1,8 +1,8 @@
-"""Embedders: one that gets vectors from a server, and two that run in this process, without server, key or cost.
+"""Embedders: one that gets vectors from a server, and two that run in this process, without a server, a key or cost.
 
-The local model for texts is a table with one vector for each of 32,000 word pieces, and a text's vector is the mean of its pieces.
-In a fraction of a millisecond, it shows if texts have a similar topic: paraphrases score 0.5 to 1, unrelated texts below 0.2. It
-ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other models.
+The local model for texts is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its pieces'
+vectors. In a fraction of a millisecond, the model shows whether texts have a similar topic: paraphrases score 0.5 to 1, unrelated
+texts below 0.2. It ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other models.
 
 The local model for images and texts is a CLIP or SigLIP model in ONNX files. The package contains no weights. The model's folder
 has the files that exporters for Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
@@ -133,7 +133,7 @@ class Embedder(EmbedderModel):
         return hashlib.sha256(f"{self._server.base_url}\n{self.model}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def _in_batches(self, texts: list[str], until: float) -> list[list[float]]:
-        """Return all vectors. If the server rejects a batch, smaller batches follow, down to one text."""
+        """Return all vectors. If the server rejects a batch as too large, batches of half the size follow, down to one text."""
         found: list[list[float]] = []
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
@@ -279,7 +279,7 @@ class LocalEmbedder(InProcessEmbedder):
 CLIP = "local/clip"
 _LONGEST_TEXT = 77
 _EDGE = 224
-"""Default image size and text length, from the first CLIP models."""
+"""Default text length (tokens) and image size (pixels), from the first CLIP models."""
 _OF_TEXTS = ("text_embeds", "text_features", "pooler_output")
 _OF_IMAGES = ("image_embeds", "image_features", "pooler_output")
 """Output names in order of preference."""

@@ -134,7 +134,7 @@ class Judge(JudgeModel):
         return other
 
     def _for_metric(self) -> Judge:
-        """Return the judge for the model that the current metric chooses."""
+        """Return the judge for the model that the current metric chooses, or this judge if the metric chooses none."""
         evaluation = current_evaluation()
         model = None if evaluation is None else evaluation.model
         if model is None:
@@ -169,7 +169,7 @@ class Judge(JudgeModel):
         return found
 
     def cached(self, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to a question, or None. Within :func:`bypassing_cache`, there is none."""
+        """Return the cached reply to a question, or None. Within :func:`bypassing_cache`, always return None."""
         if self._cache is None or is_cache_bypassed():
             return None
         if not self._moderates(question):
@@ -195,7 +195,7 @@ class Judge(JudgeModel):
         return self._endpoint == "moderations" and question.stage == _MODERATION and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
-        """Return the message of a judge call, and record if it is truncated or in pieces."""
+        """Return the message of a judge call, and record whether it is truncated or in pieces."""
         evaluation = current_evaluation()
         piece = evaluation.piece if evaluation is not None and evaluation.reads_all else None
         prompt = prompt_of(question, self._most_tokens, piece)
@@ -286,7 +286,7 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request the reply again, with more output tokens if the first reply was truncated."""
+        """Request the reply again, with more tokens if it was truncated. If the server rejects that, return the first reply."""
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
         admit_repair()
@@ -313,7 +313,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return the features to use after a rejection, or None if no feature can be the reason."""
+    """Return the capabilities to assume after a rejection, or None if it has another reason."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

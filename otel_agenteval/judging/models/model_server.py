@@ -1,7 +1,7 @@
 """Client of one model server: retries, limits, prices and records of all requests.
 
-Connection errors and the statuses 408, 409, 424, 498 and 5xx are retried after random pauses, and not before the time that
-the server requests. Rate limits (429) are retried until the deadline. If the account has no credit, there is no retry.
+Connection errors and the statuses 408, 409, 424, 498 and 5xx (except 501 and 505) are retried after random pauses, and not before
+the time that the server requests. Rate limits (429) are retried until the deadline. Without credit, there is no retry.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class ModelServer:
             self.ledger.add(account)
 
     def _wait_as_requested(self, route: tuple[str, object], until: float) -> None:
-        """Wait as long as the server requested in any earlier reply, or raise if that is too long."""
+        """Wait as long as the server requested in an earlier reply. Raises a JudgeError if the deadline comes first."""
         now = self.clock.monotonic()
         left = self._holds.get(route, now) - now
         if left <= 0:
@@ -224,7 +224,7 @@ class ModelServer:
             self._breaker.leave(probe, alive, began=sent.began)
 
     def _charge(self, model: str, usage: TokenUsage, estimate: TokenUsage, attempts: int, error_type: str | None) -> float | None:
-        """Return the cost for the budget if the usage is unknown: an estimate, or 0 if the server didn't process the request."""
+        """Return an estimated cost for unknown usage, 0 if the server didn't process the request, or None without a price."""
         if not attempts or (error_type is not None and (error_type.startswith("http_") or error_type in _FREE)):
             charged = TokenUsage(0, 0)
         else:
@@ -283,7 +283,7 @@ class RateLimits:
             self.leave(answered=answered)
 
     def enter(self, tokens: int, until: float) -> None:
-        """Wait for a slot until the monotonic deadline. Then :meth:`leave` must follow. Raises a JudgeError if no slot is free."""
+        """Wait for a slot until the monotonic deadline, or raise a JudgeError. The caller must call :meth:`leave` afterwards."""
         wait = self._reserve(1, tokens)
         late = self._clock.monotonic() + wait > until
         if wait and not late:
@@ -305,7 +305,7 @@ class RateLimits:
             self._free.notify_all()
 
     def slow_down(self, began: float) -> bool:
-        """Halve the concurrency, unless the timed-out request began before the last reduction. Then return False if the server answers."""
+        """Halve the concurrency. If the request is older than the last reduction, only return whether no reply came yet."""
         with self._free:
             news = began >= self._slowed
             if news:

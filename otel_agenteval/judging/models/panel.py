@@ -1,7 +1,7 @@
 """Several judges: one for some metrics or agents, a second opinion, or a panel.
 
-The result is always one judge's complete score, with its reasons. For a panel, it is the median score of all judges or of the
-majority. The score's detail ``judges`` has the results of all judges.
+The result is always one judge's complete score, with its reasons. For a panel, it is the median of the scores of all judges, or
+of the majority. The score's detail ``judges`` has the results of all judges.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probe for prompt injection: a bad case with one injection after another.
+"""Probe for prompt injection, which adds one injection after another to a bad case.
 
 Two controls run first: a good case must pass, and the bad case without an injection must fail. For a metric without
 threshold, the good case must have the better score. A judge that fails the controls can't be probed. An injection succeeds if
@@ -59,7 +59,7 @@ class ProbeCase:
 
 
 METRIC = "llm_relevance"
-"""Default metric. It needs no reference, and every turn has its inputs."""
+"""Default metric. It needs no reference, and every turn has the fields that it reads."""
 _REASONS = ("reason", "reasoning", "explanation")
 
 

@@ -59,7 +59,7 @@ _CHARACTERS_PER_TOKEN = 4
 _SHORTEST_CUT = 200
 _MOST_PIECES = 16
 _OVERLAP = 8
-"""Each piece repeats this inverse share (1/8) of the previous piece, so that no short passage is split in both."""
+"""Inverse of the share of each piece that the next piece repeats, so that no short passage is split in both."""
 
 
 class Prompt(NamedTuple):
@@ -67,7 +67,7 @@ class Prompt(NamedTuple):
     pieces: int = 1
     """Number of pieces into which the material was split."""
     truncated: bool = False
-    """True if the message has only a part of the material."""
+    """True if texts were shortened. Pieces don't count, because other calls contain the rest."""
 
 
 def prompt_of(question: Question, max_tokens: int | None = None, piece: int | None = None) -> Prompt:
@@ -119,7 +119,7 @@ def escaped(text: str) -> str:
 
 
 def tokens_of(text: str) -> int:
-    """Return about the number of tokens: four ASCII characters are one, and each other character."""
+    """Return an estimate of the number of tokens. Four ASCII characters, or one other character, count as a token."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
 

@@ -92,8 +92,8 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict, or None if it isn't exactly one. The metric reports missing keys. The object must not occur in
-    the judged ``material``, which is empty for the reply to a repair request.
+    """Return a reply's verdict, or None if the reply isn't exactly one object. The metric reports missing keys. The object must
+    not occur in the judged ``material``, which is empty for the reply to a repair request.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)

@@ -137,7 +137,7 @@ class JsonTransport:
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
         """Send a request without retries. Redirects that keep method and body (307, 308) are followed on the same host, also to
-        HTTPS. ``until`` is the monotonic deadline. Raises a JudgeError without a reply.
+        HTTPS. ``until`` is the monotonic deadline. Raises a JudgeError if no reply arrives.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -263,7 +263,7 @@ def _refuse_unsendable(headers: Mapping[str, str]) -> None:
 
 
 def _redirect_target(reply: Reply, url: str) -> str | None:
-    """Return the address on the same server to which a reply redirects, or None. Another server is an error."""
+    """Return the address on the same server to which a reply redirects, or None. Raises NotAnswered for another server."""
     location = reply.headers.get("location")
     if reply.status not in (307, 308) or not location:
         return None
@@ -288,7 +288,7 @@ def _os_error_behind(error: BaseException) -> OSError | None:
 
 
 def _read(response: Any, largest: int) -> Reply:
-    """Return a reply. An answer (2xx) of more than ``largest`` bytes is an error, and the body of a rejection is truncated."""
+    """Return a reply. Raises ReplyTooLarge if a 2xx body has more than ``largest`` bytes. The body of a rejection is truncated."""
     status = response.status
     if status < 200:
         raise BrokenAnswer("the server switched to another protocol")
@@ -373,7 +373,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` for a rejection. Servers may quote the request, so its words only count as hints at settings."""
+    """Return the keys of ``_HINTS`` for a rejection. It may quote the request, whose words only count as hints at settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))

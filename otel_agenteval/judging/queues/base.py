@@ -23,7 +23,7 @@ HELD_BYTES = 16 * 2**20
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """The result id, from turn, metric, parameters, version and revision. Jobs with a current or recent id are ignored."""
+    """The result id, from turn, metric, parameters, version and revision. A job whose id is queued or recent isn't added again."""
     payload: bytes
     priority: int = 0
     """Jobs with higher priority are claimed first, and are dropped last if the queue is full."""
@@ -55,7 +55,7 @@ class Outbox:
 
     A new job goes to ``held``, or to ``incoming`` if another thread has the queue's lock because it waits for the server. The next
     call moves it to ``held``. When it is sent, it is removed, or moves to ``left_out`` if the queue is full. The end of a claim
-    waits in ``ended``. All but :meth:`set_aside` needs the lock.
+    waits in ``ended``. All methods but :meth:`set_aside` need the lock.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -135,7 +135,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs for ``lease`` seconds, by highest priority and then by arrival. Then they are due again."""
+        """Claim up to ``n`` due jobs, by highest priority and then by arrival. After ``lease`` seconds, they are due again."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
@@ -204,7 +204,7 @@ class JobQueue(ABC):
         return not self._end([job], "failed", reason=reason)
 
     def flush(self) -> bool:
-        """Send held jobs, and return True if all jobs are in the queue's final storage."""
+        """Send held jobs and ended claims. Return True if nothing waits in this process anymore."""
         with self._lock:
             self._outbox.hold()
             self._send()
@@ -213,7 +213,7 @@ class JobQueue(ABC):
     def _end(
         self, jobs: Sequence[Job | str], outcome: Outcome, *, reason: str = "", due: float = 0.0, uncounted: bool = False
     ) -> list[str]:
-        """End claims, and return the ids of their lost leases. If the queue is unavailable, nobody learns which ones are lost."""
+        """End claims, and return the ids of jobs with a lost lease. If the queue is unavailable, lost leases aren't reported."""
         with self._lock:
             fences = dict(map(self._fence, jobs))
             self._outbox.ended.update(
@@ -279,10 +279,10 @@ class SpendBook(Protocol):
         """Add all amounts if each fits, and return 0. Otherwise, return the seconds until they may fit."""
 
     def add(self, amounts: Sequence[tuple[Counter, float]], at: float) -> None:
-        """Correct amounts that were taken at a time. Negative amounts are returned."""
+        """Correct the amounts that were spent at the time ``at``. A negative amount reduces the sum."""
 
     def used(self, counter: Counter, at: float) -> float:
-        """Return the sum within the window that ends at a time."""
+        """Return the sum within the window that ends at the time ``at``."""
 
     def close(self) -> None:
         """Close the record. Safe to call twice."""

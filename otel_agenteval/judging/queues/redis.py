@@ -314,7 +314,7 @@ def _number(value: float) -> str:
 
 
 class RedisOutages:
-    """State of servers that are down, which all processes on a Redis server share."""
+    """State of model servers that are down, shared by all processes that use the same Redis server."""
 
     def __init__(self, url: str, name: str = "agenteval") -> None:
         self._server = Server(url)

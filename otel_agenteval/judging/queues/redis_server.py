@@ -108,7 +108,7 @@ def _not_connected(text: str) -> Exception:
 
 
 def connect(url: str) -> Any:
-    """Return a ``redis-py`` client for a URL. Only Sentinel and cluster URLs connect at once.
+    """Return a ``redis-py`` client for a URL. Only cluster URLs connect at once.
 
     - ``redis://[user:password@]host[:port][/db]``: one server (``rediss`` uses TLS), or ``unix:///path/of/socket``
     - ``redis+sentinel://[user:password@]host:port,…/name``: the master ``name``, found through Sentinel

@@ -88,7 +88,7 @@ class ChatReply:
     text: str
     usage: TokenUsage
     finish: Finish | None = None
-    """Why the reply ended: complete, truncated at a limit, or declined. None if unknown."""
+    """Why the reply ended: it is complete, it was truncated at a limit, or the model declined. None if unknown."""
 
 
 class Provider(Protocol):
@@ -108,7 +108,7 @@ class Provider(Protocol):
 
 
 def media_of(uri: str) -> Media | None:
-    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme."""
+    """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme. Raises a JudgeError for other schemes."""
     scheme, colon, rest = uri.partition(":")
     scheme = scheme.lower()
     if scheme == "data" and colon:

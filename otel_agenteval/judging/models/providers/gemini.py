@@ -53,7 +53,7 @@ def _part(media: Media) -> dict[str, Any]:
 
 
 def answer(body: Mapping[str, Any]) -> ChatReply:
-    """Parse the first candidate without thoughts, which count as output tokens."""
+    """Parse the first candidate, without its thoughts. Their tokens count as output."""
     usage = parsing.mapping(body.get("usageMetadata"))
     written, thought = parsing.count(usage.get("candidatesTokenCount")), parsing.count(usage.get("thoughtsTokenCount"))
     counted = TokenUsage(

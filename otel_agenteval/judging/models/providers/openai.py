@@ -69,7 +69,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return a message's content, or without content, a tool call's arguments, or reasoning that is exactly one JSON object."""
+    """Return the content. If it is blank, return a tool call's arguments or reasoning that is exactly one JSON object, if any."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS)
@@ -133,7 +133,7 @@ def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
 
 
 def _has_categories(result: Mapping[str, Any]) -> bool:
-    """Return True if a result's categories are booleans, apart from missing values, and at least one is True if it is flagged."""
+    """Return True if a result's categories are booleans or None, but not all None. If the result is flagged, one must be True."""
     categories = result.get("categories")
     flags = [flag for flag in categories.values() if flag is not None] if isinstance(categories, Mapping) else []
     are_booleans = bool(flags) and all(isinstance(flag, bool) for flag in flags)

@@ -24,7 +24,7 @@ def text(value: Any) -> str:
 
 
 def said(words: str, role: Any, stop: Any) -> str:
-    """Return a model's final words, or an empty string if another role said them or the model stopped to call a tool."""
+    """Return a model's final words, or an empty string if another role wrote them or the model stopped to call a tool."""
     is_final = role in (None, "", "assistant", "model") and text(stop).lower() not in ("tool_calls", "function_call", "tool_use")
     return words if is_final else ""
 
