@@ -1,4 +1,4 @@
-"""Observations that one scored turn adds to the metrics, the same for all metrics outlets."""
+"""Observations that one scored turn adds to the metrics. They are the same for all metrics outlets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return a turn's observations, and its scores' plans with their values. A revision only counts superseded scores."""
+    """Return a turn's observations, and its scores' plans with their values. A revision's scores only count as superseded."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -79,7 +79,7 @@ def _labels_of(turn: Turn) -> tuple[str, str, str]:
 def _planned(
     score: Score, summary: ScoreSummary, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[Plan, Sequence[Observation]]:
-    """Return the observations that each score with this summary adds, and note them in ``plans``."""
+    """Return the observations that each score with this summary adds, and cache them in ``plans``."""
     result, metric, agent = summary.outcome, score.metric, labels[0]
     histogram = HISTOGRAM_OF_UNIT.get(score.unit) if result in _VALUED else None
     plan = Plan(semconv.RESULTS, (metric, agent, result), histogram, () if histogram is None else (metric, score.kind, *labels))
@@ -104,7 +104,7 @@ def outcome(score: Score) -> str:
 
 
 def answering_call(turn: Turn) -> LlmCall | None:
-    """Return the model call that wrote the answer: the turn's last model call."""
+    """Return the turn's last model call, which wrote the answer, or None."""
     return turn.llm_calls[-1] if turn.llm_calls else None
 
 

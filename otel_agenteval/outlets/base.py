@@ -66,7 +66,7 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records that were ``sent``, or dropped for the reason ``outcome``."""
+        """Count records with the outcome ``sent``, or with the reason for which they were dropped."""
         if not records:
             return
         with self._lock:
@@ -138,7 +138,7 @@ class Outlet(ABC):
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. Can do I/O and raise: the error is counted, and the batch isn't emitted again."""
+        """Render a batch. Can do I/O and raise. Then the error is counted, and the batch isn't emitted again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
         """Return the results of ``make`` and its first error, which :meth:`emit` raises after emitting the results."""
@@ -174,7 +174,7 @@ class Outlet(ABC):
         """Release all resources. Safe to call twice."""
 
     def _reset(self) -> None:
-        """Start without threads, connections and undelivered records."""
+        """Begin without threads, connections and undelivered records, in a new object or a forked child."""
 
     def after_fork_in_child(self) -> None:
         """Discard the parent's threads, connections and undelivered records in a forked child."""

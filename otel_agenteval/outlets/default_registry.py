@@ -1,7 +1,7 @@
 """Outlet for Prometheus in the application's registry, which postpones the import of ``prometheus_client``.
 
-This import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up does, or
-else the first score.
+This import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up or,
+without it, the first score imports it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DefaultRegistryOutlet(Outlet):
         _waiting.add(self)
 
     def join(self) -> Outlet | None:
-        """Return the outlet, created on the first call, or None after :meth:`close`."""
+        """Return the outlet, created on the first call, or None if :meth:`close` came before."""
         if self._joined is None and not self._closed:
             with self._lock, late_imports():
                 if self._joined is None and not self._closed:

@@ -62,7 +62,7 @@ class FanOut:
     """Emitter of scored turns through every outlet, in their order.
 
     Turns are redacted and counted first. If an outlet fails, the failure is counted, and the other outlets still run.
-    ``redact`` are the kinds of data to redact. ``exported`` returns a turn's content for log events.
+    ``redact`` names the kinds of data to redact. ``exported`` returns a turn's content for log events.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count and emit scored turns. Return those for which this was possible."""
+        """Redact, count and emit scored turns. Return those that could be redacted and counted."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -125,7 +125,7 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Do an outlet's work. Return False if the work is queued behind a call that hangs."""
+        """Do an outlet's work. Return False if it is queued behind a call that hangs. Raises LaneFull without room for it."""
         lane = self._lanes.get(outlet.name)
         if lane is None:
             work()
@@ -224,7 +224,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if every outlet has room. Full outlets first retry delivery."""
+        """Return True if every outlet has room, or if no records must be kept. Full outlets first retry delivery."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]

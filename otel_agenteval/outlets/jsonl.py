@@ -89,7 +89,7 @@ class JsonLinesOutlet(Outlet):
                 yield {**known, **score.as_sent()}
 
     def check(self) -> None:
-        """Write waiting lines, and test if the file can be written without creating it."""
+        """Write waiting lines. Test, without creating the file, whether it can be written."""
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 

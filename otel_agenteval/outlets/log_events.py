@@ -237,7 +237,7 @@ class LogEventOutlet(Outlet):
 class LateOutlet(Outlet):
     """Outlet that makes the real outlet as soon as the application's provider is :func:`usable`.
 
-    Each batch checks this with ``provider``, which returns the application's provider. ``missing`` is logged once until then.
+    With each batch, it requests the application's provider from ``provider``. If it isn't usable, ``missing`` is logged once.
     """
 
     flushed_at_exit = False
@@ -294,7 +294,7 @@ class LateOutlet(Outlet):
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet, which waits for its provider. None if ``outlets.otlp`` does its work."""
+    """Return the outlet, which waits for its provider. Return None if ``outlets.otlp`` does its work."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

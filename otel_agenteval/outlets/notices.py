@@ -31,9 +31,9 @@ _MOST_SERIES = 1_000
 _PARTS = 12
 """Number of steps in a sliding window."""
 _MOST_NOTICES = 20
-"""Notices per chat message. Services would truncate more."""
+"""Maximum number of notices in a chat message. Services would truncate longer messages."""
 _MOST_CHARS = 300
-"""Characters of an explanation."""
+"""Maximum characters of an explanation."""
 _SEVERITY = {
     "gate": "critical", "critical": "critical", "failed": "error", "error": "warning", "floor": "error", "recovered": "info", "change": "warning",
 }  # fmt: skip

@@ -117,7 +117,7 @@ class PrometheusOutlet(Outlet):
             self._workers.after_fork_in_child(None if self._wanted is None else self._take_port)
 
     def _take_port(self) -> bool:
-        """Try to open the port, once a second. Return True if no further attempt is needed."""
+        """Try to open the port. Called once a second, until it returns True because no further attempt is needed."""
         if self._closed or self._server is not None:
             return True
         error = self._serve()

@@ -3,7 +3,7 @@
 This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If
 the SDK complies, its public ``add_event`` is used. The Python SDK instead freezes the span before it calls ``_on_ending``,
 but exporters get an ended span that shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`.
-The worker adds the scores, or the first exporter that reads the list earlier. The scores reach every exporter, whatever the
+The worker adds the scores, unless an exporter reads the list first and adds them. They reach every exporter, whatever the
 order of exporters, and cost the agent's thread nothing. If neither way works, the event is left out and counted. The scored turn
 records which scores every exporter gets. By default, these scores have no log event.
 
@@ -130,14 +130,14 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
 
 
 class SpanEventOutlet:
-    """Writer of score events to a turn's root, which on the agent's thread does no I/O."""
+    """Writer of score events to a turn's root. It does no I/O, because it runs on the agent's thread."""
 
     def __init__(self, mode: Mode = "all") -> None:
         self.mode = mode
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Make the first read of the ending span's events create the scores. Return False if that is impossible."""
+        """Make the first read of the ending span's events create the scores, unless events are off. Return False if that fails."""
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)
@@ -147,7 +147,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return the events that :meth:`defer` promised, as many as the span has room for."""
+        """Return the events that :meth:`defer` promised, as many as the span has room for, or None without any."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:

@@ -192,7 +192,7 @@ class _Text:
             self.lines += (" " * 15 + line for line in lines[1:])
 
     def _wrapped(self, text: str, indent: int, most: int) -> list[str]:
-        """Return at most so many lines, of which all but the first are indented."""
+        """Return at most ``most`` lines. All but the first are indented."""
         lines = textwrap.wrap(_plain(text), self._width - indent, max_lines=most, placeholder=" …", break_on_hyphens=False)
         return [*lines[:1], *(" " * indent + line for line in lines[1:])] or [""]
 

@@ -31,7 +31,7 @@ _log = logging.getLogger("otel_agenteval")
 _GATHERING = 1.0
 """Seconds that a first notice waits for others with the same cause."""
 _MOST_WAITING = 1_000
-"""Limit of waiting notices about different subjects."""
+"""Maximum number of waiting notices. Notices about one subject are merged."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
@@ -78,7 +78,7 @@ class WebhookOutlet(Outlet):
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
-        """Notices per message. Reduced after the receiver refused several together."""
+        """Maximum notices per message, at present and initially. Reduced after the receiver refused several together."""
         self._since: float | None = None
         """Time at which the oldest notice started to wait, for ``retry_for``."""
         self._due: float | None = None

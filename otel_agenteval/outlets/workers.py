@@ -40,7 +40,7 @@ _AT_LEAST_EVERY = 15.0
 _OLD = 7 * 86_400.0
 """Seconds after which a folder from another machine counts as abandoned."""
 _OURS = "agenteval"
-"""Part of the names of otel-agenteval's files in the format of ``prometheus_client``."""
+"""Part of the file names of otel-agenteval in the format of ``prometheus_client``."""
 _BY_NAME = {instrument.name: instrument for instrument in INSTRUMENTS}
 _NOT_SHARED = (
     "outlets.prometheus: the metrics of several worker processes can't be added up: %s. A scrape shows one worker only; "
@@ -116,7 +116,7 @@ class Workers:
             self._write(live=False)
 
     def after_fork_in_child(self, attempt: Callable[[], bool] | None) -> None:
-        """Count from zero in a forked child. Once it counts something, it calls ``attempt`` as in :meth:`keep_trying`."""
+        """Count from zero in a forked child. Once the child counts something, it calls ``attempt`` as in :meth:`keep_trying`."""
         self._reset()
         self._attempt = attempt
 
@@ -127,7 +127,7 @@ class Workers:
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the other processes' counts, read again if a ``name`` is requested again."""
+        """Return the other processes' counts. They are read again if the same ``name`` is requested again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -165,7 +165,7 @@ class Workers:
         return self._many
 
     def _folder_to_use(self) -> Path | None:
-        """Return the program's folder, created if missing. None, after a warning, if that fails."""
+        """Return the program's folder, created if missing, or None, after a warning, if that fails."""
         if self._folder is None and not self._faulty:
             try:
                 shared = shared_folder()
@@ -257,7 +257,7 @@ class Workers:
         return found
 
     def _snapshot(self, path: Path) -> Snapshot | None:
-        """Return a file's counts, cached until it changes. None if it is of another version."""
+        """Return a file's counts, cached until it changes, or None if it is unreadable or of another version."""
         try:
             state = path.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)

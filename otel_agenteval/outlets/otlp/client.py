@@ -1,6 +1,6 @@
 """Clients for OTLP receivers over gRPC and HTTP.
 
-They interpret responses as OTLP specifies. Requests are encoded bytes. The outlet retries, the clients don't.
+They interpret responses as OTLP specifies. Requests are encoded bytes. The clients don't retry, because the outlet does.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A turn's records get the Resource of the service that created its root, so that backends file them with that service's telemetry.
 Parts that the records of a turn share are encoded once per turn. Parts that scores with equal summaries share are cached.
 
-Metrics are encoded when their request is due. Observations cost nothing beyond counting: the accumulators are shown to the SDK's
-encoder as collected metrics. All of them are cumulative. Unlike the SDK's, histograms accept negative values, as in Prometheus.
+Metrics are encoded when their request is due. Observations cost nothing beyond counting, because the SDK's encoder gets the
+accumulators as collected metrics. All of them are cumulative. As in Prometheus, histograms also accept negative values.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SPAN_EVENT_NAME = delimited(2, utf8(semconv.EVENT))
 
 
 class ScoreWriter:
-    """Encoder for a score's attributes, which equal ``event_attributes``."""
+    """Encoder for a score's attributes, which are the same as in ``event_attributes``."""
 
     def __init__(self, field: int) -> None:
         pairs = AttributeWriter(field)
@@ -91,7 +91,7 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the bytes that all scores of a summary share: those before the result id, before the value and after it."""
+        """Return the bytes that all scores of a summary share: before the result id, between id and value, and after the value."""
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
@@ -126,7 +126,7 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return a log record per selected score, made at ``now`` in Unix ns, and their number."""
+        """Return an export request with a log record per selected score, made at ``now`` (Unix ns), and the number of records."""
         groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
         count = 0
@@ -161,7 +161,7 @@ class ScoreEncoder:
         return b"".join(groups.requests())
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
-        """Return an export request with a span per turn, and the number of spans. The span's events are the turn's scores. A
+        """Return an export request with a span per sampled turn, and the number of spans. A span's events are the turn's scores. A
         ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace of its own with a link to the turn's root.
         """
         groups = _Groups(self._of_resource, self._scope)
@@ -308,5 +308,5 @@ class _InstrumentView:
 
 
 def _number(value: float) -> float:
-    """Return a number that OTLP can hold. An integer beyond 64 bits becomes a float."""
+    """Return a number that OTLP can represent. An integer beyond 64 bits becomes a float."""
     return value if abs(value) <= MOST else float(value)

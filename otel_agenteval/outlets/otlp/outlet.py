@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits so that other batches can be sent with it."""
+"""Seconds that a batch waits, so that later batches can be sent with it."""
 MAX_REQUEST = 4 * 1024 * 1024
 """Bytes of one request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
@@ -153,7 +153,7 @@ class OtlpOutlet(Outlet):
             self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Queue a request. If it doesn't fit, it is dropped, unless all must be kept."""
+        """Queue a request. If it doesn't fit, it is dropped, unless all records must be kept."""
         if not items:
             return
         self.records.add(items)
@@ -354,7 +354,7 @@ class OtlpOutlet(Outlet):
         return result
 
     def _finish(self, outcome: str, items: int) -> None:
-        """Count records or spans that were ``sent``, or dropped for the reason ``outcome``."""
+        """Count records or spans with the outcome ``sent``, or with the reason for which they were dropped."""
         self.records.finish(outcome, items)
         if outcome != "sent":
             self._warn_once(outcome, f"{items} records were dropped for")

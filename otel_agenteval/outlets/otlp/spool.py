@@ -68,7 +68,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal without removing them."""
+        """Return a signal's oldest batches without removing them: up to ``most`` and ``max_bytes``, but at least one."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -166,7 +166,7 @@ class SpoolFile:
         return adopted
 
     def _opened(self, slot: int) -> sqlite3.Connection | None:
-        """Open and lock a file. Return None if it is locked or unreadable, which is logged once."""
+        """Open and lock a file. Return None if another process locked it or, after one warning, if it is unreadable."""
         path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
@@ -245,7 +245,7 @@ class Spool:
         return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal, first those in memory, which could be lost."""
+        """Return the oldest batches of a signal. Those in memory come first, because they could be lost."""
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
             try:

@@ -68,7 +68,7 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
 
 
 def for_csv(value: Any) -> Any:
-    """Return a value for CSV that isn't a formula, without carriage returns and characters that documents don't allow."""
+    """Return a value that spreadsheets don't read as a formula, without carriage returns and characters that documents forbid."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (dict, list)):

@@ -48,7 +48,7 @@ _CHECKS_OF_SIZE = 8
 _BYTES_OF_TURN, _BYTES_OF_SCORE = 3_000, 500
 
 _LONGEST_PAUSE = 10.0
-"""Longest pause in seconds, after a slow failure, before a new turn triggers another attempt."""
+"""Maximum seconds, after a slow failure, until a new turn triggers another attempt."""
 _CHECKED = 60.0
 """Seconds without a write after which the store is tested."""
 _TRIAL = Rows(
@@ -135,7 +135,7 @@ class StoreOutlet(Outlet):
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. They wait if the store can't be used."""
+        """Write a batch and all waiting rows. If the store can't be used, the batch waits, too."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -214,7 +214,7 @@ class StoreOutlet(Outlet):
         self._trouble, self._fault, self._written = "", None, self._clock.monotonic()
 
     def check(self) -> None:
-        """Write waiting rows. Without recent writes, test if the store accepts rows."""
+        """Write waiting rows. Without recent writes, test whether the store accepts rows."""
         with self._lock:
             self._write()
             if self._trouble or self._written is None or self._clock.monotonic() - self._written >= _CHECKED:
@@ -329,7 +329,7 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the first fault, also of a turn that passed, because a judge may fail it later."""
+        """Return the first fault or None, even for a turn that passed, because a judge may fail it later."""
         fault = None
         try:
             fault = first_fault(scored.turn, scored.scores, self._redact) if scored.of_turn_itself else None
@@ -367,7 +367,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return the judge calls for a judged score. A judged score arrives alone."""
+        """Return the rows of a judged score's judge calls. A judged score arrives alone."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

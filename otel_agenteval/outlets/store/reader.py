@@ -28,7 +28,7 @@ EXAMPLES = 3
 MOST_VERDICTS = 1_000
 """Number of failures, and of passes, that suffices for a sample."""
 MOST_OF_COMMAND = 4_000
-"""The same for commands, which may take longer than a page. A larger sample shows weaker causes."""
+"""As :data:`MOST_VERDICTS`, for commands, which may take longer than a page. A larger sample shows weaker causes."""
 MOST_TEXTS = 2_000
 """Maximum number of failed turns of a mode whose texts are compared."""
 _MOST_READ = 10_000
@@ -37,7 +37,7 @@ _MOST_TURNS = 30_000
 """Number of turns below which a sample is taken from a list of these turns."""
 NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
 _RECENT = 200
-"""Number of turns that show if facts are stored."""
+"""Number of turns that show whether facts are stored."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
 _MOST_CHANGES = 100
@@ -130,7 +130,7 @@ class StoreReader:
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns, stored ``before`` the last turn of the previous page."""
+        """Return the latest turns that were stored before the time ``before``, such as the last listed turn's time."""
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
         statement = f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}"
@@ -220,9 +220,9 @@ class StoreReader:
         sample: tuple[Where, int] | None = None,
         few: bool = False,
     ) -> StoredModes:
-        """Return the failure modes of the ``failed`` turns, as shares of ``every`` turn, for groups or two halves of the time
-        ``at``. A ``sample`` is counted instead: scores of failed turns, and the number of turns that each score stands for. If
-        ``few``, ``failed`` lists turn ids, so that no other index is faster.
+        """Return the failure modes of the ``failed`` turns, as shares of ``every`` turn, by group or by half of the time ``at``.
+        If there is a ``sample``, its scores are counted instead, each for a number of turns. ``few`` is True if ``failed`` lists
+        turn ids, so that no other index is faster.
         """
         middle = None
         if by is None:
@@ -283,7 +283,7 @@ class StoreReader:
         return found
 
     def _failed_sample(self, of_scores: Where, where: Where) -> tuple[Where, int]:
-        """Return the condition on a random sample of failed scores, and how many failures each of them stands for."""
+        """Return the condition on a random sample of failed scores, and the number of failures that each score stands for."""
         level = _FIRST_LEVEL
         while level and self._count("scores", of_scores, _MOST_READ + 1, _levels(0, level - 1, TOP_LEVEL)) <= _MOST_READ:
             level -= 1
@@ -395,7 +395,7 @@ class StoreReader:
         return [_verdict_of(row) for row in rows]
 
     def keeps_causes(self) -> bool:
-        """Return False if no recent turn has facts or a first fault."""
+        """Return False if there are turns, but no recent turn has facts or a first fault."""
         recent = f"SELECT coalesce(facts, fault) AS cause FROM turns ORDER BY stored_at DESC LIMIT {_RECENT}"
         count, known = self._db.execute(f"SELECT count(*), count(cause) FROM ({recent}) AS recent").fetchone()
         return bool(known) or not count

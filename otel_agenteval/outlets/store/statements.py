@@ -18,7 +18,7 @@ class Syntax:
     p: str
     """Placeholder of a bound value."""
     types: Mapping[str, str]
-    """Column types that have another name than in :data:`TABLES`."""
+    """Names of column types that have another name here than in :data:`TABLES`."""
     by_key_only: str
     """Option of a table that is stored in the order of its primary key."""
     like: str
@@ -31,7 +31,7 @@ class Syntax:
     number: str
     """Number in such a field, or NULL if it is a text."""
     floor: str
-    """Largest whole number up to a positive number."""
+    """Positive number, rounded down."""
     integer: str
     """Conversion to an integer of 64 bits."""
     total: str
@@ -244,7 +244,7 @@ SEVERITY = '"severity":"{}"'
 
 
 def among(column: str, values: Sequence[Any], sql: Syntax) -> str:
-    """Return the SQL condition that a column has one of the values. Works for no values too."""
+    """Return the SQL condition that a column has one of the values. Without values, no row meets it."""
     return f"{column} IN ({sql.row(values)})" if values else "1 = 0"
 
 

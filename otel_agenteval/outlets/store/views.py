@@ -47,7 +47,7 @@ Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 _BLOCKS = (200, 1_000, 4_000)
 """Turns to check between two readings of the clock. The number grows from block to block."""
 _FEW_SCORES = 1_000
-"""Number of matching scores up to which a list starts from scores instead of turns."""
+"""Maximum number of matching scores for which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
 """Seconds that one request searches for turns."""
 MOST_COUNTED = 10_000
@@ -119,7 +119,7 @@ class Cursor(NamedTuple):
 class TurnPage:
     turns: list[dict[str, Any]]
     end: Cursor | None
-    """Start of the next part. None at the end of the list."""
+    """Start of the next page. None at the end of the list."""
 
 
 @dataclass(slots=True)
@@ -171,7 +171,7 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks all turns before ``end``."""
+        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks these turns."""
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
@@ -239,7 +239,7 @@ class Views(StoreReader):
             yield from page.turns
 
     def _block(self, wanted: Filter, start: Cursor | None, order: Order, size: int) -> tuple[Where, Cursor | None]:
-        """Return the condition for the next turns in time, and the end of their time."""
+        """Return the condition for the next ``size`` turns by time, and the position after them, or None at the end."""
         where, p = _where_time(wanted, self._sql, start, order), self._sql.p
         way = _DIRECTIONS[order][0]
         alone = wanted.agents if len(wanted.agents) == 1 else ()
@@ -306,7 +306,7 @@ class Views(StoreReader):
         return self._facts(where, AT)
 
     def filtered_modes(self, wanted: Filter, by: str | None = None) -> StoredModes:
-        """Return the failure modes for a filter of the web UI and a key of :data:`GROUPS`. A metric limits them to its failed turns."""
+        """Return failure modes for a filter of the web UI, by a key of :data:`GROUPS`. A metric selects turns that failed it."""
         if wanted.metric is not None and wanted.outcome is None:
             wanted = replace(wanted, outcome="fail")
         every = _where_turns(replace(wanted, metric=None, outcome=None), self._sql)
@@ -360,7 +360,7 @@ class Views(StoreReader):
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
         """Return sums by group and interval of ``step`` seconds, filtered by the time and the facts of turns. Only ``groups`` or,
         if empty, the groups with the most turns are summed separately, and the rest as :data:`OTHERS`. Times are rounded to whole
-        hours, unless ``step`` is less than an hour: then all turns are read.
+        hours. If ``step`` is less than an hour, they aren't, because all turns are read.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -428,7 +428,6 @@ class Views(StoreReader):
         return [dict(row) for row in rows]
 
     def knows_users(self) -> bool:
-        """Return True if a turn names its user."""
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
@@ -445,7 +444,7 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """Return the first and last start, rounded to hours for one tenant. None without turns."""
+        """Return the first and last start, or None without turns. For one tenant, they are rounded to hours."""
         if tenant is not None:
             sums = self._sums(Filter())
             query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
@@ -591,7 +590,7 @@ class Summer:
         self._file.close(for_good=True)
 
     def _sum_day(self, db: Any, day: int, last: int) -> None:
-        """Sum the hours of a day if it is completed and all its hours are summed."""
+        """Delete a day's sums. Compute them again if the day is completed and all its hours are summed."""
         p, total = self._sql.p, self._sql.total.format
         within = (day * DAY, (day + 1) * DAY - 1)
         db.execute(f"DELETE FROM daily WHERE hour BETWEEN {p} AND {p}", within)
@@ -674,7 +673,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the condition on those facts of turns that the sums have, too."""
+    """Return the condition on those facts of turns that are also in the sums."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -754,7 +753,7 @@ def _add_fact(where: Where, condition: FactCondition) -> None:
 
 
 def _where_score(wanted: Filter, sql: Syntax, column: str = "{}") -> Where:
-    """Return the condition on rows of ``scores``. Names of columns are put into ``column``."""
+    """Return the condition on rows of ``scores``. ``column`` is a format for the names of columns."""
     where = Where(sql)
     passed = column.format("scores.passed")
     if wanted.outcome == "error":

@@ -37,12 +37,12 @@ from .statements import (
 _log = logging.getLogger("otel_agenteval")
 
 _MOST_TOPICS = 50
-"""Maximum number of topics of a failure mode that are kept: the most recently seen."""
+"""Maximum number of a failure mode's topics. Only the most recently seen topics are kept."""
 _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Seconds by which a clock may be ahead, and for which nothing expires if it is further ahead."""
+"""Maximum seconds by which a clock may be ahead, and the seconds for which nothing expires if it is further ahead."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -179,7 +179,7 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete the turns of a conversation or user, and all their rows. Return the number of turns. A file's bytes are overwritten."""
+        """Delete a conversation's or user's turns with all rows. Return the number of turns. A file's bytes are overwritten."""
         count = 0
         while True:
             with self._file.transaction() as db:
@@ -193,7 +193,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the time. If it is far after the last write, nothing expires for an hour: a wrong clock must not empty the store."""
+        """Return the time. Long after the last write, nothing expires for an hour, so that a wrong clock can't empty the store."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -239,7 +239,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return 1 or 0 for a verdict that counts, from a score's row: see :func:`.statements.verdict_is`."""
+    """Return 1 or 0 for a verdict that counts (:func:`.statements.verdict_is`), from a score's row, or None for other scores."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
