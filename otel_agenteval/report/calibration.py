@@ -48,12 +48,12 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Excess of a judge's passes for its own model's answers over those for others."""
+    """A judge's preference for its own model's answers, compared with people's labels."""
 
     own: int
     others: int
     size: float
-    """As a share of the turns. 0 means no preference."""
+    """Excess share of passes for the judge's own model, less the excess for other models. 0 means no preference."""
     interval: Interval
     p: float
 
@@ -71,11 +71,11 @@ class Trust:
     judged: int
     called_bad: int
     corrected: Estimate | None
-    """True share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
+    """Estimated true share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
     preference: Preference | None
     """None if the judge's model is unknown, or if there are too few answers by that model or by others."""
     predicted: Estimate | None
-    """True share of bad turns, from human labels and the scores of all turns (PPI++)."""
+    """Estimated true share of bad turns, from human labels and the scores of all turns (PPI++)."""
 
 
 def read_labels(path: str) -> list[Label]:
@@ -141,7 +141,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each labeled metric, or of one, or raise AgentEvalError. ``judge`` is the judge's model."""
+    """Return the reliability of each labeled metric, or of ``metric``, or raise AgentEvalError. ``judge`` is the judge's model."""
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)

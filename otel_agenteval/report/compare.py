@@ -98,7 +98,7 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
-    """Return the baseline's series of the same metric with the same parameters. If each run has the metric once, they may differ."""
+    """Return the baseline's series of a metric with the same parameters or, if each run has only one, that series, or None."""
     metric = series.facts.metric
     candidates = [one for one in before.series.values() if one.facts.metric == metric]
     for one in candidates:
@@ -148,7 +148,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare, and a changed threshold, whose pass rates aren't comparable."""
+    """Return the measures to compare, and a text about a changed threshold, which makes pass rates incomparable, or None."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

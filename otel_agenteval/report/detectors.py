@@ -1,4 +1,4 @@
-"""Alarms of detectors on an operator's own turns: how many, which patterns recur, and which settings silence them.
+"""Alarms of detectors on an operator's own turns: their number, the patterns that recur, and the settings that silence them.
 
 A *pattern* is what the findings of several turns have in common, such as the host of a URL. Only the functions in :data:`PATTERN_OF`
 read a particular detector's findings.
@@ -39,7 +39,7 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """Parameter of the metric and value that silence the pattern, if there is such a parameter."""
+    """The metric's parameter, and its value, that silence the pattern, or None if there is no such parameter."""
     general: str | None = None
     """Broader pattern without personal data, which is counted, too. The text itself is only shown if it recurs."""
 

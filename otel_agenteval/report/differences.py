@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 """Findings that a notice or a report names."""
 _LEAST_BEFORE = 60.0
-"""Seconds before the start of a change from which turns are read, if the change isn't older."""
+"""Minimum seconds before the start of a change from which turns are read."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
@@ -62,7 +62,7 @@ def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], op
 
 
 def explained(path: str, change: Change) -> Change:
-    """Return a change with the largest differences of its failed turns, if the store can be read."""
+    """Return a change with the facts that set its failed turns apart. If the store can't be read, return it unchanged."""
     agents = (change.agent,) if change.agent else ()
     # Scores are seen later than the turn starts: after its duration, the decision delay, and the judge's time.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
@@ -98,7 +98,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare the failed turns of two runs by each metric that got worse, then all turns, which have the key ``""``."""
+    """Compare the failed turns of two runs for each metric that got worse, then all turns (key ``""``) in both directions."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []

@@ -1,4 +1,4 @@
-"""Failed turns, grouped by their first fault, with the rate of each group, how it changes, and its topics.
+"""Failed turns, grouped by their first fault. Each group has a rate, the change of this rate, and topics.
 
 A *topic* is a part of a failure mode's turns whose texts are alike.
 """
@@ -71,7 +71,7 @@ class FailureMode:
     interval: Interval
     """95 % interval of :attr:`rate`."""
     change: Interval
-    """95 % interval of the change of the rate, from the last part but one to the last."""
+    """95 % interval of the change of the rate, from the second-to-last part to the last."""
     examples: list[str]
     """Ids of some turns, latest first."""
     topics: list[Topic] = field(default_factory=list)
@@ -79,7 +79,6 @@ class FailureMode:
 
     @property
     def turns(self) -> int:
-        """Number of failed turns."""
         return sum(part.turns for part in self.parts)
 
     @property
@@ -98,11 +97,10 @@ class FailedTurn(NamedTuple):
     """Start in Unix seconds, or 0 if unknown."""
     fault: Fault
     text: str = ""
-    """Text about the failure."""
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
-    """Count failed turns as a store does."""
+    """Return the failure modes of these turns in the form in which a store returns its failure modes."""
     groups: dict[str, list[FailedTurn]] = {}
     for turn in sorted(failed, key=lambda turn: -turn.at):
         groups.setdefault(turn.fault.mode, []).append(turn)

@@ -18,7 +18,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with four digits and its unit, or a dash for None."""
+    """Format a value with its unit and four significant digits or, from 1,000, as a whole number. None becomes a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""

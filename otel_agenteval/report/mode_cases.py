@@ -1,6 +1,6 @@
 """Cases for ``experiment`` from the failed turns of a failure mode.
 
-A case fails as long as the agent repeats the failure, and then passes.
+A case fails as long as the agent repeats the failure. Once the agent is fixed, the case passes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ModeCase(NamedTuple):
     """A case for a turn, alone or within its conversation."""
 
     row: dict[str, Any]
-    """The row of the case if no turn precedes its turn."""
+    """Row of the dataset for a case without earlier turns."""
     asked: Sequence[str]
     """Earlier messages of the user that the agent received with this turn."""
 
@@ -76,7 +76,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the failed metrics, and metrics that detect the fault, as gates. Omit metrics that can't be evaluated again."""
+    """Return the failed metrics, and metrics that detect the fault, as gates. Those that can't be evaluated again are left out."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:

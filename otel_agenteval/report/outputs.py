@@ -42,7 +42,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
 ) -> Iterator[list[RunOutput]]:
-    """Open a file per format (``-``: standard output) before the evaluation, so that an invalid path, or one of the ``inputs``, is refused early."""
+    """Open a file per format (``-``: standard output), so that an invalid path, or one of the ``inputs``, is refused early."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
         raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Add a --format for each --out")
@@ -98,7 +98,7 @@ class _Look(NamedTuple):
 
 
 def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    """Return a turn's text in a format: its lines, its table, or nothing before the end of the run."""
+    """Return a turn's text in a format: its lines (``jsonl``), its table, or nothing if the format is written at the end."""
     if form == "jsonl":
         texts = (
             json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored
@@ -128,7 +128,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the report on the run, or create an empty file for lines of a run without scores."""
+        """Write the end of the output: the report, a summary or, for ``jsonl``, nothing, which still creates the file."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":

@@ -35,7 +35,7 @@ class Line:
     """The p value, corrected for the number of measures (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns or cases that each group still needs to show the requested or observed effect. None if a difference is shown."""
+    """Turns or cases that each group still needs to show the requested or observed effect. None if that is shown or 0."""
 
 
 @dataclass(slots=True)

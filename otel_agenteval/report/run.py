@@ -42,7 +42,7 @@ class About:
     agent: str | None = None
     model: str | None = None
     asked: str | None = None
-    """The turn's input, redacted and shortened. Only for turns with a failure, and only if content is wanted."""
+    """The turn's input, redacted and shortened. Set only if the turn failed and content is wanted."""
     answered: str | None = None
     """The turn's output, under the same conditions."""
     expected: str | None = None
