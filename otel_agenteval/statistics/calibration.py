@@ -1,7 +1,7 @@
-"""Calibration of a judge with human labels, and rates of labeled or live turns, corrected for the judge's errors.
+"""Calibrates a judge with human labels, and corrects the rates of labeled or live turns for the judge's errors.
 
-The *bad* turns are the positive class. For a turn that people label bad, the judge finds it or misses it. For a good turn, the
-judge passes it or raises a false alarm.
+The *bad* turns are the positive class. If people label a turn bad, the judge finds or misses it. If they label it good, the judge
+passes it or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Count pairs. Each states whether people call the turn good, and whether the judge does."""
+        """Count turns. Each pair states whether people, and whether the judge, call a turn good."""
         counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
@@ -57,12 +57,12 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns with equal verdicts. If few turns are bad, the share is high even for a useless judge."""
+        """Share of turns with equal verdicts, None without turns. If few turns are bad, even a useless judge has a high share."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa, the agreement beyond chance. None if chance alone explains it."""
+        """Cohen's kappa, the agreement beyond chance. None without turns, or if all verdicts are the same."""
         if not self.n:
             return None
         called_bad = self.found + self.alarms
@@ -81,7 +81,7 @@ class Confusion(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """Share of the judge's alarms that are right, at the base rate of the labeled turns."""
+        """Share of bad turns among those that the judge calls bad, at the labeled turns' base rate. None without such turns."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -93,15 +93,15 @@ class Confusion(NamedTuple):
 
 
 def interval_of(share: float | None, n: int) -> Interval | None:
-    """Return Wilson's 95 % interval of a share of n, or None without a share."""
+    """Return Wilson's 95 % interval of a share of n, or None without a share or for an n of 0."""
     return None if share is None or not n else wilson(round(share * n), n)
 
 
 def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The interval is from Lang and Reiczigel (2014), and includes the uncertainty of all three rates. Returns None if labels of
-    one kind are missing, or if the judge can't separate bad from good turns.
+    The interval is from Lang and Reiczigel (2014). It includes the uncertainty of the observed rate and of both error rates.
+    Returns None without turns, if labels of one kind are missing, or if the judge can't separate bad from good turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -125,8 +125,8 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """Estimate the share of good turns from the judge's scores and some labels (PPI++). The estimate is unbiased despite the
-    judge's errors. The fewer errors, the more precise it is. The labeled turns must be chosen at random.
+    """Estimate the share of good turns from the judge's scores and some labels (PPI++), or return None without labels. The judge's
+    errors don't bias the estimate, but make it less precise. The labeled turns must be chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -178,7 +178,7 @@ class PassRate(NamedTuple):
 
 
 def read_calibration(path: str, where: str) -> dict[str, Confusion]:
-    """Read each metric's judge errors from ``otel-agenteval calibrate --format json``."""
+    """Read each metric's confusion from the output of ``otel-agenteval calibrate --format json``, or raise a ConfigError."""
     try:
         found = jsonio.loads(Path(path).read_bytes())
         return {str(one["metric"]): Confusion(**{name: int(n) for name, n in one["confusion"].items()}) for one in found}
@@ -218,10 +218,10 @@ class Corrected:
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
-    """Return a pass rate uncorrected, and corrected by two methods, if the labels allow it.
+    """Return a pass rate by method: ``raw`` (uncorrected) and, if the labels allow it, two corrected rates.
 
-    ``rogan_gladen`` uses the judge's error rates (Rogan and Gladen). ``ppi`` uses the difference between people and judge
-    (prediction-powered inference). Both need labels of randomly chosen turns.
+    ``rogan_gladen`` uses the judge's error rates (Rogan and Gladen). ``ppi`` uses the difference between people's and the judge's
+    verdicts (prediction-powered inference). Both need labels of randomly chosen turns.
     """
     found: dict[Method, Estimate] = {"raw": raw}
     bad = rogan_gladen((1 - raw.mean) * raw.n_eff, raw.n_eff, confusion)

@@ -2,11 +2,11 @@
 
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
-* ``cusum`` bets against the usual mean. Each score multiplies a stake by the payoff of a bet on a lower or higher mean. As long
-  as the mean stays the same, no bet wins on average. A stake therefore reaches A without cause at most once in A scores, for any
-  distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly constant series
-  need no special case, because one failure among a thousand passes wins little.
-* ``ewma`` compares an exponentially weighted mean of batches with limits for the wanted run length (Lucas and Saccucci 1990).
+* ``cusum`` bets against the usual mean. It keeps stakes on a lower and on a higher mean, and multiplies them by the payoff of each
+  score. As long as the mean stays the same, no bet wins on average. A stake therefore reaches A without cause at most once in A
+  scores, for any distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
+  constant series need no special case, because one failure among a thousand passes wins little.
+* ``ewma`` compares an exponentially weighted mean of batches with limits for the required run length (Lucas and Saccucci 1990).
   It finds small, lasting shifts.
 * ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
 
@@ -41,11 +41,11 @@ _EXPECTED_EVENTS = 5.0
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""A stake that chance alone produces in one of this many series."""
+"""A stake that chance alone produces in at most one of this many series."""
 _GROWTH = 1.2
-"""Growth of the reference after which the bounds are set again."""
+"""Factor by which the reference grows until the bounds are set again."""
 _LARGEST_REFERENCE = 10
-"""Maximum growth of the reference, as a multiple of its first size."""
+"""Size up to which the reference grows, as a multiple of its first size."""
 _RANK_LEAST = 0.02
 """Smallest relevant shift of the mean rank, which is 0.5 without changes."""
 _EXEMPLARS = 3
@@ -53,7 +53,7 @@ _EXEMPLARS = 3
 
 class DetectorOptions(NamedTuple):
     false_alarm_every: float = 100_000.0
-    """Number of scores in a series per expected false alarm."""
+    """Average number of scores in a series between two false alarms."""
     least: float = 0.01
     """Smallest relevant change of a mean of scores from 0 to 1."""
     reference: int = 200
@@ -61,7 +61,7 @@ class DetectorOptions(NamedTuple):
 
     @property
     def stake(self) -> float:
-        """Stake for an alarm. Two directions and two detectors share the allowed false alarms."""
+        """Stake that raises an alarm. Two directions and two detectors share the allowed false alarms."""
         return 4.0 * self.false_alarm_every
 
 
@@ -104,9 +104,9 @@ class Found:
 
 
 class Series:
-    """Change detection for one series of scores. A score outside 0 to 1 makes a ``bounded`` series use ranks.
+    """Change detection for one series of scores. It uses ranks, unless it is ``bounded`` and all first scores are from 0 to 1.
 
-    ``is_amount`` is true for seconds, dollars and other amounts, whose releases are compared on a logarithm.
+    ``is_amount`` is true for seconds, dollars and other amounts. Releases are then compared by the logarithms of these amounts.
     """
 
     __slots__ = (
@@ -124,14 +124,14 @@ class Series:
     def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
-        """The first values, sorted when all have arrived. Kept only for series that use ranks."""
+        """The first values, sorted as soon as all have arrived. A series without ranks then discards them."""
         self._known = 0.0
         """Effective number of scores from which the bounds were set, or 0 while the series learns its usual level."""
         self._part = Moments()
         """Weighted scores that don't form an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since the first open bet. When no bet is left, all of them join the usual level, good or bad, to avoid a bias."""
+        """Values since a bet was opened. When no bet is open, all of them join the usual level, good or bad, to avoid a bias."""
         self._batch = Moments()
         self._batch_total = 0.0
         """Sum of the batch's values from 0 to 1, which are ranks if the series uses them."""
@@ -150,7 +150,7 @@ class Series:
     def add(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """Add a score, and return the change that it reveals. ``weight`` is one divided by the sampling probability."""
+        """Add a score. Return the change that it reveals, or None. ``weight`` is one divided by the sampling probability."""
         if version is not None:
             found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
@@ -220,7 +220,7 @@ class Series:
         return self._end_batch() if batch.weight >= self._batch_size else None
 
     def _end_batch(self) -> Found | None:
-        """Add a batch to the weighted mean, and return the change that it reveals."""
+        """Add a batch to the weighted mean. Return the change that it reveals, or None."""
         batch, options = self._batch, self._options
         mean = self._batch_total / batch.weight
         batch.weight_squares = batch.weight  # each value counts as one
@@ -262,7 +262,7 @@ class Series:
         return found
 
     def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
-        """Return a difference from the version before, if there is one. Then the new version's scores become the usual level."""
+        """Add a score. Return a significant difference from the version before, or None. A difference resets the usual level."""
         releases = self._releases
         if releases.add(value, weight, version, at, exemplar):
             for bets in (self._low, self._high):  # so that new runs start with the release
@@ -344,7 +344,7 @@ class _Bets:
         self.bets = tuple([fraction / (1.0 - bound) for fraction in _FRACTIONS]) if 0.0 < bound < 1.0 else ()
 
     def add(self, value: float, raw: float, at: float, exemplar: str | None) -> float:
-        """Add a value, and return the mean of the stakes. ``raw`` is the score before ranking and mirroring."""
+        """Add a value. Return the mean stake, or 0 if no bet is open. ``raw`` is the score before ranking and mirroring."""
         gain = self.bound - value
         if not self.bets:
             return 0.0
@@ -375,7 +375,7 @@ chain, as in ``tests/statistics/test_change.py``.
 
 @lru_cache(maxsize=64)
 def _limit(batches: float) -> float:
-    """Return the limit in standard deviations that an EWMA crosses once per this many batches."""
+    """Return the limit in standard deviations that an EWMA crosses, on average, once per this many batches."""
     wanted = math.log10(max(batches, 1.0))
     for (low, before), (high, after) in pairwise(_LIMITS):
         if wanted <= after:

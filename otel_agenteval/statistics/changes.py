@@ -1,4 +1,4 @@
-"""Change detection for all series of a process. Each metric and agent of a tenant has one series."""
+"""Change detection for all series of a process. There is one series for each tenant, metric and agent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Change:
     at: float
     tenant: str | None = None
     facts: tuple[str, ...] = ()
-    """After a change for the worse: facts that its failed turns have more often than others, if there is a score store."""
+    """Facts that are more frequent in the failed turns, after a change for the worse. Empty without a score store."""
 
     @property
     def title(self) -> str:
@@ -86,7 +86,7 @@ class Changes:
         turn_id: str | None,
         tenant: str | None = None,
     ) -> list[Change]:
-        """Add a turn's scores, and return the changes that they reveal. ``weight`` is one divided by the sampling probability."""
+        """Add a turn's scores. Return the changes that they reveal. ``weight`` is one divided by the sampling probability."""
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
         with self._lock:
@@ -108,7 +108,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series of a score, and record :data:`_USES` uses. Unused series can be discarded."""
+        """Return the series of a score, and record :data:`_USES` uses of it. Series without recent uses can be discarded."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)

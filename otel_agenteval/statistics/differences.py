@@ -57,7 +57,7 @@ class Contrast:
     rest: float
     """Share among the other turns, weighted."""
     interval: Interval
-    """Interval of ``bad - rest``."""
+    """Interval of the difference ``bad - rest``."""
     p: float
     """p value, corrected for the number of facts."""
     turns: tuple[int, int]
@@ -90,7 +90,7 @@ class Differences:
     explains are left out."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """Facts that nearly only the bad turns have, if the bad turns are ``selected`` by their facts."""
+    """Facts that hold for nearly the same turns as ``bad``, if the bad turns are ``selected`` by other facts."""
 
 
 class _Table(NamedTuple):
@@ -110,16 +110,16 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that set bad turns apart, and pairs of facts in which each matters if the other fact holds.
+    """Find facts that set bad turns apart, and pairs of facts in which each fact matters among the turns with the other.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
         bad: True for each bad turn.
         weights: the number of turns that each turn stands for, which is 1 / inclusion probability. The default is 1.
         draws: what was drawn together, such as the conversation of each turn. By default, each turn is a draw.
-        effects: attributes that a failure itself can change. They explain no other fact away, and are in no pair.
+        effects: attributes that a failure itself can change. Their facts can explain away only each other, and are in no pair.
         error: largest expected share of findings that differ by chance.
-        selected: True if the bad turns are a selection by other facts. Facts of nearly the same turns are then no findings.
+        selected: True if other facts define the bad turns. Facts of nearly the same turns are then in ``same``.
     """
     is_bad = np.asarray(bad, dtype=bool)
     counts = int(is_bad.sum()), int((~is_bad).sum())
@@ -144,7 +144,7 @@ def find_differences(
 
 
 class _Search:
-    """The facts of the turns. ``has_fact`` has a row for each fact, in which each turn is True or False."""
+    """The facts of the turns. ``has_fact`` has a row for each fact, with True for each turn that has the fact."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count a fact among the bad turns and among the other turns: all of them, or those in ``among``."""
+        """Count a fact among the bad and the other turns, in independent turns. ``among`` limits both to some turns."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -223,7 +223,7 @@ class _Search:
         return ps
 
     def significant(self, ps: Mapping[tuple[TurnFact, ...], float], error: float) -> Iterator[Contrast]:
-        """Yield the findings among tested facts, with intervals that fit the number of findings."""
+        """Yield the findings among tested facts, with intervals that are corrected for the number of findings."""
         adjusted = _benjamini_hochberg(list(ps.values()))
         passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
         z = _NORMAL.inv_cdf(1 - error * len(passing) / max(len(ps), 1) / 2) if passing else 0.0
@@ -238,7 +238,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return the p value of a fact, stratified by the sets to which a turn belongs."""
+        """Return the one-sided p value of a fact, stratified by which of the ``sets`` a turn belongs to."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -253,7 +253,7 @@ class _Search:
 
 
 def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]:
-    """Return a share as ``(with the fact, all)`` of independent turns that would have its variance. The weights are by draw."""
+    """Return the numbers ``(with the fact, all)`` of independent turns with this share and variance. Weights are by draw."""
     total = float(weights.sum())
     if not total:
         return 0.0, 0.0
@@ -268,7 +268,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return Fisher's one-sided p value that a fact is as frequent among the rest as among the bad turns."""
+    """Return the one-sided p value of Fisher's test that a fact is more frequent among the bad turns. It is 1 for few turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
@@ -288,7 +288,7 @@ def _fisher_p(table: _Table) -> float:
 
 
 def _may_differ(x: float, n: float, y: float, m: float) -> bool:
-    """Return False if a difference of two shares is below two standard errors, even if all turns were independent."""
+    """Return False if two shares differ by at most two standard errors, even if all turns were independent."""
     share = (x + y) / (n + m)
     return bool((x / n - y / m) ** 2 > 4 * share * (1 - share) * (1 / n + 1 / m))
 
@@ -317,7 +317,7 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 def _facts(
     turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
-    """Return the most frequent facts of bad turns, which turns have them, and for each fact the facts of the same turns."""
+    """Return the bad turns' most frequent facts, which turns have them, and by fact the other facts of nearly the same turns."""
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
     for fact, indices in turns_of_name.items():
@@ -354,7 +354,7 @@ def _first_of_same_turns(has_fact: Any) -> list[int]:
 def _names_and_numbers(
     turns: Sequence[Mapping[str, Value]], order: Any
 ) -> tuple[dict[TurnFact, list[int]], dict[str, list[tuple[int, float]]]]:
-    """Return the turns with each name, and the turns and values of each number. Turns are indices in ``order``."""
+    """Return the turns by attribute and name, and the turns and values by numeric attribute. Turns are indices in ``order``."""
     turns_of_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     numbers: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
     for index, place in enumerate(order):
@@ -379,7 +379,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers (``> 12``), or single numbers if there are few, each with True for the values in it."""
+    """Yield ranges of numbers (``> 12``), or single numbers if there are few. Each has an array with True for the values in it."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

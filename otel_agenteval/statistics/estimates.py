@@ -5,12 +5,12 @@ turns. Turns of one trace are correlated, so the variance is computed over trace
 The estimate for the hour has a 95 % interval. The estimate since the start has a confidence sequence: its interval is valid no
 matter how often it is checked. Proxies, which are known for every turn in the draw, narrow both.
 
-Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class then
-represent them too: turns selected by rules, or turns selected at random. Turns that need no judge call, such as empty turns,
-are a class of their own. Otherwise, their weight would grow with every missing score. If a class has no score at all, there is
-no estimate.
+Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class
+(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, are a class of
+their own. Otherwise, their weight would grow with every missing score. If turns of a class were selected, but none of them has a
+score, there is no estimate.
 
-Only sums per minute are kept, never single scores, so memory doesn't grow with traffic.
+Only sums per minute and the latest scores, which revisions can replace, are kept. So memory doesn't grow with traffic.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SINCE_START = "start"
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
-"""Maximum number of turns, by metric, that a revision can still replace."""
+"""Maximum number of turns whose scores a revision can still replace. A turn counts once for each metric."""
 _LEAST_WEIGHT = 0.5
 """Weight below that of any turn. Smaller sums are rounding errors after everything was removed."""
 
@@ -117,7 +117,7 @@ class Estimates:
         """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that takes part in a metric's draw, in place of older proxies."""
+        """Record the proxies of a turn that takes part in a metric's draw. They replace older proxies of the turn."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -151,7 +151,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Let a drawn turn represent only itself, because a rule, such as late feedback, selects it."""
+        """Let a drawn turn represent only itself, because a rule now selects it, for example after late feedback."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -209,7 +209,7 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return a part of the time and the part for all time, if they are still kept."""
+        """Return the part with this number and the part for all time, if they are still kept."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -224,7 +224,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums, for its part of the time and for all time. A sign of -1 removes it."""
+        """Add a score to its trace's sums, for its part of the time and for all time. Return the sums. A sign of -1 removes it."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
@@ -354,7 +354,7 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return all sums and proxies, without sums if a class has selected turns but no score."""
+    """Return the total sums and proxies. The sums are None if turns of a class were selected, but all lack a score."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)

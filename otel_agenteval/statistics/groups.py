@@ -1,12 +1,12 @@
-"""The comparison of two groups of turns that all commands and pages share: difference, uncertainty, and turns needed for a clear result.
+"""Compares two groups of turns, for all commands and pages: difference, uncertainty, and turns needed for a clear result.
 
 - Values with a case id are compared case by case if at least half of the smaller group's cases are also in the other group.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
   test, and other measures of small groups a permutation test.
 - As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
-  evidence, so that the variance is computed over conversations.
+  evidence, so the variance is computed over conversations.
 - Amounts, such as seconds and dollars, are tested on a logarithm, because a few large amounts would hide a change of all others.
-  Their variance over a few conversations would be too small, so the means of the conversations get a permutation test.
+  With few conversations, the variance of amounts would be underestimated, so the conversations' means get a permutation test.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
-"""Values of a measure in one group above which only their sums are kept, to limit memory."""
+"""Maximum number of a measure's values in one group. With more, only their sums are kept, to limit memory."""
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
-"""Terms by which Student's 95 % quantile exceeds the normal one, divided by powers of the degrees of freedom."""
+"""Terms of the relative excess of Student's over the normal 95 % quantile, each divided by a power of the degrees of freedom."""
 _FEW = 200
-"""Turns of both groups up to which a permutation test is used. For many turns, it would take seconds and change nothing."""
+"""Maximum number of turns in both groups for a permutation test. With more, it would take seconds and change nothing."""
 
 
 class Group:
@@ -73,21 +73,21 @@ class Difference(NamedTuple):
     effect: float | None = None
     """Cohen's d of pairs or Cliff's delta of independent turns, or None if it isn't known."""
     varies: bool = True
-    """False if all values are equal, so that chance can't make a difference."""
+    """False if all values are equal or, for pairs, if no pair differs. No test can then be significant."""
 
     @property
     def size(self) -> float:
         return self.after.mean - self.before.mean
 
     def turns_needed(self, effect: float) -> tuple[int, int]:
-        """Return how many more turns each group needs to detect an effect (power 80 %), -1 for infinity."""
+        """Return how many more turns each group needs to detect an effect (power 80 %), or -1 if no number is enough."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in self.turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0)) -> Difference:
-    """Compare two means, with an interval from both intervals (MOVER, Zou and Donner 2008)."""
+    """Compare two means. The interval of the difference follows from theirs (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
@@ -108,11 +108,11 @@ class Side:
         self._logs = Group(is_amount=True) if is_amount else None
         """Logarithms of the values, unless a value is 0 or negative."""
         self._alone: dict[str, float] | None = {}
-        """Values by cluster, unless a cluster has several values or a value is sampled."""
+        """Values by cluster. None if a cluster has several values, a value is sampled, or there are too many."""
         self._clusters: _Clusters | None = {} if is_amount else None
-        """Sums of amounts and of their logarithms, and their number, by cluster, unless a value is sampled."""
+        """Sum, sum of logarithms and number of the amounts, by cluster. None if a value is sampled or there are too many."""
         self._cases: dict[str, tuple[float, int]] | None = {}
-        """Sums of the values by case, unless a value has no case or is sampled."""
+        """Sum and number of the values, by case. None if a value has no case or is sampled, or there are too many."""
 
     def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
         """Add a turn's value. Turns of a ``cluster``, such as a conversation, should follow each other."""
@@ -162,7 +162,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with a permutation test of the clusters' means, and an interval of Student's width."""
+    """Return the difference with the p value of a permutation test of the clusters' means, and an interval of Student's width."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1
@@ -203,7 +203,7 @@ def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
 
 
 def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:
-    """Return the p values, corrected for the number of measures that vary (Holm). Others are 1."""
+    """Return the p values, corrected for the number of measures that vary (Holm). A measure that doesn't vary gets 1."""
     adjusted = iter(holm([p for p, varies in found if varies]))
     return [next(adjusted) if varies else 1.0 for _, varies in found]
 
@@ -214,7 +214,7 @@ class GroupValue(NamedTuple):
     unit: str
     direction: Direction
     trace: str
-    """Conversation of the turn, or else its trace."""
+    """The turn's conversation or, without one, its trace."""
     value: float
     probability: float
     case: str | None

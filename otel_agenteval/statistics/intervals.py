@@ -1,4 +1,4 @@
-"""Confidence intervals for the scores of one set and for the difference of two.
+"""Confidence intervals for the scores of one set and for the difference between two sets.
 
 Differences are always *after* minus *before*. Proportions get Wilson's interval, which stays valid near 0 and 1. Means get
 bootstrap intervals, which assume no distribution. Random numbers have a fixed seed, so that results are reproducible.
@@ -80,13 +80,13 @@ def _square_and_add(before: tuple[float, float], after: tuple[float, float], phi
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Return the bootstrap 95 % interval of the mean of paired differences."""
+    """Return the 95 % interval of a mean, for example of paired differences. Up to :data:`MANY` values, it is from a bootstrap."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the bootstrap 95 % interval for the difference of two independent means."""
+    """Return the 95 % interval of the difference of two independent means. Up to :data:`MANY` values, it is from a bootstrap."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))

@@ -25,7 +25,7 @@ _OF_AMOUNTS = 0.25
 """Share of the allowed false alarms for amounts, which follow the mix of requests more than scores do."""
 _EXEMPLARS = 3
 _KNOWN = 8
-"""Versions that are remembered, so that a return to them isn't taken for a release."""
+"""Number of versions that are remembered, so that a return to one of them isn't taken for a release."""
 
 
 _LEAST_SPREAD = 0.02
@@ -63,7 +63,7 @@ class Moments:
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value. Bounded values have a plausible minimum."""
+        """Return the variance of a single value. For bounded values, it isn't below a plausible minimum."""
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -86,7 +86,7 @@ class VersionScores:
         self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
-        """Values and their squares, weighted with the square of their weights."""
+        """Sum of the values and sum of their squares, each weighted with the squares of the weights."""
         self.ends = [math.inf, -math.inf]
         self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
         """Logarithms of the values, unless a value is 0 or negative."""
@@ -180,7 +180,7 @@ class ReleaseWatch:
         self._high: list[str] = []
 
     def add(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
-        """Add a score. Returns True if it begins a release."""
+        """Add a score. Return True if its version is new."""
         begins = version not in self._known
         if begins:
             if self._last is not None:
@@ -205,7 +205,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return the difference that chance can't explain, with the new version's scores and exemplars, if a test is due."""
+        """Return a significant difference, with the new version's scores and exemplars. None without one or if no test is due."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None

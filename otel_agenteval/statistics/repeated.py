@@ -20,19 +20,19 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer repetitions."""
+    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer than k."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer repetitions."""
+    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer than k."""
     if not 1 <= k <= tries.n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
     return math.comb(tries.passed, k) / math.comb(tries.n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """Return the share of repeated cases whose repetitions all have the same verdict."""
+    """Return the share of repeated cases whose repetitions all have the same verdict, or None without repeated cases."""
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
@@ -52,9 +52,9 @@ class CaseMean(NamedTuple):
 def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> CaseMean | None:
     """Return the mean of all values, with the case as the cluster, or None without values.
 
-    ``is_share`` is True if no value can be below 0 or above 1. The interval has Student's quantile. Scores from 0 to 1 get Wilson's
-    interval with the observed variance, other positive values an interval of the mean's logarithm. In simulations, 93 to 97 % of
-    the intervals contain the true mean, and 90 % if values are very skewed, such as costs with a few extreme values.
+    ``is_share`` is True if no value can be below 0 or above 1. The interval has Student's quantile. Shares get Wilson's interval
+    with the observed variance, other positive values an interval of the mean's logarithm, and the rest a symmetric interval. In
+    simulations, 93 to 97 % of the intervals contain the true mean. It is 90 % for very skewed values, such as a few extreme costs.
     """
     cases = [found for found in values.values() if found]
     if not cases:
@@ -81,7 +81,7 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
 
 
 def _student(df: float) -> float:
-    """Return Student's quantile for two-sided 95 % intervals, to three digits from four degrees of freedom (Fisher and Cornish)."""
+    """Return Student's quantile for two-sided 95 % intervals (Fisher and Cornish). Three digits are exact for ``df`` ≥ 4."""
     z = Z95
     terms = (
         (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,

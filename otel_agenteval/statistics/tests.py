@@ -19,7 +19,7 @@ _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Return McNemar's exact two-sided p value for equal numbers of lost and gained pairs."""
+    """Return McNemar's exact two-sided p value for the hypothesis that pairs are as likely to be lost as gained."""
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
@@ -45,7 +45,7 @@ def log_choose(n: int, k: int) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """Return the two-sided p value that the mean of paired differences is 0."""
+    """Return the two-sided p value for the hypothesis that the mean of paired differences is 0."""
     found = np.asarray(differences, dtype=float)
     found = found[found != 0]
     if not found.size:
@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p value and interval of paired differences: McNemar's test for rates of zeros and ones, or a sign-flip test."""
+    """Return p value and interval of paired differences. Rates of zeros and ones get McNemar's test, others a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -74,7 +74,7 @@ def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: boo
 
 
 def permutation(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the two-sided p value that two independent sets have the same mean."""
+    """Return the two-sided p value for the hypothesis that two independent sets have the same mean."""
     pooled = np.concatenate([np.asarray(before, dtype=float), np.asarray(after, dtype=float)])
     n, total = len(after), len(pooled)
     centered = pooled - pooled.mean()
@@ -112,7 +112,7 @@ def cohens_d(differences: Sequence[float]) -> float | None:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p values with Holm's adjustment, which limits the family's false rejections."""
+    """Return p values with Holm's adjustment, which limits the probability of any false rejection in the family."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))
@@ -121,7 +121,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return the agreement of two raters beyond chance, from -1 to 1, or None if both gave one level to every item."""
+    """Return the agreement of two raters beyond chance, from -1 to 1. None without items, or if all levels are the same."""
     if not len(first):
         return None
     a, b, levels = _coded(first, second)
@@ -158,7 +158,7 @@ def _kappas(a: Any, b: Any, levels: int) -> Any:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation, or None if one side doesn't vary."""
+    """Return Spearman's rank correlation, or None with fewer than two values or if one side doesn't vary."""
     if len(first) < 2:
         return None
     a, b = _ranks(first), _ranks(second)

@@ -50,7 +50,7 @@ class Position(NamedTuple):
 
 
 def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[float]]) -> np.ndarray:
-    """Return the vectors of texts without what they share with general texts, each of length 1."""
+    """Return vectors of length 1 for texts, after subtracting the mean direction of general texts."""
     return _unit(_unit(np.asarray(vectors, dtype=float)) - _unit(np.asarray(general, dtype=float)).mean(axis=0))
 
 
@@ -155,5 +155,5 @@ def _common_words() -> frozenset[str]:
 
 
 def general_texts() -> list[str]:
-    """Return texts about nothing in particular, for :func:`directions`."""
+    """Return the general texts for :func:`directions`."""
     return Path(__file__).with_name("general_texts.txt").read_text(encoding="utf-8").splitlines()

@@ -5,8 +5,8 @@ that every turn has. If they correlate with the score, the sample's mean is corr
 proxies and those of all turns. This is prediction-powered inference (PPI++ of Angelopoulos, Duchi and Zrnic 2023), or the
 regression estimator of survey statistics (Särndal, Swensson and Wretman 1992).
 
-The weight of a proxy minimizes the variance. Therefore, an uninformative proxy changes nothing, and a wrong proxy doesn't bias
-the estimate, but only doesn't improve it.
+The weight of a proxy minimizes the variance. Therefore, an uninformative proxy changes nothing. A wrong proxy doesn't improve
+the estimate, but doesn't bias it either.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective traces required per proxy, and for the mean. With fewer, proxies aren't used: their weights must be estimated, too.
+"""Effective traces required per proxy, and for the mean. With fewer, proxies aren't used, because their weights are estimates.
 
 For scores from 0 to 1, the rarer outcome counts, such as failures if nearly all turns pass.
 """
@@ -93,9 +93,9 @@ class Sums:
 
     @classmethod
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
-        """Return the sums of turns that each are a separate trace.
+        """Return the sums of turns, each of which is a separate trace.
 
-        ``once`` has the sums of the weights, of weighted values and of weighted squares, ``squared`` those with squared weights.
+        ``once`` has the sums of weights, of weighted values and of weighted squares. ``squared`` has those with squared weights.
         """
         found = cls(least=ends[0], most=ends[1])
         found.total[:_FIRST] = once
@@ -138,7 +138,7 @@ class Sums:
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that is valid at every check at once."""
+        """Return the mean with an interval that is valid at all checks at once, or None without scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, always_valid(moments[2], ALPHA))
 
@@ -183,12 +183,12 @@ class Sums:
         return mean, total, n * variance / total
 
     def _spread(self, means: Any) -> float:
-        """Return the variance of scores from 0 to 1, relative to zeros and ones."""
+        """Return the variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
         most = means[1] * (1 - means[1])
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with Wilson's interval for scores from 0 to 1, also if all turns agree, or a normal interval."""
+        """Return the estimate with Wilson's interval for scores from 0 to 1, even if all turns agree, or else a normal one."""
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
