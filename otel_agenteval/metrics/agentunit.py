@@ -41,7 +41,7 @@ _KEYS = {
 
 @dataclass
 class CoordinationMetrics:
-    """Rates and scores from 0 to 1. Times are seconds, and ``conflict_rate`` is the number per 100 interactions."""
+    """Rates and scores from 0 to 1. Times are seconds, and ``conflict_rate`` is the number of conflicts per 100 interactions."""
 
     handoff_success_rate: float | None = None
     avg_handoff_time: float | None = None
@@ -344,7 +344,7 @@ def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, Si
 
 
 def __getattr__(name: str) -> Callable[..., BoundMetric]:
-    """Return a class of AgentUnit's metrics: a function of its parameters that returns the metric."""
+    """Return a stand-in for one of AgentUnit's metric classes: a function that takes its parameters and returns the metric."""
     if not any(f"agentunit:{name}" in row["aliases"] for row in builtin().values()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "CompositeMetric":

@@ -71,9 +71,10 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(
     name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
 ) -> BoundMetric:
-    """Return a metric for an entry of the configuration, with its threshold on ``scale``, and the names of a preset's ``system``.
+    """Return a metric for an entry of the configuration. Its threshold is on ``scale``, and its name can be from ``system``.
 
-    A metric's own name without parameters uses :attr:`Metric.live`. All this also applies to inner metrics in the parameters.
+    A metric's own name uses :attr:`Metric.live`, unless parameters other than ``threshold`` and ``inverse`` are set. All this also
+    applies to inner metrics in the parameters.
 
     Raises:
         ConfigError: As in :func:`get_metric`.
@@ -128,7 +129,7 @@ class BoundMetric:
         """Ground truth that replaces the turn's."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports, if cases of a data set have other parameters. None: all parameters."""
+        """Parameters that identify the series in reports, if cases of a data set have other parameters. None means all of them."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
@@ -203,7 +204,7 @@ class BoundMetric:
         return found
 
     def load(self) -> None:
-        """Import the metric's module. Otherwise the first turn does."""
+        """Import the metric's module now. Otherwise, the first turn imports it."""
         with late_imports():
             definition = self.metric.definition
         self._fn, self.applies = definition.fn, definition.applies
@@ -262,7 +263,7 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric that calls a model, has inner metrics or a ground truth, or can't be evaluated."""
+        """Evaluate a metric that calls a model, opens media, has inner metrics, a view or a ground truth, or lacks a parameter."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
@@ -304,7 +305,7 @@ class BoundMetric:
         return score
 
     def _badness(self, found: Any) -> tuple[bool, float]:
-        """Return a sort key for pieces of a turn: failed pieces and values that aren't finite are worst, then the worst value."""
+        """Return a sort key, highest for the worst piece of a turn. Failed pieces and values that aren't finite are the worst."""
         failed, value = (found.passed is False, found.value) if found.__class__ is Result else (False, found)
         if value is None:
             return failed, -math.inf
@@ -320,7 +321,7 @@ class BoundMetric:
         return turn.but(changed) if changed else turn
 
     def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
-        """Add the details that the score has under the metric's name."""
+        """Add the details that a score has under the seed's name of the metric."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
             holder = score if of_score else self._with_truth(turn)
@@ -328,7 +329,7 @@ class BoundMetric:
         return score
 
     def _first_absent(self, turn: Turn) -> str | None:
-        """Return the metric's first need that the turn doesn't meet."""
+        """Return the metric's first need that the turn doesn't meet, or None."""
         for need, read, present_when_empty in self._needs:
             known = read(turn)
             if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a valid ground truth
@@ -336,7 +337,7 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, otherwise None.
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, an error if that check fails, or None.
 
         The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
         :meth:`evaluate`.
@@ -363,7 +364,7 @@ class BoundMetric:
         return await asyncio.to_thread(self.evaluate, turn, judge=judge, embedder=embedder)
 
     def combine(self, scores: Sequence[Score]) -> Score:
-        """Score other scores, for composites and policies."""
+        """Compute a score from other scores, for composites and policies."""
         try:
             if not self.metric.combines:
                 raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
@@ -380,7 +381,7 @@ class BoundMetric:
             return self.failed(error)
 
     def over(self, scores: Sequence[Score]) -> Score:
-        """Score the scores of the inner metrics, some of which may be missing.
+        """Compute the composite's score from the scores of its inner metrics, some of which may be missing.
 
         A score is missing if its metric wasn't evaluated (:data:`NOT_EVALUATED`). Then the composite is skipped with that
         metric's name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were

@@ -103,7 +103,7 @@ class EvaluationState:
         return self.piece < self.pieces
 
     def when_accepted(self, do: Callable[[], None]) -> None:
-        """Register a callback for the time at which the metric has accepted its replies."""
+        """Register a callback that runs as soon as the metric has accepted its replies."""
         self._when_accepted.append(do)
 
     def accept(self) -> None:

@@ -146,7 +146,7 @@ class Metric:
     groups: tuple[str, ...] = ()
     """Declared groups of :data:`GROUPS`. ``default`` marks the default metrics."""
     live: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``."""
+    """Parameters of a configured entry that sets no parameters other than ``threshold`` and ``inverse``."""
     extra: str | None = None
     """Optional extra that the metric requires."""
     traits: tuple[Trait, ...] = ()
@@ -490,7 +490,7 @@ def catalog() -> Iterator[Metric]:
 def builtin() -> dict[str, dict[str, Any]]:
     """Return the index of the built-in metrics, as ``scripts/gen_docs.py`` generates it from the decorators.
 
-    A row has a metric's module, below this one, its aliases, and its declarations other than defaults.
+    Each row has a metric's module, relative to this package, its aliases, and the declarations that differ from the defaults.
     """
     found: dict[str, dict[str, Any]] = jsonio.loads(Path(__file__).with_name("catalog_index.json").read_bytes())
     for row in found.values():
@@ -501,7 +501,7 @@ def builtin() -> dict[str, dict[str, Any]]:
 
 
 def _find(name: str) -> Metric | None:
-    """Return the metric with a canonical name, without importing a built-in metric."""
+    """Return the metric with a canonical name, without importing a built-in metric, or None."""
     found = _METRICS.get(name) or indexed(name)
     if found is None:
         _import_entry_points()
@@ -557,7 +557,7 @@ def default_pack() -> list[str]:
 
 
 def under(system: str | None, name: str) -> str:
-    """Return a name with the prefix of a seed catalog that has it, unless it has a prefix or is one of our names."""
+    """Return a name with the prefix ``system`` if that seed catalog has the name. Our own and prefixed names stay unchanged."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
     known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
@@ -589,7 +589,7 @@ class ResolvedName(NamedTuple):
         Args:
             given: parameters as the caller spells them.
             scale: scale on which thresholds of ratios are given (1 or 100).
-            configured: True for an entry of the configuration.
+            configured: True for an entry of the configuration, to which :attr:`live` applies.
 
         Raises:
             ConfigError: A parameter that is set twice, has no equivalent here, or has an invalid value.

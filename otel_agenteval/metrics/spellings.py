@@ -1,7 +1,7 @@
 """Other spellings of parameters: camel case, and names and units of other tools.
 
 A metric's decorator lists spellings that work under any of its names. Spellings under the names of one catalog or tool
-(:mod:`.names`) map their name to our name, to :class:`Converted`, or to :class:`Unsupported`.
+(:mod:`.names`) map a parameter's name there to our name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
 _GROUPED = re.compile(r"(?<=\d)['\u2019\xa0\u2009\u202f](?=\d{3}(?!\d))")
 """A separator of thousands that isn't a comma."""
 _EXACT = decimal.Context(prec=700)
-"""Number of digits that is enough to add any two floats without rounding."""
+"""Context with enough digits to add any two floats without rounding."""
 _EXACT_INTEGERS = Decimal(10) ** 15
 
 
@@ -89,7 +89,7 @@ Number = Annotated[str | bool | int | float, Predicate(_is_number), "number or s
 
 
 def _shown(number: Decimal) -> float | str:
-    """Return the number for ``detail``: an int if whole, or text if too large for a float."""
+    """Return the number for ``detail``: an int if it is whole, text if it is too large for a float, or a float."""
     if -_EXACT_INTEGERS < number < _EXACT_INTEGERS and number == int(number):
         return int(number)
     near = float(number)

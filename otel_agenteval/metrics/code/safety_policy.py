@@ -31,7 +31,7 @@ class Rating(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SafetyPolicy:
-    """Thresholds and actions that decide if a rating is blocked or causes a warning."""
+    """Thresholds and actions that decide whether a rating is blocked or causes a warning."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 

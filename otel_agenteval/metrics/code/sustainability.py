@@ -81,7 +81,7 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 
 def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
-    """Try the provider and model, with and without a gateway's prefix."""
+    """Return a call's energy, or None if no provider has an estimate for the model, with or without a gateway's prefix."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)
@@ -207,7 +207,7 @@ def code_carbon_emissions(
 
 
 def _closeness_to_target(actual: float, target: float) -> float:
-    """Return 1 for a use from 0.5 to 1.2 of the target, and less below and above."""
+    """Return 1 for a use from 0.5 to 1.2 times the target, and less for any other use."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     ratio = actual / target

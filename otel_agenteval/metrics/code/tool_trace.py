@@ -258,7 +258,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a later call repeats a failed call: its arguments contain a third of the words in the failed arguments."""
+    """Return True if a later call repeats a failed one: it has a third or more of the arguments' words, and no empty result."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -271,7 +271,7 @@ def _words_of(arguments: Any) -> set[str]:
 
 
 def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:
-    """Return the error of a call, or None if it succeeded."""
+    """Return the error of a call, or None if it succeeded. With ``count_denied``, a declined call failed."""
     if call.error is not None:
         return call.error.type or call.error.message or "error"
     if count_denied and call.state == "declined":

@@ -3,7 +3,7 @@
 * An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
 * Without such data, the spans provide the interactions: calls from agent to agent (also through a tool with the agent's name) and hand-offs.
   A hand-off to an agent that the same agent also called is one interaction with that call.
-* The *agents* are those in the turn's role table, or without a table, those that ran. Agents that only take part in interactions are added.
+* The *agents* are those in the turn's role table or, without a table, those that ran. Agents that only interact are added.
 * Nothing is guessed: a run without a known caller adds an agent, but no interaction.
 """
 
@@ -67,7 +67,7 @@ def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """Return the value of a metric that another metric is computed from, or raise MetricError."""
+    """Return the value of a metric from which another metric is computed, or raise MetricError without a value."""
     if result.value is None:
         raise MetricError("missing_part", f"an inner metric has no value ({result.skipped})")
     return result.value
@@ -133,7 +133,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _agent_calls(turn: Turn) -> list[Interaction]:
-    """Return the calls from agent to agent. If a tool call has an agent's name, it counts as one call with that agent's run."""
+    """Return the calls from agent to agent. A tool call with an agent's name and that agent's run count as one call."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

@@ -17,7 +17,7 @@ from ..bound_metric import BoundMetric, get_metric
 OUTPUT_CHARS = 1 << 20
 """Maximum length of an output in characters. Longer outputs are skipped with ``too_long``."""
 PARSED_CHARS = 100_000
-"""Characters of one text that parsers read, over all its blocks. Keywords identify the language of the rest."""
+"""Maximum characters that parsers read in all blocks of a text together. Keywords identify the language of other blocks."""
 MAX_BLOCKS = 200
 
 _KEYWORD_LINES = 1_000
@@ -49,8 +49,8 @@ _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 def code_blocks(text: str) -> list[Block]:
     """Return the fenced code blocks that aren't empty.
 
-    A fence is a line that starts with three or more backticks or tildes, also inside a list. A fence that isn't closed ends with
-    the text. In a text without fences, the whole text is one block if it is code.
+    A fence is a line that starts with three or more backticks or tildes, also inside a list. A block without a closing fence
+    ends with the text. In a text without fences, the whole text is one block if it is code.
     """
     if (fenced := _fenced_blocks(text)) is not None:
         return fenced
@@ -98,7 +98,7 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
-    """Return the language, and True if the text is clearly code. A plain sentence can be valid Python too."""
+    """Return the language or None, and True if the text is clearly code. A plain sentence can be valid Python too."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(
         isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris
@@ -176,7 +176,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Languages whose lines mostly also match another language. A single line that only they match is enough to choose them."""
+"""Languages, each with the language that most of its lines also match. One line that matches only the former decides."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

@@ -71,7 +71,7 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
     """Return the JSONPath of the first difference between two documents, or None if equal.
 
     The expected document determines the order. With ``ignore_list_order``, lists are compared as multisets, and the path of an
-    unequal list is returned. The walk isn't recursive, so nesting can have any depth.
+    unequal list is returned. Otherwise, nesting can have any depth, because the walk isn't recursive.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:

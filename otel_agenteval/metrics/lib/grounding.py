@@ -130,8 +130,8 @@ def _has_unknown_parts(turn: Turn) -> bool:
 def has_material(turn: Turn) -> bool:
     """Return True if numbers can be checked against more than the user's question.
 
-    Results of tools, documents and earlier messages count. Instructions count if they contain numbers, and the user's words if
-    they are a text to work on.
+    Tool calls, tool results and retrieved documents count. Instructions and earlier messages count if they contain numbers, and
+    the user's words if they are a text to work on.
     """
     has_results = (
         bool(turn.tool_calls)

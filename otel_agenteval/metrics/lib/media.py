@@ -1,8 +1,8 @@
 """Prepare a turn's images, recordings and videos for judges and embedding models.
 
 Media that the configuration allows are opened (:mod:`otel_agenteval.media`). A model then gets only pixels and samples, without
-metadata about the author. Other URLs go to the model unchanged, and its server may fetch them. Of media with an id only, the
-model gets the name.
+metadata about the author. Other URLs go to the model unchanged, and its server may fetch them. If a medium has only an id, the
+model gets its name.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening that may be refused."""
+    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening the file may be refused."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
@@ -141,7 +141,7 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
     If a recording has none, the configured transcriber writes one, if the recording may be opened. ``for_judge`` is True
-    if the text leaves the process: new transcripts are then redacted, as the rest of the turn already is.
+    if the text leaves the process. New transcripts are then redacted, as the rest of the turn already is.
     """
     clean = current_rules().clean if for_judge else None
     return "\n".join(text for medium in media if (text := medium.transcript or _transcript_by_service(medium, clean)))
@@ -169,7 +169,7 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the last video, or None. The agent's videos come after the user's."""
+    """Return the last video, or None. The agent's videos follow the user's. ``with_frames`` requires sampled frames."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 

@@ -42,7 +42,7 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return a number from ``low`` to ``high``. A number outside is an error: the judge used another scale."""
+    """Return a number from ``low`` to ``high``. Raises a MetricError for any other number, because its scale is unknown."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -58,7 +58,7 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """Return the meaning of a value or word such as ``yes``, ``pass`` or ``0``."""
+    """Return True or False for a value or word such as ``yes``, ``pass`` or ``0``. Raises a MetricError for others."""
     if (found := as_boolean(reply.get(key))) is None:
         raise invalid(key, "true or false")
     return found
@@ -76,7 +76,7 @@ def as_boolean(value: Any) -> bool | None:
 
 
 def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
-    """Return a value as a word of the vocabulary, which is in upper case, ignoring case."""
+    """Return the word of the upper-case ``vocabulary`` that a value spells in any case, or raise a MetricError."""
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
         raise invalid(key, " or ".join(vocabulary))
@@ -114,7 +114,7 @@ def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
 
 
 def verdict_of(entry: Any) -> Any:
-    """Return an entry's verdict: its key ``verdict``, or the entry itself if it is a word."""
+    """Return an entry's verdict: its key ``verdict``, or the entry itself if it isn't an object."""
     return entry.get("verdict") if isinstance(entry, Mapping) else entry
 
 
@@ -140,7 +140,7 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the result of a reply with a score from 0 to ``top``, its reason and its ``keys``, as in :func:`reply_details`."""
+    """Return the result of a reply: its score from 0 to ``top``, divided by ``top``, its reason and its ``keys`` as details."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 

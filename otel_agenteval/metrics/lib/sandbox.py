@@ -1,4 +1,4 @@
-"""Run a program of the agent isolated from this machine, with limits on all resources.
+"""Run an agent's program in isolation from this machine, with limits on all resources.
 
 The program has no access to files, the network or the environment. Without a working sandbox, nothing runs.
 
@@ -207,7 +207,7 @@ def _monty() -> Any:
 
 
 EXIT = {"monty": "exit_with({})", "bubblewrap": "raise SystemExit({})"}
-"""Code that ends a program with an exit status in each sandbox, also if the program has its own function ``exit``."""
+"""Code that ends a program with an exit status in each sandbox, even if the program has its own function ``exit``."""
 
 
 def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:

@@ -60,7 +60,7 @@ _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object",
 
 
 def parsed_schema(schema_text: str) -> Any:
-    """Parse a schema, and write OpenAPI's ``nullable`` and Gemini's types in upper case as in JSON Schema. Raises ValueError."""
+    """Parse a schema. OpenAPI's ``nullable`` and Gemini's upper-case types become JSON Schema's. Raises ValueError."""
     pending = [schema := jsonio.loads(schema_text)]
     while pending:
         one = pending.pop()
@@ -75,7 +75,7 @@ def parsed_schema(schema_text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
-    """Return a schema as JSON text, without what a request to a model has around it.
+    """Return a schema as JSON text, without the wrapper that a request to a model has around it.
 
     Raises:
         MetricError: If it isn't a schema, or has a misspelled keyword, which validators ignore.

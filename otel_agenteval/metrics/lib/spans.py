@@ -201,7 +201,7 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
 
 
 def matching_spans(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Return the spans that match a :func:`checked_query` query, as one boolean per span."""
+    """Return one boolean per span: True if it matches a query from :func:`checked_query`."""
     if "or" in query:
         return _combined(any, query["or"], forest)
     found = [True] * len(forest.spans)

@@ -1,4 +1,4 @@
-"""Check if a text is SQL, by its shape or with a parser, in bounded time."""
+"""Check whether a text is SQL, by its shape or with a parser, in bounded time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def resembles_sql(text: str, dialect: str) -> bool:
-    """Return True if a text has the shape of SQL, no fault, and doesn't end with a word or sign that requires a continuation."""
+    """Return True if a text has the shape of SQL and no fault, and its last word or sign doesn't require a continuation."""
     code = _without_literals(text)
     end = code.rstrip("; \t\r\n")
     is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
@@ -308,7 +308,7 @@ def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 
 
 def _column_name(node: Any) -> str:
-    """Return the column that a node refers to in lower case, or an empty text."""
+    """Return the lower-case name of the column that a node refers to, or an empty text."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -345,7 +345,7 @@ def _is_defined_here(node: Any, name: str) -> bool:
 
 
 def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
-    """Yield the names of what a SELECT reads, with the columns of a CTE or subquery, or None for a table."""
+    """Yield the name of each source that a SELECT reads, with the columns of a CTE or subquery, or with None for a table."""
     from sqlglot import exp
 
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):

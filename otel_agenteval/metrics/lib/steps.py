@@ -265,7 +265,7 @@ def _failed(error: ErrorInfo | None) -> str:
 
 
 def _ancestors(spans: Sequence[SpanInfo], recognized: Iterable[str | None]) -> set[str]:
-    """Return the spans that contain a step. Their texts repeat those of the steps."""
+    """Return the ids of the spans that contain a step. The texts of these spans repeat the steps' texts."""
     parents: dict[str | None, str | None] = {span.id: span.parent for span in spans}
     found: set[str] = set()
     for start in recognized:
@@ -303,7 +303,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the step of a span that no other list of the turn contains."""
+    """Return a span's step as a line, or nothing if another part of the turn contains it."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -387,13 +387,13 @@ def history_of(turn: Turn) -> list[tuple[str, str]]:
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the history's messages that the messages before the turn lack, because a server keeps the conversation."""
+    """Return the history's messages that aren't in ``before``. If a server keeps the conversation, they aren't sent again."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the position of the turn's first message: the request, or else the last message of the user."""
+    """Return the position of the turn's request: the last user message equal to ``asked``, or else the last one."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
@@ -406,7 +406,7 @@ def whole_conversation(turn: Turn) -> list[Message]:
 
 
 def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages in numbered lines, each truncated. A mark states how many are left out."""
+    """Return the last messages as numbered lines, truncated to ``max_chars``. A mark states how many messages are left out."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""

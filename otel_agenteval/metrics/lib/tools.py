@@ -29,7 +29,7 @@ def failure_in(result: Any) -> str | None:
     """Return how a tool's result reports a failure, or None if it doesn't.
 
     A result reports a failure with ``isError``, as text that begins like an exception, or as an object that only describes an
-    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok``.
+    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok`` beside other keys.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -54,7 +54,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     """Return the expected tools from the parameter or the turn's references, or None.
 
     Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, in the spelling of any supported tool.
-    A text lists names with commas, semicolons or bars.
+    A text lists names, separated by commas, semicolons or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -228,7 +228,7 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return the names of the arguments in which the most similar call of the tool differs, or None."""
+        """Return a text that names the arguments in which the most similar call of the tool differs, or None."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None
@@ -344,7 +344,7 @@ _GESTURES = re.compile(
     r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
     re.IGNORECASE,
 )
-"""Names of tools that operate a screen. Their equal calls have different effects."""
+"""Names of tools that operate a screen. Equal calls of such a tool can have different effects."""
 _PASSES = re.compile(
     r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
     re.IGNORECASE,

@@ -89,9 +89,9 @@ def rendered(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return the parameter, or if None, the turn's first reference among ``names``, or None.
+    """Return the parameter or, if it isn't set, the first of ``names`` in the turn's references, or None.
 
-    A set parameter always takes precedence, even if empty: an empty list of expected tools is meaningful.
+    A set parameter always takes precedence, even if it is empty, because an empty list of expected tools is meaningful.
     """
     if given is not None:
         return given
@@ -145,7 +145,7 @@ _PIECE = re.compile(r"[\w.@+%-]*\Z")
 _TELLING = re.compile(r"[\d@%]")
 """A character that every address, number or token contains."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
-"""The last word of a reversed text, with the groups of digits before it, which together can be a card or phone number.
+"""The last word of a text that is matched in reverse. Digits before the word belong to it, as in a card or phone number.
 
 The last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 """

@@ -224,7 +224,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """Return the turn's own calls (including an empty list) and definitions, for the detail."""
+    """Return the turn's tool calls, even an empty list, and its tool definitions, for the detail."""
     known: Detail = {}
     if turn.tool_calls is not None:
         first, last, left_out = ends_of(turn.tool_calls, _CALLS)
@@ -247,7 +247,7 @@ def _plain_call(call: ToolCall) -> Detail:
 
 
 _CALLS = 200
-"""Maximum tools and calls that are listed for a judge of their choice."""
+"""Maximum number of tools, and of calls, that a judge of tool selection reads."""
 _ARGUMENT_CHARS = 2_000
 """Maximum characters of each call's arguments, for a judge of arguments."""
 

@@ -56,7 +56,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Return a transcript that is a text, or segments with a text and possibly a speaker."""
+    """Return the text of a transcript, which is a text, or segments with a text and possibly a speaker."""
 
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
@@ -113,7 +113,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Return the judge's label for the recording, one of the labels or any, and True if the label is expected."""
+    """Return the judge's label, which is one of ``labels`` or, if None, any. The value is True if the label is expected."""
     free = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     wanted = free if labels is None else _expected_labels(expected, labels)
     choices, more = ("the category", "") if labels is None else ("one of the labels", ', "confidence": <0 to 1>')

@@ -297,7 +297,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the listed chunks, by text or position. If several chunks have one text, the first counts."""
+    """Return the positions of chunks that are listed by text or position. If several chunks have one text, the first counts."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)

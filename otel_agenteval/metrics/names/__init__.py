@@ -100,7 +100,7 @@ def names_of(ours: str) -> list[str]:
 def find(name: str) -> ToolMetric | None:
     """Resolve a name with its tool's prefix, or without it if the name is unambiguous.
 
-    The parameters of the result include those of the tool. None if no tool has the name.
+    The parameters of the result include those of the tool. Returns None if no tool has the name.
 
     Raises:
         ConfigError: A name with another meaning (the error explains the alternative), or with several meanings.
