@@ -133,8 +133,7 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
         end = time_of(start + whole_number(row["duration"]))
     flags, code = whole_number(row["flags"]), row["status_code"]
     known = repr((row["resource_attributes"], row["service_name"]))
-    resource = resources.get(known)
-    if resource is None:
+    if (resource := resources.get(known)) is None:
         resource = _mapping(row["resource_attributes"])
         if row["service_name"]:
             resource.setdefault("service.name", row["service_name"])

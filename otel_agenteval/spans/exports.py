@@ -689,8 +689,7 @@ def _from_columns(value: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _from_tempo(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    groups = value.get("batches")
-    if groups is None:
+    if (groups := value.get("batches")) is None:
         trace = value["trace"]
         groups = trace.get("resourceSpans") or trace.get("batches")
     found = []

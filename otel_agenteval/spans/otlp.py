@@ -206,8 +206,7 @@ def _value(value: Any, depth: int) -> Any:
     if value.__class__ is not dict:
         return None
     for kind, inner in value.items():
-        read = _SCALARS.get(kind)
-        if read is not None:
+        if (read := _SCALARS.get(kind)) is not None:
             return read(inner)
         if depth >= _MAX_NESTING:
             return None
@@ -251,8 +250,7 @@ def _log_from_proto(item: Any) -> OtlpLog:
 
 
 def _proto_value(value: Any, depth: int) -> Any:
-    kind = value.WhichOneof("value")
-    if kind is None:
+    if (kind := value.WhichOneof("value")) is None:
         return None
     inner = getattr(value, kind)
     if kind == "array_value":

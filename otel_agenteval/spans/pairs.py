@@ -88,8 +88,7 @@ def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    pair = _read_in_order(raw)
-    if pair is None:
+    if (pair := _read_in_order(raw)) is None:
         return _read_by_protobuf(raw)
     if pair[1].__class__ is Unread:
         unread.append(pair[0])
@@ -177,8 +176,7 @@ def _length(raw: bytes, at: int) -> tuple[int, int]:
 
 
 def _key(raw: bytes) -> str:
-    key = _known_keys.get(raw)
-    if key is None:
+    if (key := _known_keys.get(raw)) is None:
         key = raw.decode()
         if len(_known_keys) >= _MOST_KEYS:
             _known_keys.clear()
@@ -194,8 +192,7 @@ def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
 
 def value_of(value: Any) -> Any:
     """Return the content of a ``Value`` message, or None if it isn't set or can't be parsed."""
-    kind = value.WhichOneof("kind")
-    if kind is None:
+    if (kind := value.WhichOneof("kind")) is None:
         return None
     if kind == "real":
         return _finite(value.real)
@@ -208,8 +205,7 @@ def _any_value(raw: bytes) -> Any:
         try:
             value = AnyValue.FromString(raw)
         except DecodeError:
-            better = mended(raw, "common.v1.AnyValue")
-            if better is None:
+            if (better := mended(raw, "common.v1.AnyValue")) is None:
                 return None
             value = AnyValue.FromString(better)
         return _proto_value(value, 0)

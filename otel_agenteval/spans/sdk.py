@@ -133,8 +133,7 @@ def _from_fields(span: Any) -> SpanRecord:
     record.span_id = context[1]
     record.sampled = context[3] & _SAMPLED == _SAMPLED
     record.trace_state = context[4]
-    parent = span._parent
-    if parent is None:
+    if (parent := span._parent) is None:
         record.parent_id = 0
         record.remote_parent = False
     else:

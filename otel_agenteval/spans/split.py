@@ -43,8 +43,7 @@ def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):
-        found = mended(raw, kind)
-        if found is None:
+        if (found := mended(raw, kind)) is None:
             raise DecodeError(kind) from None
     return read(found)
 
@@ -98,8 +97,7 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
             else:
                 root = next_tag[0] == _NAME or _is_local_root(raw)
         else:
-            found = _ids_of(raw)
-            if found is None:
+            if (found := _ids_of(raw)) is None:
                 invalid += 1
                 continue
             trace_id, span_id = found
@@ -107,8 +105,7 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
         if span_id == _NO_ID:
             invalid += 1
             continue
-        part = parts.get(trace_id)
-        if part is None:
+        if (part := parts.get(trace_id)) is None:
             part = parts[trace_id] = Part()
         size += OVERHEAD
         part.spans.append(WireSpan(raw, span_id, origin, size))
@@ -250,8 +247,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 def _record_of_broken(span: WireSpan) -> SpanRecord:
     """Return a record of a span with invalid UTF-8 replaced or, if the span can't be parsed at all, with only its ids."""
     raw, origin = span.raw, span.origin
-    found = mended(raw, "trace.v1.Span")
-    if found is not None:
+    if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)
     ids = _ids_of(raw) or (raw[2:18], span.id)
     return SpanRecord(

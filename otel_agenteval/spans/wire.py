@@ -70,8 +70,7 @@ class WireSpan:
 
     def record(self) -> SpanRecord:
         """Return the record, parsed once. If protobuf rejects the span, the record has only ids and is marked as truncated."""
-        record = self._record
-        if record is None:
+        if (record := self._record) is None:
             record = self._record = self.origin.read(self)
         return record
 
