@@ -196,7 +196,7 @@ class MessageReader:
         found = self.calls.decode(step, "output_messages", "assistant")
         text = next((message.content for message in found.messages if message.content is not None), None)
         if text is not None and (text.strip() or not self._asks_for_tools(step)):
-            parts = re.split(r"(?m)^\s*Final Answer:", text)
+            parts = re.split(r"(?m)^[ \t]*Final Answer:", text)
             return parts[-1].strip() if len(parts) > 1 and self._is_asked_for_thoughts(step) else answer_in(text)
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
