@@ -109,6 +109,13 @@ def test_answer_about_the_format_of_thoughts() -> None:
     assert turn_of(chat(1, user=asked, says=said)).output == said
 
 
+@pytest.mark.parametrize("names", [("a", "a..role"), ("a.", "a..content", "a"), ("..role", "."), ("a", "a...0.content")])
+def test_attribute_names_with_empty_parts(names: tuple[str, ...]) -> None:
+    """A span's own attributes can have any name."""
+    root = span(1, 0, "ask", dict.fromkeys(names, "x y"), scope="acme")
+    assert turn_of(root, chat(2, 1, user=ASKED, says=SAID)).output == SAID
+
+
 # --- model calls
 
 

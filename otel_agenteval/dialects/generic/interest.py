@@ -138,7 +138,7 @@ def _groups_in(node: Any, path: str, level: int) -> Iterator[AttributeGroup]:
         name, _ = node
         yield AttributeGroup(path, level > 0, name, ())
     elif _means_more_as_whole(node, path):
-        parts = tuple((name, keys[level:]) for name, keys in _attributes_in(node))
+        parts = tuple((name, keys[min(level, len(keys) - 1) :]) for name, keys in _attributes_in(node))
         _, keys_of_first = parts[0]
         yield AttributeGroup(path, level > 0, keys_of_first[0], parts)
     else:
