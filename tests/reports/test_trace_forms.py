@@ -10,6 +10,7 @@ import pytest
 
 import otel_agenteval as oa
 from otel_agenteval.core.turn import Turn
+from otel_agenteval.dialects.generic.interest import groups_of
 from otel_agenteval.spans.record import SpanEvent, SpanRecord
 from otel_agenteval.spans.writing import attributes_as_json
 from tests.support.spans import agent, chat, span, tool, turn_of, turns_of
@@ -109,11 +110,11 @@ def test_answer_about_the_format_of_thoughts() -> None:
     assert turn_of(chat(1, user=asked, says=said)).output == said
 
 
-@pytest.mark.parametrize("names", [("a", "a..role"), ("a.", "a..content", "a"), ("..role", "."), ("a", "a...0.content")])
+@pytest.mark.parametrize("names", [("a", "a..role"), ("a.b", "a.b..content")])
 def test_attribute_names_with_empty_parts(names: tuple[str, ...]) -> None:
-    """A span's own attributes can have any name."""
-    root = span(1, 0, "ask", dict.fromkeys(names, "x y"), scope="acme")
-    assert turn_of(root, chat(2, 1, user=ASKED, says=SAID)).output == SAID
+    """A span's own attributes can have any name, and are grouped by their parts."""
+    groups = groups_of(names)
+    assert {name for group in groups for name in (dict(group.parts) or (group.name,))} == {*names}
 
 
 # --- model calls
