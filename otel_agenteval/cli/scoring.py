@@ -348,8 +348,8 @@ def reported(args: argparse.Namespace, run: Run, metrics: Sequence[BoundMetric],
         comparison = compare(baseline, run, Path(args.baseline).name, watch)
         comparison.causes = causes_of(comparison, run)
         if args.allow_unevaluated:
-            failed = {*comparison.missing, *(label for label, *_ in comparison.errored)}
-            comparison.lost = [label for label in comparison.lost if label in failed]
+            with_errors = {row.series.label for row in run.rows if row.outcome == "error"}
+            comparison.lost = [label for label in comparison.lost if label in {*comparison.missing, *with_errors}]
     unevaluated = [] if args.allow_unevaluated else unevaluated_gates(metrics, run)
     has_gate = args.fail_on_regression is not None or any(metric.policy == "gate" for metric in metrics)
     if args.gate and not args.allow_unevaluated and not has_gate:

@@ -47,7 +47,7 @@ for _name, _pattern, _first in _CORE_TYPES:
     _resolver = (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"), _first)
     _Loader.add_implicit_resolver(*_resolver)
     _Dumper.add_implicit_resolver(*_resolver)  # added to those of YAML 1.1: texts that any of them would convert are quoted
-# other YAML parsers read digits with a leading zero as numbers
+# other YAML parsers read digits with a leading zero as decimal or octal numbers: quote such text, and read `!!int` as decimal
 _Dumper.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z"), [*"-+0123456789"]
 )
