@@ -164,7 +164,7 @@ class _Backend(httpcore.NetworkBackend):
                     if number == len(found):
                         raise
         except TimeoutError:
-            raise httpcore.ConnectTimeout from None
+            raise httpcore.ConnectTimeout("timed out") from None
         except OSError as error:
             raise httpcore.ConnectError(type(error).__name__) from None
         raise httpcore.ConnectError("the host name has no address")
@@ -203,4 +203,4 @@ def _seconds_left(timeout: float | None, late: type[httpcore.TimeoutException]) 
     try:
         return deadline.left()
     except TimeoutError:
-        raise late from None
+        raise late("timed out") from None

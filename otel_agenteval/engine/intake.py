@@ -53,6 +53,7 @@ class Intake:
         self._composer = pipeline.composer
         self._worker = worker
         self._hints = hints
+        self._is_ending = False
         self._telemetry = telemetry
         self._keeps_all = False
         self._reset()
@@ -178,6 +179,7 @@ class Intake:
         return taken
 
     def close_all(self, reason: Any) -> None:
+        self._is_ending = True  # a tick on another thread would miss the turns that leave the assembler now
         with self._assembler.lock:
             closed = self._assembler.close_all(reason)
         self._hints.check_spans(self._assembler.received, lambda: self._may_hold_turn(closed))
@@ -185,10 +187,10 @@ class Intake:
         self.take(closed, must=True)
 
     def _may_hold_turn(self, closed: Iterable[Closed]) -> bool:
-        if self._worker.queue or self._composer.waiting_traces():
-            return True
-        held = chain.from_iterable((*(one.spans for one in closed), *self._assembler.open_spans()))
-        return any(role_in(record_of(span)) is not None for span in islice(held, _MOST_READ))
+        queue, held = self._worker.queue, chain.from_iterable((*(one.spans for one in closed), *self._assembler.open_spans()))
+        if queue.has_handled(queue.accepted) and not self._composer.waiting_traces():
+            return any(role_in(record_of(span)) is not None for span in islice(held, _MOST_READ))
+        return True
 
     def tick(self) -> bool:
         """Close turns whose deadline has passed. Return True if anything still waits."""
@@ -197,7 +199,7 @@ class Intake:
             closed = assembler.tick(self._worker.queue.max_bytes * _SHARE_OF_QUEUE - self._worker.queue.bytes)
             self.late_log_records += self.early_logs.expire()
             waiting = assembler.waiting or bool(self.early_logs)
-        self._hints.check_spans(assembler.received, lambda: self._may_hold_turn(closed))
+        self._hints.check_spans(assembler.received, lambda: self._may_hold_turn(closed) or self._is_ending)
         self.take(closed)
         self.take_groups(self._composer.due())
         store = self._pipeline.conversations
