@@ -63,7 +63,7 @@ def page(seed: str) -> str:
         f"`a` → `b` means that {preset.title}'s parameter `a` sets our parameter `b`. All parameter names also work in camel case. Metrics that aren't listed accept at most the parameter `threshold`.{facts.get('parameters', '')}\n",
         "| metric | parameters |\n|---|---|",
         *(
-            f"| every metric that has these parameters | {_cell(shown)} |"
+            f"| metrics with these parameters | {_cell(shown)} |"
             for shown in ["<br>".join(_spelled(names.seeds().get(seed, ({}, {}))[0]))]
             if shown
         ),

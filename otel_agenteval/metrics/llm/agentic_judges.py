@@ -139,8 +139,8 @@ def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | No
 def llm_task_success(turn: Turn, judge: Asks) -> Result:
     """Check that the task was fully completed.
 
-    A single judge call returns true or false. A refusal or a partial completion fails. An empty answer is judged too. A reply with
-    neither is an error.
+    A single judge call returns true or false. Refusals and partial completions fail. Empty answers are judged too. Any
+    other reply is an error.
 
     Detail: ``success`` and ``reason``.
     """
