@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shard", metavar="K/N", help="score only shard K of N, counted from 0, for example in a Kubernetes Job")
     add_jobs(parser)
-    parser.add_argument("--engine", choices=("local", "daft"), default="local", help="where to run: on this machine (the default) or on Daft")
+    parser.add_argument(
+        "--engine", choices=("local", "daft"), default="local", help="where to run: on this machine (the default) or on Daft"
+    )
     parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster for --engine daft; `auto` uses the one on this machine")
     parser.add_argument("--progress", action="store_true", help="show progress even without a terminal")
 

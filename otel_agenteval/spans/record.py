@@ -120,6 +120,12 @@ class SpanRecord:
         return f"SpanRecord({self.name!r}, {turn_id_in(self.trace_id, self.span_id)})"
 
 
+def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:
+    """Return True if a copy of a span has ended and the other hasn't, or else if it has more attributes."""
+    ended, other_ended = record.end_ns > record.start_ns, other.end_ns > other.start_ns
+    return (ended, len(record.attributes)) > (other_ended, len(other.attributes))
+
+
 def join_logs(record: SpanRecord, parts: Sequence[LogPart]) -> None:
     """Add log records to a span, ordered by time and without duplicates."""
     found = sorted((*record.logs, *parts), key=_time)

@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.turn import CloseReason
 from ..dialects.generic.interest import PLAIN_KEYS, is_plain
 from ..dialects.reader import ROLE_KEYS
 from ..dialects.step import AGENT, LLM, ROOT_ROLES, TOOL, WORKFLOW
-from ..spans.record import LogPart
+from ..spans.record import LogPart, is_more_complete
 from .late_data import LateData
 from .open_traces import OpenTraces
 from .state import CANDIDATE_ROLES, Candidate, Closed, HeldBytes, OpenTrace, Role, TurnLimits, size_of
@@ -360,12 +360,32 @@ class Assembler:
         else:
             if known is None:
                 known = trace.received_ids = set()
-            first = {span.id: span for span in reversed(spans) if span.id not in known}
-            self.duplicates += len(spans) - len(first)
-            spans = [span for span in spans if first.get(span.id) is span]
-            known.update(first)
+            count = len(spans)
+            spans = self._without_copies(trace, spans, known)
+            self.duplicates += count - len(spans)
+            known.update(span.id for span in spans)
             size = sum(span.size for span in spans)
         return self._added(trace, spans, size, local_root)
+
+    def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
+        """Return the spans that are new to a trace, once each. Some exporters send a span again when it ends: the ended copy
+        replaces the unfinished one.
+        """
+        places = {span.id: place for place, span in enumerate(trace.loose)}
+        new: dict[bytes, WireSpan] = {}
+        for span in spans:
+            place = places.get(span.id)
+            earlier = new.get(span.id) if place is None else trace.loose[place]
+            if earlier is None:
+                if span.id not in known:
+                    new[span.id] = span
+            elif earlier.raw != span.raw and is_more_complete(span.record(), earlier.record()):
+                if place is None:
+                    new[span.id] = span
+                else:
+                    trace.loose[place] = span
+                    self._open.grow(trace, span.size - earlier.size)
+        return list(new.values())
 
     def _add_late(self, trace_id: int, span: Any, size: int, local_root: bool) -> None:
         self.late.note(trace_id)

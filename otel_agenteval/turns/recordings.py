@@ -25,7 +25,7 @@ from ..core.turn_cost import add_cost
 from ..dialects.reader import CALLER, UnreadTrace, unread_trace
 from ..spans.exports import otlp_lines
 from ..spans.otlp import OtlpLog, from_json
-from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, join_logs
+from ..spans.record import MAX_VALUE_CHARS, LogPart, SpanRecord, cut_long_values, is_more_complete, join_logs
 from .lost_tools import is_tool_alone, lone_tool_in, with_tools
 from .readings import Readings
 from .relations import stitch
@@ -125,10 +125,6 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     return turns
 
 
-def _completeness(record: SpanRecord) -> tuple[bool, int]:
-    return record.end_ns > record.start_ns, len(record.attributes)
-
-
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
     """Yield the groups of each trace: its turns, which aren't yet joined with parts in other traces, or its lone tool. For
     ``unread``, see :func:`wholes_of`.
@@ -141,7 +137,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
             continue
         spans = traces.setdefault(item.trace_id, {})
         earlier = spans.get(item.span_id)  # exporters that retry send a span twice, and others also send unfinished spans
-        if earlier is None or _completeness(earlier) < _completeness(item):
+        if earlier is None or is_more_complete(item, earlier):
             spans[item.span_id] = item
     parts: dict[tuple[int, int], list[LogPart]] = {}
     for log in logs:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ..dialects.reader import role_in
 from ..dialects.step import AGENT, WORKFLOW
-from ..spans.record import LogPart, SpanRecord
+from ..spans.record import LogPart, SpanRecord, is_more_complete, join_logs
 from .roots import SpanGroup, split
 
 
@@ -335,12 +335,19 @@ class Revisions:
                 parts, turns = trace.affected(late, with_logs, loose=bool(loose)), trace.turns
         if trace is None:
             return self._new_turns(trace_id, late)
-        known = [record for part in parts for record in part.records]
+        known = {record.span_id: record for part in parts for record in part.records}
+        new: dict[int, SpanRecord] = {}
+        for record in late:
+            if (earlier := new.get(record.span_id) or known.get(record.span_id)) is None:
+                new[record.span_id] = record
+            elif is_more_complete(record, earlier):  # the earlier copy was sent before the span ended
+                join_logs(record, earlier.logs)
+                new[record.span_id] = record
         before = [part.group for part in parts if part.group is not None]
-        after = _rebuilt(before, known + late, turns <= len(before), loose)
+        after = _rebuilt(before, [*(known | new).values()], turns <= len(before), loose)
         if loose:
             return after
-        changed = ({record.span_id for record in late} - {record.span_id for record in known}).union(with_logs)
+        changed = new.keys() | with_logs
         if len(after) > 1:
             changed |= _moved_spans(before, after)
         return [group for group in after if any(record.span_id in changed for record in group.members)]
