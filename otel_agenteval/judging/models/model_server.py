@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 T = TypeVar("T")
-_RATE_LIMITED = 429
 _ATTEMPTS = 3
 _FAILURES_UNTIL_DOWN, _HOLD = 5, 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
@@ -162,7 +161,7 @@ class ModelServer:
                     if error.transient and error.retry_after:
                         self._holds[route] = self.clock.monotonic() + error.retry_after
                     busy = error.error_type == "timeout" and self._limits.is_reduced
-                    failures += error.status != _RATE_LIMITED and not busy
+                    failures += error.status != 429 and not busy
                     pause = error.retry_after + backoff(attempt, _FIRST_PAUSE, _LONGEST_PAUSE)
                     too_late = self.clock.monotonic() + pause >= until
                     if not error.transient or failures == _ATTEMPTS or too_late or not self._breaker.is_closed:
@@ -186,7 +185,16 @@ class ModelServer:
         finally:
             usage = sent.usage
             cost, source = cost_of(model, self.base_url, usage, self._prices)
-            charge = self._charge(model, usage, estimate, sent.attempts, error_type) if cost is None else cost
+            charge = cost
+            if cost is None:  # 0 if the server didn't process the request, otherwise estimated from what is known
+                charged = TokenUsage(0, 0)
+                if sent.attempts and (error_type is None or not (error_type.startswith("http_") or error_type in _FREE)):
+                    charged = TokenUsage(
+                        estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
+                        estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
+                        usage.cached_tokens,
+                    )
+                charge = cost_of(model, self.base_url, charged, self._prices)[0]
             account = Account(
                 stage, self.provider, model, sent.attempts, self.clock.monotonic() - started, usage.input_tokens, usage.output_tokens,
                 usage.cached_tokens, cost, source, charge, error_type, repair,
@@ -222,18 +230,6 @@ class ModelServer:
             raise
         finally:
             self._breaker.leave(probe, alive, began=sent.began)
-
-    def _charge(self, model: str, usage: TokenUsage, estimate: TokenUsage, attempts: int, error_type: str | None) -> float | None:
-        """Return an estimated cost for unknown usage, 0 if the server didn't process the request, or None without a price."""
-        if not attempts or (error_type is not None and (error_type.startswith("http_") or error_type in _FREE)):
-            charged = TokenUsage(0, 0)
-        else:
-            charged = TokenUsage(
-                estimate.input_tokens if usage.input_tokens is None else usage.input_tokens,
-                estimate.output_tokens if usage.output_tokens is None else usage.output_tokens,
-                usage.cached_tokens,
-            )
-        return cost_of(model, self.base_url, charged, self._prices)[0]
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:

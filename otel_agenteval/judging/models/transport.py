@@ -124,7 +124,12 @@ class JsonTransport:
         own = {name: value for name, value in own_headers.items() if name.lower() not in _FRAMING_HEADERS}
         own_names = {name.lower() for name in own}
         kept = {name: value for name, value in {**_DEFAULT_HEADERS, **headers}.items() if name.lower() not in own_names}
-        _refuse_unsendable({**kept, **own})
+        for name, value in {**kept, **own}.items():  # httpx would quote an invalid header in its exception
+            if _HEADER_NAME.fullmatch(name) is None:
+                raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits and hyphens")
+            if not (value.isascii() and value.isprintable()):
+                option = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
+                raise ConfigError(f"{option}: must contain only printable ASCII characters")
         self._headers = {**kept, **own, "Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._sign = sign
         self._timeout = timeout
@@ -177,7 +182,10 @@ class JsonTransport:
         if isinstance(error, httpcore.LocalProtocolError):
             error = ValueError()
         elif isinstance(error, (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, zlib.error)):
-            error = _os_error_behind(error) or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, OSError):  # the system or TLS error behind it, if any
+                cause = cause.__cause__ or cause.__context__
+            error = cause or BrokenAnswer(f"the reply isn't valid HTTP/1.1 ({type(error).__name__})")
         if isinstance(error, (TimeoutError, httpcore.TimeoutException)):
             when = f"within {seconds:g} s" if seconds == self._timeout else "before the deadline"
             return NotAnswered(f"no reply {when}", "timeout", transient=True)
@@ -252,16 +260,6 @@ class Connections:
             connection.close()
 
 
-def _refuse_unsendable(headers: Mapping[str, str]) -> None:
-    """Reject headers with invalid characters, which httpx would quote in its exception."""
-    for name, value in headers.items():
-        if _HEADER_NAME.fullmatch(name) is None:
-            raise ConfigError(f"headers: invalid header name, got {name!r}. Use letters, digits and hyphens")
-        if not (value.isascii() and value.isprintable()):
-            option = "api_key" if name.lower() in ("authorization", "x-api-key", "x-goog-api-key") else f"headers.{name}"
-            raise ConfigError(f"{option}: must contain only printable ASCII characters")
-
-
 def _redirect_target(reply: Reply, url: str) -> str | None:
     """Return the address on the same server to which a reply redirects, or None. Raises NotAnswered for another server."""
     location = reply.headers.get("location")
@@ -274,14 +272,6 @@ def _redirect_target(reply: Reply, url: str) -> str | None:
         return target
     status = reply.status
     raise NotAnswered("redirected to another server. Set base_url to its address", f"http_{status}", status=status)
-
-
-def _os_error_behind(error: BaseException) -> OSError | None:
-    """Return the system or TLS error that caused an httpcore error, or None."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 # --- replies
@@ -385,14 +375,11 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    in_ms, in_s = reply.headers.get("retry-after-ms"), reply.headers.get("retry-after")
-    wait = retry_after(in_ms, clock) / 1_000 or retry_after(in_s, clock) or _seconds_until_reset(reply.headers, clock)
-    retry_info = None if wait else _RETRY_INFO.search(reply.body.decode("utf-8", "replace").lower())
-    return min(LONGEST_WAIT, float(retry_info[1])) if retry_info else wait
-
-
-def _seconds_until_reset(headers: Mapping[str, str], clock: Clock) -> float:
-    """Return the seconds until the exhausted limits end. The headers have a span (``6m0s``), seconds, or a time."""
+    """Return the seconds that the server requests or, if it requests none, those until the exhausted limits end."""
+    headers = reply.headers
+    wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
+    if wait:
+        return wait
     waits = [0.0]
     for name, value in headers.items():
         reset = _RESET_HEADER.fullmatch(name)  # "x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset"
@@ -402,7 +389,8 @@ def _seconds_until_reset(headers: Mapping[str, str], clock: Clock) -> float:
                          (f"remaining-{limit}", f"{limit}-remaining", "remaining"))  # fmt: skip
             if next((count for count in remaining if count is not None), "0") in ("0", "0.0"):
                 waits.append(_seconds_in(value.strip(), clock))
-    return min(LONGEST_WAIT, max(waits))
+    retry_info = None if any(waits) else _RETRY_INFO.search(reply.body.decode("utf-8", "replace").lower())
+    return min(LONGEST_WAIT, float(retry_info[1]) if retry_info else max(waits))
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
