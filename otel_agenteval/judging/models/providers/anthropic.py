@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ....core.wellformed import sum_of
 from . import parsing
 from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, unsupported_media
 
-_VERSION = "2023-06-01"
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refusal",
 }  # fmt: skip
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    return {"anthropic-version": _VERSION, **({"x-api-key": api_key} if api_key else {})}
+    return {"anthropic-version": "2023-06-01", **({"x-api-key": api_key} if api_key else {})}
 
 
 def request(chat: ChatRequest) -> HttpRequest:
@@ -51,7 +51,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     usage = parsing.mapping(body.get("usage"))
     cached = parsing.count(usage.get("cache_read_input_tokens"))
     fresh = parsing.count(usage.get("input_tokens"))
-    given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cache_creation_input_tokens")))
+    given = None if fresh is None else sum_of((fresh, cached, parsing.count(usage.get("cache_creation_input_tokens"))))
     finish = _FINISHES.get(parsing.text(body.get("stop_reason")))
     reply = parsing.said(reply, body.get("role"), body.get("stop_reason"))
     return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("output_tokens")), cached), finish)

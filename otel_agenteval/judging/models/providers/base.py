@@ -110,18 +110,14 @@ class Provider(Protocol):
 def media_of(uri: str) -> Media | None:
     """Parse a ``data:`` or http(s) URI. Return None for an opaque id without a scheme. Raises a JudgeError for other schemes."""
     scheme, colon, rest = uri.partition(":")
-    scheme = scheme.lower()
-    if scheme == "data" and colon:
-        return _data(rest)
-    if scheme in ("http", "https") and colon:
+    scheme = scheme.lower() if colon else ""
+    if scheme in ("http", "https"):
         mime = mimetypes.guess_type(urllib.parse.urlsplit(uri).path)[0] or "image/*"
         return Media(mime, url=uri)
-    if colon and scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
-        raise JudgeError("the URI of a medium must begin with data:, http: or https:", "media_not_allowed")
-    return None
-
-
-def _data(rest: str) -> Media:
+    if scheme != "data":
+        if scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
+            raise JudgeError("the URI of a medium must begin with data:, http: or https:", "media_not_allowed")
+        return None
     head, comma, body = rest.partition(",")
     mime, *parameters = head.split(";")
     try:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ....core.errors import JudgeError
 from ....core.extras import require
+from ....core.wellformed import sum_of
 from . import parsing
 from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, unsupported_media
 from .openai import headers
@@ -56,7 +57,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     usage = parsing.mapping(body.get("usage"))
     cached = parsing.count(usage.get("cacheReadInputTokens"))
     fresh = parsing.count(usage.get("inputTokens"))
-    given = None if fresh is None else parsing.added(fresh, cached, parsing.count(usage.get("cacheWriteInputTokens")))
+    given = None if fresh is None else sum_of((fresh, cached, parsing.count(usage.get("cacheWriteInputTokens"))))
     finish = _FINISHES.get(parsing.text(body.get("stopReason")))
     reply = parsing.said(reply, message.get("role"), body.get("stopReason"))
     return ChatReply(reply, TokenUsage(given, parsing.count(usage.get("outputTokens")), cached), finish)

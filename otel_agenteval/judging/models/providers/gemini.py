@@ -6,6 +6,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from ....core.wellformed import sum_of
 from . import parsing
 from .base import ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage
 
@@ -58,7 +59,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
     written, thought = parsing.count(usage.get("candidatesTokenCount")), parsing.count(usage.get("thoughtsTokenCount"))
     counted = TokenUsage(
         parsing.count(usage.get("promptTokenCount")),
-        parsing.added(written, thought),
+        sum_of((written, thought)),
         parsing.count(usage.get("cachedContentTokenCount")),
     )
     candidate = next(parsing.mappings(body.get("candidates")), None)

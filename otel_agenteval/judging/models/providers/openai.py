@@ -9,7 +9,6 @@ from typing import Any
 from . import parsing
 from .base import ChatMessage, ChatReply, ChatRequest, Finish, HttpRequest, Media, TokenUsage, is_closed, unsupported_media
 
-_ANSWER_PARTS = ("text", "output_text")
 _REFUSALS = ("blocklist", "content_filter", "prohibited_content", "recitation", "refusal", "safety", "spii")
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length", **dict.fromkeys(_REFUSALS, "refusal")}
 
@@ -72,7 +71,7 @@ def _reply(message: Mapping[str, Any], stop: Any) -> str:
     """Return the content. If it is blank, return a tool call's arguments or reasoning that is exactly one JSON object, if any."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
-        texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in _ANSWER_PARTS)
+        texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
         content = "".join(map(parsing.text, texts))
     reply = parsing.said(parsing.text(content), role, stop)
     if reply.strip():
@@ -120,21 +119,16 @@ def moderation_request(model: str, text: str) -> HttpRequest:
 
 def moderation(body: Mapping[str, Any]) -> tuple[dict[str, Any], TokenUsage]:
     """Return a response as a judge's reply, ``{flags: [{code, description, confidence}]}``. Its usage is unknown."""
-    results = list(parsing.mappings(body.get("results")))
-    if not results or not all(_has_categories(result) for result in results):
+    flags, results = [], list(parsing.mappings(body.get("results")))
+    for result in results:
+        categories = parsing.mapping(result.get("categories"))
+        known = [flag for flag in categories.values() if flag is not None]
+        are_booleans = bool(known) and all(isinstance(flag, bool) for flag in known)
+        if not are_booleans or (result.get("flagged") is True and not any(known)):
+            raise parsing.no_answer("moderations")
+        scores = parsing.mapping(result.get("category_scores"))
+        flagged = [code for code, flag in categories.items() if flag is True]
+        flags += [{"code": code, "description": None, "confidence": scores.get(code)} for code in flagged]
+    if not results:
         raise parsing.no_answer("moderations")
-    flags = [
-        {"code": code, "description": None, "confidence": parsing.mapping(result.get("category_scores")).get(code)}
-        for result in results
-        for code, is_flagged in result["categories"].items()
-        if is_flagged is True
-    ]
     return {"flags": flags}, TokenUsage()
-
-
-def _has_categories(result: Mapping[str, Any]) -> bool:
-    """Return True if a result's categories are booleans or None, but not all None. If the result is flagged, one must be True."""
-    categories = result.get("categories")
-    flags = [flag for flag in categories.values() if flag is not None] if isinstance(categories, Mapping) else []
-    are_booleans = bool(flags) and all(isinstance(flag, bool) for flag in flags)
-    return are_booleans and (any(flags) or result.get("flagged") is not True)

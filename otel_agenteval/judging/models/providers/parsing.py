@@ -34,11 +34,6 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT else None
 
 
-def added(*values: int | None) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
 def is_object(words: str) -> bool:
     try:
         return isinstance(jsonio.loads(words), dict)
