@@ -87,23 +87,19 @@ class SamplingRule:
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
         """Count a turn, closed at the Unix time ``at``, and return its chance of being judged. Hours start on the hour."""
-        quota = 0.0 if at is None else self._quota(turn, at)
+        quota = 0.0
+        if self.min_per_hour and at is not None:
+            agent = turn.tenant, turn.agent
+            hour, seen = self._hours.pop(agent, (0, 0))
+            seen = seen + 1 if hour == at // _HOUR else 1
+            self._hours[agent] = (int(at // _HOUR), seen)
+            if len(self._hours) > _AGENTS:
+                self._hours.popitem(last=False)
+            quota = min(1.0, self.min_per_hour / seen)  # chooses about m * (1 + log(n / m)) of n turns
         if self.always_if is not None and self.always_if.holds(turn, known):
             return Chance(1.0, "rule")
         rate = next((rate for when, rate in self.rates if applies(when, turn)), self.rate)
         return Chance(quota, "quota") if quota > rate else Chance(rate, "rate")
-
-    def _quota(self, turn: Turn, at: float) -> float:
-        """Return the chance of the k-th turn of an hour: m / k. About m * (1 + log(n / m)) of n turns are chosen."""
-        if not self.min_per_hour:
-            return 0.0
-        agent = turn.tenant, turn.agent
-        hour, seen = self._hours.pop(agent, (0, 0))
-        seen = seen + 1 if hour == at // _HOUR else 1
-        self._hours[agent] = (int(at // _HOUR), seen)
-        if len(self._hours) > _AGENTS:
-            self._hours.popitem(last=False)
-        return min(1.0, self.min_per_hour / seen)
 
 
 EVERY_TURN = SamplingRule()

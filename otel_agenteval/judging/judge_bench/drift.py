@@ -115,16 +115,14 @@ def drifts(anchors: Anchors, outcomes: Sequence[CaseOutcome], least: float) -> l
         pair = was, now, one.case.level(was) != one.case.level(now)
         for family in (one.case.family, ALL):
             pairs.setdefault(family, []).append(pair)
-    families = sorted(pairs.keys() - {ALL})
-    ps = holm([sign_flip([now - was for was, now, _ in pairs[family]]) for family in families])
-    found = [_drift(family, pairs[family], p, least) for family, p in zip(families, ps, strict=True)]
-    if pairs:
-        found.append(_drift(ALL, pairs[ALL], sign_flip([now - was for was, now, _ in pairs[ALL]]), least))
+    families = sorted(pairs, key=lambda family: (family == ALL, family))
+    differences = {family: [now - was for was, now, _ in pairs[family]] for family in families}
+    ps = [sign_flip(differences[family]) for family in families]
+    ps[:-1] = holm(ps[:-1])
+    found = []
+    for family, p in zip(families, ps, strict=True):
+        n = len(pairs[family])
+        before, after = (sum(pair[place] for pair in pairs[family]) / n for place in (0, 1))
+        flipped = sum(pair[2] for pair in pairs[family])
+        found.append(Drift(family, n, before, after, mean_interval(differences[family]), p, flipped, least))
     return found
-
-
-def _drift(family: str, pairs: Sequence[tuple[float, float, bool]], p: float, least: float) -> Drift:
-    n = len(pairs)
-    before, after = (sum(pair[place] for pair in pairs) / n for place in (0, 1))
-    interval = mean_interval([now - was for was, now, _ in pairs])
-    return Drift(family, n, before, after, interval, p, sum(pair[2] for pair in pairs), least)

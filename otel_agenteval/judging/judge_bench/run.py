@@ -22,7 +22,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -134,18 +134,14 @@ def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int
     counterpart is included only with its case.
     """
     cases = all_cases()
-    _check_names("--families", families, FAMILIES)
-    _check_names("--metrics", metrics, {case.metric for case in cases})
+    for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")
     found = [case for case in cases if (not families or case.family in families) and (not metrics or case.metric in metrics)]
     if not found:
         raise ConfigError("--metrics: must contain a metric of the families in --families")
     return found if limit is None else _balanced(found, limit)
-
-
-def _check_names(option: str, names: Iterable[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"{option}: no cases for {name!r}{meant(name, known)}")
 
 
 def _balanced(cases: Sequence[BenchCase], limit: int) -> list[BenchCase]:
@@ -243,9 +239,7 @@ def estimate(cases: Sequence[BenchCase], judge: JudgeModel, *, repeat: int = 1, 
     questions, tokens = counting.questions * repeat, counting.tokens * repeat
     usage = TokenUsage(tokens, questions * _REPLY_TOKENS)
     main = judge.main if isinstance(judge, JudgeGroup) else judge
-    cost = None
-    if isinstance(main, Judge):
-        cost = cost_of(main.model, main.server.base_url, usage, prices or {})[0]
+    cost = cost_of(main.model, main.server.base_url, usage, prices or {})[0] if isinstance(main, Judge) else None
     return CostEstimate(questions, tokens, questions * _REPLY_TOKENS, cost)
 
 
@@ -304,8 +298,7 @@ def _evaluate(judge: JudgeModel, case: BenchCase) -> tuple[CaseOutcome, float]:
     with bypassing_cache(), recording() as accounts:
         score = metric.evaluate(case.read_turn(), judge=judge)
     usd = sum(account.charge_usd or account.cost_usd or 0.0 for account in accounts)
-    answered = [account for account in accounts if account.error_type is None]
-    costs = [account.cost_usd for account in answered]
+    costs = [account.cost_usd for account in accounts if account.error_type is None]
     outcome = CaseOutcome(
         case,
         score.value if score.status == "ok" else None,

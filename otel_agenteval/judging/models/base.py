@@ -75,7 +75,6 @@ T = TypeVar("T")
 _KEPT = 1_000
 Prices = Mapping[str, Mapping[str, float]]
 """Prices by model, in USD per million tokens: ``input``, ``output`` and optionally ``cached_input``."""
-_MILLION = 1_000_000
 _FIRST_LOOKUP = threading.Lock()  # one thread at a time looks up a new model, because the table is slow to load and search
 _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looked up before
 
@@ -213,7 +212,7 @@ def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tup
     if own is not None:
         cached = min(usage.cached_tokens or 0, usage.input_tokens)
         fresh = (usage.input_tokens - cached) * own["input"] + cached * own.get("cached_input", own["input"])
-        return (fresh + usage.output_tokens * own["output"]) / _MILLION, "prices"
+        return (fresh + usage.output_tokens * own["output"]) / 1_000_000, "prices"
     tokens = Tokens(usage.input_tokens, usage.output_tokens, usage.cached_tokens or 0)
     now = datetime.datetime.now(datetime.timezone.utc)
     with nullcontext() if (model, base_url) in _LOOKED_UP else _FIRST_LOOKUP:

@@ -138,8 +138,7 @@ class Embedder(EmbedderModel):
         while len(found) < len(texts):
             batch = texts[len(found) : len(found) + (self._most or len(texts))]
             if self._images == "messages":  # one image alone, or the texts before the next image
-                are_texts = itertools.takewhile(lambda text: not isinstance(text, ImageReference), batch)
-                batch = list(are_texts) or batch[:1]
+                batch = list(itertools.takewhile(lambda text: not isinstance(text, ImageReference), batch)) or batch[:1]
             try:
                 found += self._post(batch, until)
             except NotAnswered as refusal:

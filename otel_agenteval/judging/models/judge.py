@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 Endpoint = Literal["chat", "moderations"]
 ENDPOINTS: tuple[Endpoint, ...] = ("chat", "moderations")
-_MODERATION = "moderation"
-"""Stage of the judge calls for the moderation endpoint."""
 _REPLY_TOKENS = 300
 _TEMPERATURE = 0.0
 
@@ -192,7 +190,7 @@ class Judge(JudgeModel):
     # --- the question
 
     def _moderates(self, question: Question) -> bool:
-        return self._endpoint == "moderations" and question.stage == _MODERATION and "response" in question.data
+        return self._endpoint == "moderations" and question.stage == "moderation" and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
         """Return the message of a judge call, and record whether it is truncated or in pieces."""

@@ -67,11 +67,17 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
         if self.panel:
             return _of_panel([(judge, metric.evaluate(turn, judge=wrap(judge))) for judge in self.panel], self.combine)
         score = metric.evaluate(turn, judge=wrap(first))
-        if self.second is None or self.second.judge is first or not _in_doubt(score, self.second.margin):
+        second = self.second
+        if second is None or second.judge is first or score.status != "ok" or score.value is None or score.threshold is None:
             return score
-        other = metric.evaluate(turn, judge=wrap(self.second.judge))
-        opinions = [(first, score), (self.second.judge, other)]
-        if other.status != "ok" or _agree(score, other, self.second.tolerance):
+        scale = 1.0 if score.unit == "1" else max(1.0, abs(score.threshold))
+        is_in_doubt = abs(score.value - score.threshold) <= second.margin * scale
+        if not is_in_doubt:
+            return score
+        other = metric.evaluate(turn, judge=wrap(second.judge))
+        opinions = [(first, score), (second.judge, other)]
+        is_near = other.value is not None and abs(score.value - other.value) <= second.tolerance * scale
+        if other.status != "ok" or (score.passed == other.passed and is_near):
             return _with_opinions(score, opinions, decided="first")
         return _with_opinions(other, opinions, decided="second")
 
@@ -116,22 +122,6 @@ class JudgeGroup(JudgeModel, ChoosesJudges):
     def _servers(self) -> list[Judge]:
         """Return one judge for each server, whose models share connections and accounts."""
         return list({id(judge.server): judge for judge in self.judges()}.values())
-
-
-def _scale(score: Score) -> float:
-    return 1.0 if score.unit == "1" else max(1.0, abs(score.threshold or 1.0))
-
-
-def _in_doubt(score: Score, margin: float) -> bool:
-    if score.status != "ok" or score.value is None or score.threshold is None:
-        return False
-    return abs(score.value - score.threshold) <= margin * _scale(score)
-
-
-def _agree(one: Score, other: Score, tolerance: float) -> bool:
-    if one.passed != other.passed or one.value is None or other.value is None:
-        return False
-    return abs(one.value - other.value) <= tolerance * _scale(one)
 
 
 def _of_panel(opinions: Sequence[tuple[Judge, Score]], combine: Combine) -> Score:

@@ -79,7 +79,10 @@ def prompt_of(question: Question, max_tokens: int | None = None, piece: int | No
     trusted = trusted_of(question.criteria)
     pieces, truncated = 1, False
     if max_tokens is not None:
-        room = _room_for_material(question, trusted, max_tokens)
+        by_criteria = sum(map(tokens_of, trusted.values()))
+        room = max_tokens - tokens_of(question.task) - tokens_of(question.reply) - by_criteria
+        if by_criteria and room < _SHORTEST_CUT:
+            raise JudgeError("the criteria don't leave room for the turn within judge.max_input_tokens", "input_too_long")
         fits = sum(map(tokens_of, texts.values())) <= room
         if not fits and piece is None:
             texts, truncated = _shortened(texts, room), True
@@ -122,14 +125,6 @@ def tokens_of(text: str) -> int:
     """Return an estimate of the number of tokens. Four ASCII characters, or one other character, count as a token."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return (len(text) - beyond) // _CHARACTERS_PER_TOKEN + beyond
-
-
-def _room_for_material(question: Question, trusted: Mapping[str, str], max_tokens: int) -> int:
-    by_criteria = sum(map(tokens_of, trusted.values()))
-    room = max_tokens - tokens_of(question.task) - tokens_of(question.reply) - by_criteria
-    if by_criteria and room < _SHORTEST_CUT:
-        raise JudgeError("the criteria don't leave room for the turn within judge.max_input_tokens", "input_too_long")
-    return room
 
 
 def _shortened(texts: Mapping[str, str], room: int) -> dict[str, str]:

@@ -102,14 +102,9 @@ def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> 
         found = _after_thoughts(text)
     if found is None or (material and _is_in(material, found, requested)):
         return None
-    return _renamed(found, requested)
-
-
-def _renamed(found: dict[str, Any], requested: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return an object with requested keys as spelled in the request, or None if two spellings of one have different values."""
-    try:
+    try:  # with requested keys as spelled in the request
         return _pairs([(requested.get(_plain(key), key), value) for key, value in found.items()])
-    except ValueError:
+    except ValueError:  # two spellings of a key have different values
         return None
 
 

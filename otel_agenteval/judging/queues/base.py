@@ -41,8 +41,6 @@ Outcome: TypeAlias = Literal["done", "failed", "put back"]
 
 
 class EndedClaim(NamedTuple):
-    """The end of a job's claim."""
-
     fence: str  # see JobQueue
     outcome: Outcome
     reason: str = ""  # of a failed job

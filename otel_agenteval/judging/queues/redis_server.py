@@ -31,8 +31,7 @@ class Script:
     """Lua script from files in ``lua/``, called by its hash and sent if the server doesn't have it."""
 
     def __init__(self, *names: str, **constants: int) -> None:
-        folder = files(__package__) / "lua"
-        text = "".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in names)
+        text = "".join((files(__package__) / "lua" / f"{name}.lua").read_text(encoding="utf-8") for name in names)
         for word, value in constants.items():
             text = text.replace(word, str(value))
         self._text = text
