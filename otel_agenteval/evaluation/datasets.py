@@ -81,9 +81,14 @@ def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> A
 
     Raises ConfigError if several columns have metrics, or a column with metrics has a misspelled name.
     """
+    value = others.get("value")
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        value = literals.python_value(value)
+    if isinstance(value, Mapping) and "metrics" in value:  # of a Trusys test case, whose other entries become columns
+        del others["value"]
+        others.update({key: item for key, item in _plain_row(value).items() if key != "metrics" and item is not None})
+        columns = {**columns, "value.metrics": value["metrics"]}
     metrics = {name: entries for name, entries in columns.items() if entries is not None}
-    if (nested := _metrics_in_value(others)) is not None:
-        metrics["value.metrics"] = nested
     for name, value in others.items():
         if isinstance(value, list) and any(map(_is_metric, value)) and (meant := misspelled(name, METRICS)):
             raise ConfigError(f"{at}: {name}: unknown column with metrics. Did you mean {meant}?")
@@ -121,18 +126,6 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
     if not isinstance(value, str):
         return value
     return PLACEHOLDER.sub(lambda found: jsonio.text_of(columns[found[1]]) if found[1] in columns else found[0], value)
-
-
-def _metrics_in_value(columns: dict[str, Any]) -> Any:
-    """Return the metrics in the column ``value`` of a Trusys test case, or None. Its other entries become columns."""
-    value = columns.get("value")
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = literals.python_value(value)
-    if not isinstance(value, Mapping) or "metrics" not in value:
-        return None
-    del columns["value"]
-    columns.update({key: item for key, item in _plain_row(value).items() if key != "metrics" and item is not None})
-    return value["metrics"]
 
 
 def _misspelled(columns: Iterable[str]) -> str:

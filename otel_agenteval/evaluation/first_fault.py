@@ -132,8 +132,7 @@ class StepOrder:
 def _of_tools(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
     calls = turn.tool_calls or []
     if (score := failed.get("code_unknown_tool")) is not None:
-        unknown = score.detail.get("unknown") or ()
-        yield from _first_call(calls, unknown, "unknown_tool", "{} isn't defined")
+        yield from _first_call(calls, score.detail.get("unknown") or (), "unknown_tool", "{} isn't defined")
     if (score := failed.get("code_tool_schema_validity")) is not None:
         for at in score.detail.get("invalid_calls") or ():
             yield Fault("invalid_arguments", f"tool_calls[{at}]", f"{calls[at].name} was called with invalid arguments")

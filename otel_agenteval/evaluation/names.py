@@ -21,8 +21,6 @@ from ..detectors.redaction.views import decoded
 
 WITHHELD = "[WITHHELD]"
 """Replaces a value that can't be searched."""
-_HEX_DIGITS = 12
-_CONVERSATION = "conversation-"
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
@@ -46,7 +44,7 @@ def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
         for start, end, kind in found:
             plain = decoded(name[start:end])
             same = plain.casefold() if kind in ("email", "secret") else digits_of(plain).removeprefix("00") or plain
-            digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=_HEX_DIGITS // 2).hexdigest()
+            digest = hashlib.blake2b(f"{kind} {same}".encode(errors="replace"), digest_size=6).hexdigest()
             out += name[at:start], f"[{kind.upper()}-{digest}]"
             at = end
         return "".join([*out, name[at:]]) if out else name
@@ -67,7 +65,7 @@ def named_publicly(turn: Turn, kinds: Collection[str]) -> Turn:
     """Return the turn with redacted names and ids, or the same turn if nothing changes. The turn's content isn't redacted."""
     changed = _redacted_fields(turn, frozenset(kinds)) if kinds else {}
     conversation = turn.conversation_id
-    if "conversation_id" in changed and (turn.turn_id or "").endswith(f"{_CONVERSATION}{conversation}"):
+    if "conversation_id" in changed and (turn.turn_id or "").endswith(f"conversation-{conversation}"):
         changed["turn_id"] = f"{turn.turn_id.removesuffix(conversation or '')}{changed['conversation_id']}"
     return turn.but(changed) if changed else turn
 

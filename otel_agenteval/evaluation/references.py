@@ -453,13 +453,12 @@ def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, st
 def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
     """Return a pattern of words that differ from one of the ids only in their digits, or None if all ids are too common."""
     names = [relevant] if isinstance(relevant, str) else [str(name) for name in relevant]
-    forms = {_form(name) for name in names[:_MOST_IDS] if _TELLING.match(name)}
-    return (
-        re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(forms, key=len, reverse=True))})(?![\w-])", re.IGNORECASE) if forms else None
-    )
-
-
-def _form(name: str) -> str:
-    if _HEX.fullmatch(name):
-        return re.sub(r"[0-9a-f]+", lambda run: f"[0-9a-f]{{{len(run[0])}}}", name, flags=re.IGNORECASE)
-    return "".join(r"\d+" if part.isdigit() else re.escape(part) for part in re.split(r"(\d+)", name))
+    forms = set()
+    for name in filter(_TELLING.match, names[:_MOST_IDS]):
+        if _HEX.fullmatch(name):
+            forms.add(re.sub(r"[0-9a-f]+", lambda run: f"[0-9a-f]{{{len(run[0])}}}", name, flags=re.IGNORECASE))
+        else:
+            forms.add("".join(r"\d+" if part.isdigit() else re.escape(part) for part in re.split(r"(\d+)", name)))
+    if not forms:
+        return None
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(forms, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)

@@ -367,15 +367,10 @@ def with_signals(
     configured = {one.metric.name: one for one in reversed([*known])}
     added = []
     for name, signal in SIGNALS.items():
-        using = [one for one in wanted if _weight(one.params, signal)]
+        using = [one for one in wanted if (one.params.get("signal_weights") or {}).get(signal, 1.0)]
         if using and name not in present:
             if (bound := configured.get(name)) is None:
                 bound = live_metric(name, {})
                 bound.when = using[0].when if all(one.when == using[0].when for one in using) else None
             added.append(bound)
     return [*selected, *added]
-
-
-def _weight(params: Mapping[str, Any], signal: str) -> float:
-    weights: Mapping[str, float] = params.get("signal_weights") or {}
-    return weights.get(signal, 1.0)
