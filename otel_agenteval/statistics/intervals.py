@@ -53,9 +53,15 @@ def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
     return middle, z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
 
 
-def newcombe(before: tuple[float, float], after: tuple[float, float]) -> Interval:
+def newcombe(before: tuple[float, float], after: tuple[float, float], correlation: float = 0.0) -> Interval:
     """Return Newcombe's 95 % interval for the difference of two proportions ``(successes, n)``."""
-    return _square_and_add(before, after, 0.0)
+    p, q = before[0] / before[1], after[0] / after[1]
+    (p_low, p_high), (q_low, q_high) = wilson(*before), wilson(*after)
+
+    def half(first: float, second: float) -> float:
+        return math.sqrt(max(first * first - 2 * correlation * first * second + second * second, 0.0))
+
+    return max(-1.0, q - p - half(q - q_low, p_high - p)), min(1.0, q - p + half(q_high - q, p - p_low))
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
@@ -66,17 +72,7 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
     if cross > 0:  # the method's continuity correction treats a weak positive correlation as zero
         cross = max(cross - n / 2, 0.0)
     phi = cross / math.sqrt(margins) if margins else 0.0
-    return _square_and_add((both + lost, n), (both + gained, n), phi)
-
-
-def _square_and_add(before: tuple[float, float], after: tuple[float, float], phi: float) -> Interval:
-    p, q = before[0] / before[1], after[0] / after[1]
-    (p_low, p_high), (q_low, q_high) = wilson(*before), wilson(*after)
-
-    def half(first: float, second: float) -> float:
-        return math.sqrt(max(first * first - 2 * phi * first * second + second * second, 0.0))
-
-    return max(-1.0, q - p - half(q - q_low, p_high - p)), min(1.0, q - p + half(q_high - q, p - p_low))
+    return newcombe((both + lost, n), (both + gained, n), phi)
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:

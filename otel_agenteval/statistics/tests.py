@@ -169,5 +169,4 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 def _ranks(values: Sequence[float]) -> Any:
     _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[place]
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
