@@ -461,4 +461,4 @@ def _form_of(relevant: Collection[Any]) -> re.Pattern[str] | None:
             forms.add("".join(r"\d+" if part.isdigit() else re.escape(part) for part in re.split(r"(\d+)", name)))
     if not forms:
         return None
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(forms, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(forms, key=lambda form: (-len(form), form)))})(?![\w-])", re.IGNORECASE)

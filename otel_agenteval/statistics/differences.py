@@ -383,7 +383,7 @@ def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:
-            yield f"{value:.6g}", values == value
+            yield f"{value:.12g}", values == value
         return
     for quantile, exact in zip(_QUANTILES, np.quantile(values, _QUANTILES), strict=True):
         cut = float(f"{exact:.3g}")
