@@ -189,14 +189,15 @@ def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture)
     assert found["confusion"] == {"found": 0, "missed": 2, "alarms": 0, "passed": 2}
 
 
-def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize("other", ["other-1", "judge-1-mini", "judge-1.5", "judge-11"])
+def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: Capture, other: str) -> None:
     """One of three bad answers is of its own model, and it lets all of those pass; people call them bad."""
     scores, labels = tmp_path / "scores.jsonl", tmp_path / "labels.jsonl"
     rows, said = [], []
     for number in range(120):
         own, bad = number % 2 == 0, number % 3 == 0
         passed = not bad or own
-        turn = Turn(turn_id=f"t{number}", llm_calls=[LlmCall(model="judge-1-2026-05-01" if own else "other-1")])
+        turn = Turn(turn_id=f"t{number}", llm_calls=[LlmCall(model="judge-1-2026-05-01" if own else other)])
         score = Score("llm_relevance", float(passed), passed=passed, threshold=0.5, kind="llm")
         rows.append(json.dumps(line_of(turn, About.of(turn), score, "")))
         said.append(json.dumps({"turn_id": f"t{number}", "label": "fail" if bad else "pass"}))

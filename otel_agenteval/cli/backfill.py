@@ -108,7 +108,7 @@ def _shard(text: str | None) -> tuple[int, int]:
     if text is None:
         return 0, 1
     k, slash, n = text.partition("/")
-    if not (slash and k.isdigit() and n.isdigit() and int(k) < int(n)):
+    if not (slash and k.isdecimal() and n.isdecimal() and int(k) < int(n)):
         raise ConfigError(refusal("--shard", repr(text), "must be K/N with K from 0 to N - 1. Example: 0/8"))
     return int(k), int(n)
 

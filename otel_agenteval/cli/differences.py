@@ -28,7 +28,10 @@ from . import OK, UNUSABLE
 from .options import add_turn_sources, config_of_sources, turns_wanted, write_report
 from .scoring import Evaluation, results_of
 
-EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
+EXIT_CODES = {
+    OK: "the report was written",
+    UNUSABLE: "an argument is invalid, a file isn't found, or (without --baseline and --group) no turn failed",
+}
 _MOST_METRICS = 5
 
 

@@ -17,7 +17,7 @@ from .scoring import Evaluation, add_scoring, chosen, close_models, gated, open_
 EXIT_CODES = {
     OK: "the turns were scored; failed metrics and errors change the exit code only with --gate",
     FAILED: "with --gate: a gate failed, has no verdict or regressed, a metric in --fail-on-regression regressed, or no metric can fail",
-    UNUSABLE: "an argument is invalid, a file can't be read, or the files don't contain a turn",
+    UNUSABLE: "an argument is invalid, a file isn't found, or the files don't contain a turn",
 }
 
 

@@ -164,7 +164,11 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         "--limit", type=_count, metavar="N", help="maximum number of cases, spread evenly over metric families and quality levels"
     )
     bench.add_argument(
-        "--repeat", type=_count, default=1, metavar="K", help="judge each case K times, to measure how stable the verdicts are"
+        "--repeat",
+        type=_count,
+        default=1,
+        metavar="K",
+        help="judge each case K times, to measure how often it gets the same level",
     )
     bench.add_argument(
         "--max-usd",

@@ -44,7 +44,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 
 def number_of_processes(text: str) -> int:
-    if text.isdigit() and 1 <= int(text) <= 256:
+    if text.isdecimal() and 1 <= int(text) <= 256:
         return int(text)
     raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, got {text!r}")
 
@@ -208,7 +208,7 @@ def check_address(option: str, text: str | None) -> None:
         split_address(text)
     except ValueError:
         port = text.removeprefix(":")
-        example = f"127.0.0.1:{port}" if port.isdigit() else "127.0.0.1:8080"
+        example = f"127.0.0.1:{port}" if port.isdecimal() else "127.0.0.1:8080"
         raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT. Example: {example}")) from None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the command's help doesn't import the server
 _log = logging.getLogger("otel_agenteval")
 
 EXIT_CODES = {
-    OK: "stopped by a signal, and everything was delivered",
+    OK: "stopped by a signal, and all spans were scored and all scores delivered, except those of judge jobs that waited in memory",
     FAILED: "stopped by a signal, and some data was lost or waits in the journal for the next start",
     UNUSABLE: "an argument or the configuration is invalid, or an address can't be used",
 }

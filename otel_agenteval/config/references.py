@@ -87,7 +87,7 @@ class ResponseOptions(Section):
     """Paths in answers that are JSON objects: ``{output: "messages[-1].content", context: sources}``. Other answers stay as they are."""
 
     output: Paths = ()
-    """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists is used."""
+    """Path of the answer's text in a JSON answer. If you list several paths, the first one that exists and isn't null is used."""
     context: Paths = ()
     """Path of the retrieved documents in a JSON answer, if the spans contain none."""
     query: Paths = ()

@@ -32,7 +32,7 @@ def jobs_of(text: str | None) -> int:
     """Parse the ``--jobs`` option, by default the number of cores. Raises a ConfigError."""
     if text is None:
         return cores()
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"--jobs: must be a positive number, got {text!r}")
     return int(text)
 

@@ -294,6 +294,7 @@ class Engine:
         if self._at_exit is not None:
             atexit.unregister(self._at_exit)
         self.intake.close_all("shutdown")
+        limit = "exit_timeout" if timeout is None else "serve.drain_timeout"
         at_exit = self._exit_until is not None  # then providers may be gone, and part of the time is used up
         if timeout is None:
             timeout = self.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
@@ -314,7 +315,7 @@ class Engine:
         self.delivered = self.worker.stop(_left(until), outlets=not at_exit)
         done = self.delivered and not left
         if not done and not at_exit:
-            _log.warning("not all scores were delivered within %.3g s; increase exit_timeout", timeout)
+            _log.warning("not all scores were delivered within %.3g s; increase %s", timeout, limit)
         self.pipeline.composer.readings.finish()
         self.pipeline.statistics.close()
         self.outlets.close()

@@ -407,7 +407,7 @@ def decided_without_judge(metric: BoundMetric, turn: Turn) -> Score | None:
         return None
     if turn.error.is_cancellation:
         return metric.left_out(CANCELLED)
-    return metric.scored(0.0, {"decided_by": TURN_FAILED}) if gave_nothing(turn) else None
+    return metric.scored(0.0, {"decided_by": TURN_FAILED}, passed=False) if gave_nothing(turn) else None
 
 
 def gave_nothing(turn: Turn) -> bool:

@@ -95,7 +95,7 @@ class Address:
         topics |= {topic: "logs" for topic in given.pop("logs", "").split(",") if topic}
         group, dead, every = given.pop("group", "agenteval"), given.pop("dead", None), given.pop("commit", "2")
         unknown = [name for name in given if "." not in name]
-        if unknown or not every.replace(".", "", 1).isdigit():
+        if unknown or not every.replace(".", "", 1).isdecimal():
             wrong = ", ".join(unknown) or f"commit={every}"
             raise ConfigError(f"worker --spans: options must be group, logs, dead, commit (seconds) or librdkafka's, got {wrong}")
         options = {name: expanded(value, f"worker --spans: {name}", env) for name, value in given.items()}

@@ -433,9 +433,9 @@ class BoundMetric:
         """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
-    def scored(self, value: float, detail: dict[str, Any]) -> Score:
-        """Return the score of a turn whose value is known without evaluation."""
-        return self._score_of(Result(value, detail=detail))
+    def scored(self, value: float, detail: dict[str, Any], passed: bool) -> Score:
+        """Return the score of a turn whose value is known without evaluation. A configured threshold takes the place of ``passed``."""
+        return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
     def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:
         return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)

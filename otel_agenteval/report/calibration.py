@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -32,6 +33,8 @@ _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
 """Number of labels of each kind below which intervals are too wide to rely on."""
+_VERSION = re.compile(r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|latest|preview|v\d+(?::\d+)?))+$")
+"""Date or version at the end of a model's name."""
 _EXPLORED = 0.2
 """Share of suggested turns that are drawn at random, so that confident verdicts are checked too."""
 
@@ -185,9 +188,8 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
     groups: dict[bool, list[float]] = {True: [], False: []}
     for good, row in labeled:
         if judge and row.about.model:  # names of one model can differ in provider and date
-            one, other = (name.lower().rpartition("/")[2] for name in (judge, row.about.model))
-            is_own = one.startswith(other) or other.startswith(one)
-            groups[is_own].append(float(bool(row.passed)) - float(good))
+            names = {_VERSION.sub("", name.lower().rpartition("/")[2]) for name in (judge, row.about.model)}
+            groups[len(names) == 1].append(float(bool(row.passed)) - float(good))
     own, others = groups[True], groups[False]
     if min(len(own), len(others)) < _FEWEST_OF_A_MODEL:
         return None

@@ -227,7 +227,7 @@ def _typed(key: str, value: Any) -> Any:
             return value == "true"
         if _NUMBER.fullmatch(value):
             number = float(value)
-            return int(value) if value.lstrip("-").isdigit() else number if math.isfinite(number) else value
+            return int(value) if value.lstrip("-").isdecimal() else number if math.isfinite(number) else value
     return value
 
 

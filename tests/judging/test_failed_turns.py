@@ -55,7 +55,7 @@ def test_a_turn_that_failed_is_a_task_that_was_not_done(models: ScriptedModels) 
         found = judged(rig)
         assert set(found) == {COMPLETION, SUCCESS}, "other metrics have nothing to look at"
         for judge, score in found.values():
-            assert (score.value, score.detail) == (0.0, {"decided_by": TURN_FAILED})
+            assert (score.value, score.passed, score.detail) == (0.0, False, {"decided_by": TURN_FAILED})
             assert (judge.probability, judge.called_model) == (1.0, False)
         assert models.requests == []
 
