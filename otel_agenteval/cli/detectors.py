@@ -58,8 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.files and (args.store or args.since):
         raise ConfigError(f"FILE, {'--store' if args.store else '--since'}: only one of them is allowed")
-    wanted = _numbers_in(args.accept)
-    file = _file_to_write(args) if args.accept is not None else None
+    file, wanted = _accepted(args)
     if file is None or file.exists():
         config = load_config(args.config)
     else:  # --accept creates the file
@@ -122,14 +121,12 @@ def _alarms(evaluation: Evaluation, kinds: Sequence[str], turns: Iterable[tuple[
 
 
 def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Turn]]:
-    path = store_path(args.store, config)
-    number = 0
+    path, number = store_path(args.store, config), 0
     with StoreReader(path) as reader:
         for turn_id, content in reader.contents(Wanted(since=moment(args.since, "--since"))):
             if content is not None:
                 number += 1
-                turn = Turn.from_dict({**content, "turn_id": turn_id})
-                yield (number,), turn
+                yield (number,), Turn.from_dict({**content, "turn_id": turn_id})
     if not number:
         what = f"no turns with content{f' since {args.since}' if args.since else ''}"
         fix = "Set outlets.store.content, or name recorded traces instead"
@@ -152,16 +149,27 @@ def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], 
 # --- accepted settings
 
 
-def _numbers_in(given: str | None) -> list[int]:
-    """Parse the numbers of ``--accept`` (empty for ``all``), or raise ConfigError."""
-    if given is None or given == "all":
-        return []
+def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
+    """Return the file that ``--accept`` changes, and the numbers of suggestions (none for ``all``). Raises ConfigError for other
+    texts, if the file can't be written, or if the turns can't be read twice.
+    """
+    if args.accept is None:
+        return None, []
     try:
-        return [*dict.fromkeys(int(number) for number in given.split(","))]
+        numbers = [] if args.accept == "all" else [*dict.fromkeys(map(int, args.accept.split(",")))]
     except ValueError:
         raise ConfigError(
-            refusal("--accept", repr(given), "must be numbers of suggestions, separated by commas, or all")
+            refusal("--accept", repr(args.accept), "must be numbers of suggestions, separated by commas, or all")
         ) from None
+    file = args.config or os.environ.get(RESERVED_ENV[1])
+    if not file:
+        raise ConfigError("--accept: requires --config FILE, the configuration to write")
+    fault = fault_of_file(file)
+    if fault is not None:
+        raise ConfigError(f"--config: {fault}")
+    if "-" in args.files:
+        raise ConfigError("--accept: the turns are read twice, so standard input (-) can't be used. Save them to a file")
+    return Path(file), numbers
 
 
 def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Suggestion]:
@@ -171,19 +179,6 @@ def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Su
         allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"
         raise ConfigError(refusal("--accept", str(bad), allowed))
     return [suggestions[number - 1] for number in wanted]
-
-
-def _file_to_write(args: argparse.Namespace) -> Path:
-    """Return the file that ``--accept`` changes. Raises ConfigError if it can't be written, or the turns can't be read twice."""
-    file = args.config or os.environ.get(RESERVED_ENV[1])
-    if not file:
-        raise ConfigError("--accept: requires --config FILE, the configuration to write")
-    fault = fault_of_file(file)
-    if fault is not None:
-        raise ConfigError(f"--config: {fault}")
-    if "-" in args.files:
-        raise ConfigError("--accept: the turns are read twice, so standard input (-) can't be used. Save them to a file")
-    return Path(file)
 
 
 def _additions(chosen: Sequence[Suggestion], config: Config) -> list[Addition]:
