@@ -132,13 +132,25 @@ class _Running:
         self._is_up = self._reload_later = False
 
     def handle(self, number: int) -> None:
+        """End or, on SIGHUP, reload the configuration. If the new configuration is invalid, the previous one stays in use."""
         if number != signal.SIGHUP:
             self._end()
-        elif self._is_up:
-            _reload(self._service, self._args, self._notifier)
-        else:
+            return
+        if not self._is_up:
             self._reload_later = True
             _log.info("SIGHUP: the sidecar reloads its configuration after the start")
+            return
+        self._notifier.reloading()
+        try:
+            fixed = self._service.reload(configured(self._args))
+        except Exception as error:
+            self._service.reload_failed()
+            reason = error if isinstance(error, ConfigError) else type(error).__name__
+            _log.error("SIGHUP: the configuration was not reloaded: %s", reason)
+            self._notifier.ready("not reloaded: the log has the reason")
+            return
+        self._notifier.ready("reloaded")
+        _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")
 
     def started(self) -> None:
         self._is_up = True
@@ -160,18 +172,3 @@ class _Running:
     def _end(self) -> None:
         self.stop.set()
         self._service.stop_taking()
-
-
-def _reload(service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-    """Reload the configuration on SIGHUP. If the new configuration is invalid, the previous one stays in use."""
-    notifier.reloading()
-    try:
-        fixed = service.reload(configured(args))
-    except Exception as error:
-        service.reload_failed()
-        reason = error if isinstance(error, ConfigError) else type(error).__name__
-        _log.error("SIGHUP: the configuration was not reloaded: %s", reason)
-        notifier.ready("not reloaded: the log has the reason")
-        return
-    notifier.ready("reloaded")
-    _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")
