@@ -248,8 +248,7 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
     if "agenteval_build_info" not in page.samples:
         yield bad(f"{address}/metrics isn't a page of otel-agenteval", "use the address of the sidecar's /metrics")
         return
-    yield from _received(page)
-    yield from _evaluated(page)
+    yield from _handled(page)
     clients = [client for client in page.by("client", "agenteval_serve_scrapes_total") if client != "other"]
     target = f"static_configs: [{{targets: ['{address.partition('//')[2]}']}}]"
     if clients:
@@ -258,7 +257,8 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
         yield note("Prometheus hasn't scraped the sidecar yet", f"scrape_configs: [{{job_name: agenteval, {target}}}]")
 
 
-def _received(page: _Page) -> Findings:
+def _handled(page: _Page) -> Findings:
+    """Yield what the sidecar received, refused and evaluated."""
     requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
     turns = page.total("agenteval_turns_total")
     if not requests:
@@ -273,10 +273,7 @@ def _received(page: _Page) -> Findings:
     for outcome, count in page.by("outcome", _REQUESTS).items():
         if outcome not in _TAKEN:
             yield note(f"{count:,.0f} requests were refused: {outcome}", "docs/operate/sidecar.md")
-
-
-def _evaluated(page: _Page) -> Findings:
-    if page.total("agenteval_turns_total") and not page.total(_RESULTS):
+    if turns and not page.total(_RESULTS):
         yield bad("no metric has a result", "run otel-agenteval check-config FILE to see the effective configuration")
     failed = page.by("metric", _RESULTS, outcome="error")
     for metric in sorted(failed, key=lambda name: -failed[name])[:_MOST_METRICS]:
