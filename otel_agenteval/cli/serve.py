@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ConfigError
@@ -118,43 +119,44 @@ async def _serve(service: Service, args: argparse.Namespace, notifier: Notifier)
     return await service.drain(watched=not running.orphaned)
 
 
+@dataclass(slots=True)
 class _Running:
     """Reactions of the running sidecar to signals, and to the end of its parent process."""
 
-    def __init__(self, service: Service, args: argparse.Namespace, notifier: Notifier) -> None:
-        self.stop = asyncio.Event()
-        """Set when the process must end."""
-        self.orphaned = False
-        """True if the parent ended first."""
-        self._service = service
-        self._args = args
-        self._notifier = notifier
-        self._is_up = self._reload_later = False
+    service: Service
+    args: argparse.Namespace
+    notifier: Notifier
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process must end."""
+    orphaned: bool = False
+    """True if the parent ended first."""
+    is_up: bool = False
+    reload_later: bool = False
 
     def handle(self, number: int) -> None:
         """End or, on SIGHUP, reload the configuration. If the new configuration is invalid, the previous one stays in use."""
         if number != signal.SIGHUP:
             self._end()
             return
-        if not self._is_up:
-            self._reload_later = True
+        if not self.is_up:
+            self.reload_later = True
             _log.info("SIGHUP: the sidecar reloads its configuration after the start")
             return
-        self._notifier.reloading()
+        self.notifier.reloading()
         try:
-            fixed = self._service.reload(configured(self._args))
+            fixed = self.service.reload(configured(self.args))
         except Exception as error:
-            self._service.reload_failed()
+            self.service.reload_failed()
             reason = error if isinstance(error, ConfigError) else type(error).__name__
             _log.error("SIGHUP: the configuration was not reloaded: %s", reason)
-            self._notifier.ready("not reloaded: the log has the reason")
+            self.notifier.ready("not reloaded: the log has the reason")
             return
-        self._notifier.ready("reloaded")
+        self.notifier.ready("reloaded")
         _log.info("configuration reloaded%s", f". To apply changes of {', '.join(fixed)}, restart the sidecar" if fixed else "")
 
     def started(self) -> None:
-        self._is_up = True
-        if self._reload_later:
+        self.is_up = True
+        if self.reload_later:
             self.handle(signal.SIGHUP)
 
     def parent_ended(self) -> None:
@@ -162,7 +164,7 @@ class _Running:
         asyncio.get_running_loop().remove_reader(0)
         if self.stop.is_set():
             return
-        if self._service.options.journal is not None:
+        if self.service.options.journal is not None:
             _log.error("the parent process ended, so this process ends, too. The next start delivers the rest")
             os._exit(FAILED)
         _log.error("the parent process ended, so this process ends, too")
@@ -171,4 +173,4 @@ class _Running:
 
     def _end(self) -> None:
         self.stop.set()
-        self._service.stop_taking()
+        self.service.stop_taking()
