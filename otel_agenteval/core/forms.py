@@ -147,7 +147,13 @@ class _ObjectReader:
             # the usual case, without other names or faults: the result is the same as below, in less time
             return {key: self.readers[key](inner, f"{path}.{key}") for key, inner in value.items() if inner is not None}
         spellings, unknown_words = self._choose_spellings(value)
-        self._check(value, path, spellings, unknown_words)
+        for key in self.required:
+            if key not in spellings:
+                given = ", ".join(map(repr, value)) or "an empty object"
+                raise ConfigError(f"{path}.{key}: must be set, got {given}{self._hint(key, unknown_words)}")
+        for word, spelling in unknown_words.items():
+            if not self.ignore_others or self._misspells_absent_key(word, spellings):
+                raise unknown(path, str(spelling), self.key_of, self.readers)
         return {key: self.readers[key](value[spelling], f"{path}.{spelling}") for key, spelling in spellings.items()}
 
     def _choose_spellings(self, value: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -166,15 +172,6 @@ class _ObjectReader:
                 key, candidate = self.key_of[word], (self.rank_of[word], spelling)
                 preferred[key] = min(preferred.get(key, candidate), candidate)
         return {key: spelling for key, (_, spelling) in preferred.items()}, unknown_words
-
-    def _check(self, value: Iterable[Any], path: str, spellings: Mapping[str, Any], unknown_words: Mapping[str, Any]) -> None:
-        for key in self.required:
-            if key not in spellings:
-                given = ", ".join(map(repr, value)) or "an empty object"
-                raise ConfigError(f"{path}.{key}: must be set, got {given}{self._hint(key, unknown_words)}")
-        for word, spelling in unknown_words.items():
-            if not self.ignore_others or self._misspells_absent_key(word, spellings):
-                raise unknown(path, str(spelling), self.key_of, self.readers)
 
     def _hint(self, absent: str, unknown_words: Iterable[str]) -> str:
         for word in unknown_words:
