@@ -23,16 +23,11 @@ _ENCODER_DEPTH = 254
 def loads(text: str | bytes) -> Any:
     """Parse strict JSON (RFC 8259: no NaN, no comments). Raises a ValueError, also for text that is nested too deeply for a turn."""
     found = _parse(text)
-    if _may_be_too_deep(text) and _is_too_deep(found):
-        raise ValueError("nested too deep")
+    if len(text) > 2 * MAX_DEPTH:  # otherwise, it is too short for that many pairs of brackets
+        opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+        if opening > MAX_DEPTH and _is_too_deep(found):  # brackets inside strings count too
+            raise ValueError("nested too deep")
     return found
-
-
-def _may_be_too_deep(text: str | bytes) -> bool:
-    """Return False if the text has too few opening brackets for such nesting. Those inside strings count too."""
-    if len(text) <= 2 * MAX_DEPTH:  # too short for that many pairs of brackets
-        return False
-    return (text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")) > MAX_DEPTH
 
 
 def _is_too_deep(value: Any) -> bool:
