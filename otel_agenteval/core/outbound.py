@@ -69,9 +69,7 @@ def trusted() -> ssl.SSLContext:
         return _read_trusted()
 
 
-@functools.cache
-def _read_trusted() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
+_read_trusted = functools.cache(httpx.create_ssl_context)
 
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
@@ -145,8 +143,7 @@ def _faults_of_httpx() -> Iterator[None]:
 
 
 class _Backend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
-        self._plain = httpcore.SyncBackend()
+    _plain = httpcore.SyncBackend()
 
     def connect_tcp(
         self, host: str, port: int, timeout: float | None = None, local_address: str | None = None, socket_options: Any = None
