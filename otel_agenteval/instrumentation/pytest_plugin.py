@@ -137,14 +137,8 @@ def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
     wanted: list[Any] = []
     for metric in metrics or default_pack():
         wanted += metric.items() if isinstance(metric, Mapping) else [metric]
-    found = []
-    for item in wanted:
-        if isinstance(item, BoundMetric):
-            found.append(item)
-            continue
-        name, params = item if isinstance(item, tuple) else (item, {})
-        found.append(live_metric(name, params))
-    return found
+    named = [item if isinstance(item, (tuple, BoundMetric)) else (item, {}) for item in wanted]
+    return [item if isinstance(item, BoundMetric) else live_metric(*item) for item in named]
 
 
 def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, float], allow_skipped: bool) -> str | None:
