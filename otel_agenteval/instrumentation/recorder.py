@@ -146,17 +146,17 @@ def _when_imported(name: str, then: Callable[[ModuleType], None]) -> None:
         sys.meta_path.insert(0, _Watcher(name, then))
 
 
+@dataclass(eq=False)
 class _Watcher(importlib.abc.MetaPathFinder):
     """Import hook that calls a function after one module has been executed."""
 
-    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
-        self._name = name
-        self._then = then
+    name: str
+    then: Callable[[ModuleType], None]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self._name:
+        if fullname != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
@@ -165,7 +165,7 @@ class _Watcher(importlib.abc.MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                self._then(module)
+                self.then(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
