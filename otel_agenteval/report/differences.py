@@ -47,20 +47,6 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
     )
 
 
-def compare_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str) -> Differences:
-    """Compare the turns that meet all conditions with the rest, without the facts that define the group. Raises ConfigError."""
-    known = {name for row in rows for name in row.facts}
-    facts: list[Mapping[str, Any]] = [row.facts for row in rows]
-    for condition in group:
-        if condition.name not in known:
-            raise ConfigError(
-                refusal(option, repr(condition.name), f"must be a fact of the turns: {', '.join(sorted(known)) or 'none'}")
-            )
-        facts = [condition.without(one) for one in facts]
-    chosen = [all(condition.holds(row.facts) for condition in group) for row in rows]
-    return find_differences(facts, chosen, draws=[row.conversation for row in rows], selected=True)
-
-
 def explained(path: str, change: Change) -> Change:
     """Return a change with the facts that set its failed turns apart. If the store can't be read, return it unchanged."""
     agents = (change.agent,) if change.agent else ()
@@ -89,10 +75,22 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
 
 
 def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
-    """Compare the turns that meet all conditions with the rest, or raise a ConfigError that begins with ``option``."""
+    """Compare the turns that meet all conditions with the rest, without the facts that define the group. Raises a ConfigError
+    that begins with ``option``.
+    """
+    known = {name for row in rows for name in row.facts}
+    facts: list[Mapping[str, Any]] = [row.facts for row in rows]
+    for condition in group:
+        if condition.name not in known:
+            raise ConfigError(
+                refusal(option, repr(condition.name), f"must be a fact of the turns: {', '.join(sorted(known)) or 'none'}")
+            )
+        facts = [condition.without(one) for one in facts]
+    chosen = [all(condition.holds(row.facts) for condition in group) for row in rows]
+    compared = find_differences(facts, chosen, draws=[row.conversation for row in rows], selected=True)
     name = " and ".join(map(str, group))
     title = f"{name.replace('{', '{{').replace('}', '}}')}: {{0:,}} of {{2}}"
-    return ShownDifferences(title, {"where": name}, ("group", "rest"), compare_group(rows, group, option))
+    return ShownDifferences(title, {"where": name}, ("group", "rest"), compared)
 
 
 def differences_of_runs(
