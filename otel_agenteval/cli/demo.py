@@ -259,9 +259,21 @@ def run(args: argparse.Namespace) -> int:
         print("otel-agenteval: evaluation is off. Unset OTEL_SDK_DISABLED and OTEL_AGENTEVAL_ENABLED", file=sys.stderr)
         return UNUSABLE
     try:
-        _show(provider, handle)
+        color, width = colors_wanted(sys.stdout), columns(sys.stdout)
+        print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
+        summary = OutcomeTable()
+        for number, (scene, scored) in enumerate(play(provider, handle), 1):
+            clean = scored.redactor.text if isinstance(scored.redactor, Redactor) else str
+            print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=color, clean=clean))
+            summary.add(scored.scores)
+        print(summary.render(width, color=color))
+        address = metrics_address(handle)
+        print(f"Excerpt of {address}:\n")
+        for line in excerpt(scrape(address)):
+            print(f"  {line}")
+        print("\nTo read what a metric measures:  otel-agenteval explain code_repeated_tool_calls")
         if not args.once and sys.stdin.isatty() and sys.stdout.isatty():
-            print(f"\nServing {metrics_address(handle)} until Ctrl-C", flush=True)
+            print(f"\nServing {address} until Ctrl-C", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:  # the way to end it
         print()
@@ -270,26 +282,9 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _show(provider: TracerProvider, handle: Handle) -> None:
-    color, width = colors_wanted(sys.stdout), columns(sys.stdout)
-    print("A scripted agent plans train journeys. One line was added to it: otel_agenteval.instrument()\n")
-    summary = OutcomeTable()
-    for number, (scene, scored) in enumerate(play(provider, handle), 1):
-        clean = scored.redactor.text if isinstance(scored.redactor, Redactor) else str
-        print(render_turn(scored.turn, scored.scores, width, title=f"{number} · {scene.title}", color=color, clean=clean))
-        summary.add(scored.scores)
-    print(summary.render(width, color=color))
-    address = metrics_address(handle)
-    print(f"Excerpt of {address}:\n")
-    for line in excerpt(scrape(address)):
-        print(f"  {line}")
-    print("\nTo read what a metric measures:  otel-agenteval explain code_repeated_tool_calls")
-
-
 def play(
     provider: TracerProvider, handle: Handle, scenes: Sequence[Scene] = SCENES, start_ns: int | None = None
 ) -> Iterator[tuple[Scene, ScoredTurn]]:
-    """Play scenes, and yield each scene with its scored turn."""
     assert handle.processor is not None
     kept: deque[ScoredTurn] = deque()
     handle.processor.engine.keep_turns(kept)
@@ -303,8 +298,7 @@ def play(
 
 def metrics_address(handle: Handle) -> str:
     assert handle.processor is not None
-    outlets = handle.processor.engine.outlets
-    port = next(outlet.port for outlet in outlets if isinstance(outlet, PrometheusOutlet))
+    port = next(outlet.port for outlet in handle.processor.engine.outlets if isinstance(outlet, PrometheusOutlet))
     return f"http://127.0.0.1:{port}/metrics"
 
 
