@@ -23,7 +23,6 @@ import pytest
 if TYPE_CHECKING:
     from ..core.score import Score
     from ..core.turn import Turn
-    from ..metrics.bound_metric import BoundMetric
 
 _FLUSH_SECONDS = 30.0
 """Time limit for rebuilding a test's turns."""
@@ -68,9 +67,15 @@ class AgentTurns:
         Raises:
             ConfigError: If a metric or parameter is unknown.
         """
-        bound = _bound(metrics)
         from ..evaluation.evaluator import score_one
+        from ..metrics.bound_metric import BoundMetric, live_metric
+        from ..metrics.registry import default_pack
 
+        wanted: list[Any] = []
+        for metric in metrics or default_pack():
+            wanted += metric.items() if isinstance(metric, Mapping) else [metric]
+        named = [item if isinstance(item, (tuple, BoundMetric)) else (item, {}) for item in wanted]
+        bound = [item if isinstance(item, BoundMetric) else live_metric(*item) for item in named]
         found = [(turn, [score_one(metric, turn) for metric in bound]) for turn in (self.turns if turns is None else turns)]
         self._write(found)
         return found
@@ -130,17 +135,6 @@ class AgentTurns:
                 )
 
 
-def _bound(metrics: Sequence[Any]) -> list[BoundMetric]:
-    from ..metrics.bound_metric import BoundMetric, live_metric
-    from ..metrics.registry import default_pack
-
-    wanted: list[Any] = []
-    for metric in metrics or default_pack():
-        wanted += metric.items() if isinstance(metric, Mapping) else [metric]
-    named = [item if isinstance(item, (tuple, BoundMetric)) else (item, {}) for item in wanted]
-    return [item if isinstance(item, BoundMetric) else live_metric(*item) for item in named]
-
-
 def _fault(score: Score, at_least: Mapping[str, float], at_most: Mapping[str, float], allow_skipped: bool) -> str | None:
     name = score.metric
     why = f": {score.explanation}" if score.explanation else ""
@@ -170,9 +164,7 @@ def _about(turn: Turn) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option ``--agenteval-report FILE``."""
-    group = parser.getgroup("agenteval", "scores of agent turns")
-    group.addoption(
+    parser.getgroup("agenteval", "scores of agent turns").addoption(
         "--agenteval-report",
         metavar="FILE",
         help="append every score of a test to FILE as JSON lines (with xdist, to FILE.<worker>)",
