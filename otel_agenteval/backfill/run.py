@@ -88,8 +88,7 @@ class Output:
         found: dict[str, dict[str, Any] | None] = {}
         self._with_errors: set[Path] = set()
         for file in sorted((self.folder / "parts").glob("*.parquet" if bucket is None else f"{_name(bucket)}-*.parquet")):
-            table = parquet.read_table(file, columns=list(_KNOWN))
-            for row in table.to_pylist():
+            for row in parquet.read_table(file, columns=list(_KNOWN)).to_pylist():
                 if row["status"] == "ok":
                     found[row["result_id"]] = None if row["kind"] == "code" else row
                 else:

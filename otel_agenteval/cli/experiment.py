@@ -110,8 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if interrupted:
         print(f"interrupted: the reports contain {len(found.trials)} of {len(cases) * args.repetitions} trials", file=sys.stderr)
         return INTERRUPTED
-    raised = any(trial.error for trial in found.trials)
-    return gated(args, report, formats) or (FAILED if raised else OK)
+    return gated(args, report, formats) or (FAILED if any(trial.error for trial in found.trials) else OK)
 
 
 @contextmanager
@@ -127,7 +126,6 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
-    """Return the rows of a data set with renamed columns."""
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
     rows = [row for _, row in rows_in(dataset, "dataset")]
     known = dict.fromkeys(column for row in rows for column in row)

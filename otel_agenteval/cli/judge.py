@@ -113,7 +113,6 @@ def _add_probe_arguments(probe: argparse.ArgumentParser) -> None:
 
 
 def _run_probe(args: argparse.Namespace) -> int:
-    """Send prompt injections to the configured judge, and print the results."""
     config = load_config(args.config)
     judge = configured_judge(config)
     try:
@@ -322,7 +321,6 @@ def _add_drift_arguments(drift: argparse.ArgumentParser) -> None:
 
 
 def _run_drift(args: argparse.Namespace) -> int:
-    """Judge the cases, and print how the scores differ from the first run."""
     if args.limit < 1:
         raise ConfigError(refusal("--limit", str(args.limit), "must be a whole number from 1"))
     every = None

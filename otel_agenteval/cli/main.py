@@ -181,8 +181,7 @@ class HelpFormatter(argparse.HelpFormatter):
     """Wraps each line of a description separately, which keeps the table of exit codes."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        lines = text.splitlines()
         return "\n".join(
             textwrap.fill(line, width, subsequent_indent=" " * 7 if line.startswith(" ") else "", break_on_hyphens=False)
-            for line in lines
+            for line in text.splitlines()
         )

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 SINCE = "only turns stored since this time, such as 24h or 7d (before now), 2026-11-20 or 2026-11-20T12:00"
 
-
 Arguments = argparse._ActionsContainer
 """A parser or a group of arguments."""
 
@@ -68,7 +67,6 @@ def scored_config(args: argparse.Namespace) -> Config:
 
 
 def add_imports(parser: Arguments) -> None:
-    """Add the option for modules that define the user's metrics."""
     parser.add_argument(
         "--import", action="append", default=[], dest="imports", metavar="MODULE",
         help="Python module with your own metrics, installed or in the current folder; repeatable",

@@ -174,7 +174,6 @@ def _as_version(scored: ScoredTurn, name: str) -> None:
 
 
 def _of_recordings(files: list[str], config: Any, names: str | None) -> Iterator[ScoredTurn]:
-    """Yield the scored turns of recorded traces."""
     from ..judging.models import embedder_from, judge_from
     from ..judging.session import CommandBudget
     from ..turns.recordings import load_turns

@@ -49,7 +49,6 @@ def at_fork(
     in_parent: Callable[[], object] = _nothing,
     in_child: Callable[[], object] = _nothing,
 ) -> None:
-    """Register functions to call around each fork."""
     _handlers.append((step, before, in_parent, in_child))
     _handlers.sort(key=lambda handler: handler[0])
 

@@ -153,8 +153,7 @@ def dumps(value: Any) -> str:
     except (TypeError, ValueError, RecursionError):  # lone surrogates, integers over 64 bits, circular references, deep nesting
         pass
     try:
-        text = json.dumps(_finite(value, 0), default=_of_object, separators=(",", ":"), ensure_ascii=False)
-        return well_formed(text)
+        return well_formed(json.dumps(_finite(value, 0), default=_of_object, separators=(",", ":"), ensure_ascii=False))
     except (ValueError, RecursionError):
         return json.dumps(str(type(value)))
 

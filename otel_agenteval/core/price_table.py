@@ -21,7 +21,6 @@ import orjson
 
 _FILE = Path(__file__).with_name("price_table.json")
 _COMPACT_DATE = re.compile(r"-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)")
-_UTC = datetime.timezone.utc
 
 
 class Tokens(NamedTuple):
@@ -83,7 +82,7 @@ def cost(
         return None
     prices = found[0]
     if len(found) > 1:
-        utc = at if at.tzinfo is None else at.astimezone(_UTC)
+        utc = at if at.tzinfo is None else at.astimezone(datetime.timezone.utc)
         prices = next((one for one in reversed(found) if one.hold_at(utc)), prices)
     rates = prices.steps[0][1]
     if len(prices.steps) > 1:

@@ -32,8 +32,6 @@ Simulate = Callable[[list[dict[str, Any]], Mapping[str, Any]], Any]
 
 @dataclass(slots=True)
 class Call:
-    """One call of the task."""
-
     case: Case
     """The case, or one turn of it."""
     references: dict[str, Any]
@@ -90,7 +88,6 @@ class CaseScript(NamedTuple):
 
     @property
     def cases(self) -> Sequence[Case]:
-        """The case and its turns."""
         return [self.case, *self.inputs]
 
     def calls(self, simulate: Simulate | None) -> Iterator[Call]:

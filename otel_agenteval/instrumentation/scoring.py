@@ -168,8 +168,6 @@ def model_user(judge: Asks, config: Config) -> Simulate:
 
 @dataclass(frozen=True, slots=True)
 class RunScorer:
-    """Scores the turns of a run, and their conversation."""
-
     cases: CaseMetrics
     whole: Sequence[BoundMetric]
     """Metrics of conversations, in addition to those among ``cases``."""

@@ -253,8 +253,7 @@ def _rows(trust: Trust) -> Iterator[tuple[str, str]]:
             f"{with_interval(own.size, own.interval)}, of {own.own} own and {own.others} others, p = {own.p:.3f}",
         )
     if trust.corrected is not None:
-        at = of.precision_at(trust.corrected.mean)
-        yield "correct alarms at that rate", percent(at)
+        yield "correct alarms at that rate", percent(of.precision_at(trust.corrected.mean))
     if trust.threshold is not None:
         fitted = trust.threshold.confusion
         yield (

@@ -89,8 +89,6 @@ class _KeptUntilWritten(io.TextIOWrapper):
 
 
 class _Look(NamedTuple):
-    """Settings of a table."""
-
     width: int
     color: bool
     content: bool
