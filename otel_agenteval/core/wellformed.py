@@ -89,18 +89,16 @@ def _plain_mapping(value: Mapping[Any, Any], depth: int) -> Mapping[Any, Any]:
     found: dict[str, Any] = {}
     changed = value.__class__ is not dict
     for key, inner in value.items():
-        plain_key = well_formed(key) if key.__class__ is str else _plain_key(key)
+        if key.__class__ is str:
+            plain_key = well_formed(key)
+        elif key is None or key.__class__ is bool:
+            plain_key = _WORDS[key]  # as JSON encoders write it
+        else:
+            plain_key = plain(key)
+            plain_key = "" if plain_key is None else str(plain_key)
         found[plain_key] = plain_inner = plain(inner, depth)
         changed = changed or plain_inner is not inner or plain_key is not key
     return found if changed else value
-
-
-def _plain_key(key: Any) -> str:
-    """Return a dictionary key as JSON encoders write it."""
-    if key is None or key.__class__ is bool:
-        return _WORDS[key]
-    found = plain(key)
-    return "" if found is None else str(found)
 
 
 def _plain_items(value: Any, depth: int) -> Any:
