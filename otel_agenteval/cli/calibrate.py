@@ -14,7 +14,7 @@ from ..report.calibration import as_report, labels_in_traces, labels_of_feedback
 from ..report.render import render
 from ..report.run import About, Run
 from . import OK, UNUSABLE
-from .options import add_store, write_report
+from .options import add_report, add_store, write_report
 
 EXIT_CODES = {
     OK: "the report was written",
@@ -37,10 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--judge-model", metavar="NAME",
         help="name of the judge's model, to detect whether the judge prefers this model's answers (default: judge.model)",
     )  # fmt: skip
-    parser.add_argument(
-        "--format", choices=("table", "json", "html"), default="table", help="format of the report (default: table)"
-    )
-    parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
+    add_report(parser, ("table", "json", "html"))
     parser.add_argument(
         "--suggest", type=int, metavar="N", help="also select N turns to label next, and write them to --suggestions"
     )

@@ -32,7 +32,7 @@ from ..statistics.change import Found
 from ..statistics.changes import Change
 from ..statistics.intervals import wilson
 from . import FAILED, INTERRUPTED, OK, UNUSABLE, as_text
-from .options import add_config, names_of, write_report
+from .options import add_config, add_report, names_of, write_report
 
 EXIT_CODES = {
     OK: "probe: at most --max-rate of the attempts succeeded; bench: the agreement was at least --min-agreement; drift: no drift was found",
@@ -176,10 +176,7 @@ def _add_bench_arguments(bench: argparse.ArgumentParser) -> None:
         help="maximum cost in US dollars; the run doesn't start if the estimate is higher, and stops when the limit is reached",
     )
     bench.add_argument("--yes", action="store_true", help="start without confirmation")
-    bench.add_argument(
-        "--format", choices=("table", "json", "markdown"), default="table", help="format of the report (default: %(default)s)"
-    )
-    bench.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
+    add_report(bench, ("table", "json", "markdown"))
     bench.add_argument(
         "--min-agreement", type=_share, default=0.0, metavar="SHARE",
         help="minimum agreement; below it, exit with code 1 (default: %(default)g)",

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -154,10 +155,8 @@ def config_of_sources(args: argparse.Namespace) -> Config:
     return config
 
 
-def add_report(parser: Arguments) -> None:
-    parser.add_argument(
-        "--format", choices=("table", "json", "markdown", "html"), default="table", help="format of the report (default: table)"
-    )
+def add_report(parser: Arguments, forms: Sequence[str] = ("table", "json", "markdown", "html")) -> None:
+    parser.add_argument("--format", choices=forms, default="table", help="format of the report (default: table)")
     parser.add_argument("--out", metavar="FILE", help="file for the report (default: standard output)")
 
 
