@@ -285,10 +285,10 @@ def buckets_for(source: Source, jobs: int = 1) -> int:
 
 
 class Bar:
-    """Shows progress and remaining time on standard error, by default only if it is a terminal."""
+    """Shows progress and remaining time on standard error, if that is a terminal or ``always`` is true."""
 
-    def __init__(self, shown: bool | None = None) -> None:
-        self._shown = sys.stderr.isatty() if shown is None else shown
+    def __init__(self, always: bool) -> None:
+        self._shown = always or sys.stderr.isatty()
         self._what = ""
         self._since = 0.0
         self._from = 0

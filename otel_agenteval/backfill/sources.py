@@ -84,7 +84,7 @@ def _of_shard(table: Any, shard: tuple[int, int]) -> Any:
 
 
 class _Files:
-    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
+    def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
         self.files = list(files)
         self._shard = shard
 
@@ -99,7 +99,7 @@ class Parquet(_Files):
     isn't a Parquet file or lacks a column.
     """
 
-    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
+    def __init__(self, files: Sequence[Path], shard: tuple[int, int]) -> None:
         super().__init__(files, shard)
         self._parquet = require("pyarrow.parquet", feature="backfill from Parquet", extra="parquet")
         self._columns: list[tuple[Path, dict[str, str]]] = []
@@ -133,17 +133,13 @@ class Parquet(_Files):
 class JsonLines(_Files):
     """OTLP/JSON lines with traces and logs, as from the Collector's file exporter. Unreadable lines are reported and skipped."""
 
-    def __init__(self, files: Sequence[Path], shard: tuple[int, int] = (0, 1)) -> None:
-        super().__init__(files, shard)
-        self.reading = Reading()
-
     def size(self) -> tuple[int | None, int]:
         packed = [file.stat().st_size * (1 if file.suffix in (".json", ".jsonl") else _PACKED) for file in self.files]
         return None, sum(packed) // self._shard[1]
 
     def batches(self) -> Iterator[Any]:
         held: list[Any] = []
-        for item in read_items(self.files, self.reading, to_stderr):
+        for item in read_items(self.files, Reading(), to_stderr):
             held.append(item)
             if len(held) == _ROWS:
                 yield _of_shard(table_of(held), self._shard)
@@ -168,7 +164,7 @@ class ClickHouse:
     TLS. ``where`` adds an SQL condition. Raises ConfigError for an invalid URL, and MissingExtra without ``clickhouse-connect``.
     """
 
-    def __init__(self, url: str, shard: tuple[int, int] = (0, 1)) -> None:
+    def __init__(self, url: str, shard: tuple[int, int]) -> None:
         parts = urlsplit(url)
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         table = options.pop("table", "otel_traces")

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         warn_of_new_budget(scorer.budget)
     output = Output(folder, args.buckets or buckets_for(source, jobs))
-    bar = Bar(True if args.progress else None)
+    bar = Bar(args.progress)
     try:
         if existed and not output.missing(scorer.keys, source.fingerprint()):
             print("nothing to do: an earlier run has evaluated every metric on these spans")

@@ -50,7 +50,6 @@ def _in_child() -> None:
 
 at_fork(Step.FILES, before=_before_fork, in_parent=lambda: _lock.release() if _held else None, in_child=_in_child)
 
-
 _EXTRA_PROBES = {
     "audio": "jiwer", "bedrock": "botocore", "code": "pydantic_monty", "cost": "genai_prices", "media": "av", "ocr": "rapidocr", "structured": "jsonschema_rs", "sustainability": "ecologits",
     "text": "re2",

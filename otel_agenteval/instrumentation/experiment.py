@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _RUN = "experiment_run"
 """Name of a temporary reference that links a turn to the call that made it."""
 
-
 _CALLERS_LOOP: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("agenteval_callers_loop", default=None)
 """The loop of a coroutine that awaits an experiment."""
 
