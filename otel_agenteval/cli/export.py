@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ..config.loader import load_config
 from ..core.errors import ConfigError
 from ..metrics.registry import resolve
 from ..outlets.store.export import write_file, write_text
-from ..outlets.store.reader import StoreReader, Wanted, store_path
+from ..outlets.store.reader import StoreReader, store_path
 from . import OK, UNUSABLE
-from .options import add_store, add_turns, moment
+from .options import add_store, add_turns, turns_wanted
 
 EXIT_CODES = {
     OK: "the matching scores were written",
@@ -35,12 +36,11 @@ def run(args: argparse.Namespace) -> int:
     kind = args.format or {"jsonl": "jsonl", "ndjson": "jsonl", "csv": "csv", "parquet": "parquet"}.get(ending, "jsonl")
     if kind == "parquet" and args.out is None:
         raise ConfigError("--format: parquet can't be written to standard output. Pass --out FILE")
-    wanted = Wanted(
-        since=moment(args.since, "--since"), until=moment(args.until, "--until"), agents=args.agent, services=args.service,
-        metrics=[resolve(name)[0].name if ":" in name else name for name in args.metric], revisions=args.revisions,
-    )  # fmt: skip
+    wanted = turns_wanted(args)
+    metrics = [resolve(name)[0].name if ":" in name else name for name in args.metric]
+    wanted = replace(wanted, metrics=metrics, revisions=args.revisions)
     with StoreReader(store_path(args.store, config)) as reader:
-        for name in wanted.metrics:
+        for name in metrics:
             if not reader.has_metric(name):  # only the store may know the user's own metrics
                 try:
                     resolve(name)
