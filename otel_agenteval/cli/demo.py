@@ -16,8 +16,7 @@ import time
 import urllib.request
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
@@ -65,8 +64,7 @@ TOOLS = (
 )
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A tool call: the model's request, and the tool's result or error."""
 
     tool: str
@@ -75,16 +73,14 @@ class Use:
     error: Exception | None = None
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The model's answer, and why the model stopped."""
 
     text: str
     finish_reason: str = "stop"
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """A turn: the user's message and the agent's steps."""
 
     title: str
