@@ -219,7 +219,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
         outermost[id(at)] = None
         path.append(at)
         ancestor = turn.nearest(at, _LLM_OR_LOOP)
-        if ancestor is None or ancestor.role != LLM or (ancestor.totals is not None and at.totals is not None):
+        if ancestor is None or ancestor.role != LLM or _is_later_call(at, ancestor):
             break
         at = ancestor
     top = outermost[id(at)] or at
@@ -227,6 +227,15 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
         if passed is not top:
             outermost[id(passed)] = top
     return outermost[id(step)]
+
+
+def _is_later_call(step: Step, outer: Step) -> bool:
+    """Return True if a model span inside another one is a later call: the other one ended before, or had a shorter prompt."""
+    if step.totals is not None and outer.totals is not None:
+        return True
+    if not outer.deferred and outer.record.end_ns + _CLOCK_STEP_NS < step.record.start_ns:
+        return True
+    return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < (step.input_tokens or 0)
 
 
 def _move_facts(loop: Step, calls: list[Step]) -> None:
