@@ -76,6 +76,9 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_retrieval(attributes, step)
     elif role == EMBEDDING and step.model is None:
         step.model = as_text(get("embedding.model_name"))
+    elif role == AGENT and step.input_tokens is None and step.output_tokens is None:
+        step.input_tokens = as_int(get("llm.token_count.prompt"))
+        step.output_tokens = as_int(get("llm.token_count.completion"))
 
 
 def _is_named_graph(metadata: Any, span_name: str) -> bool:

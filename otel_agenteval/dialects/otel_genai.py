@@ -175,7 +175,13 @@ def _server_time_to_first_token(get: Any, step: Step) -> float | None:
 
 
 def _read_run(get: Any, step: Step) -> None:
-    if step.role == AGENT:  # pydantic-ai's result and history
+    if step.role != HANDOFF:
+        _read_usage(get, step)
+    if step.role == AGENT:  # pydantic-ai's result, history and totals
+        if step.input_tokens is None:
+            step.input_tokens = as_int(get("gen_ai.aggregated_usage.input_tokens"))
+        if step.output_tokens is None:
+            step.output_tokens = as_int(get("gen_ai.aggregated_usage.output_tokens"))
         if step.final_result is None:
             step.final_result = get("final_result")
         if step.input_value is None:

@@ -99,6 +99,8 @@ class TurnCalls(TurnSteps):
         for step in self.own_llm:
             for before in _counted_before(step) if step.overwritten else ():
                 input_tokens, output_tokens = sum_of((input_tokens, before[0])), sum_of((output_tokens, before[1]))
+        for run in self._runs_without_calls():
+            input_tokens, output_tokens = sum_of((input_tokens, run.input_tokens)), sum_of((output_tokens, run.output_tokens))
         if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
             input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
             if input_tokens is None and output_tokens is None:
@@ -113,6 +115,27 @@ class TurnCalls(TurnSteps):
                 sums[place] = None
                 self.limited.append("count")
         return Usage(*sums) if any(count is not None for count in sums) else None
+
+    def _runs_without_calls(self) -> list[Step]:
+        """Return the outermost agents inside the turn that have token counts, and neither model calls nor an agent around them with
+        counts of its own but no calls. They run elsewhere, so that their totals are all that is known.
+        """
+        counted = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
+        if not counted or not self.own_llm:
+            return []
+        calling: set[int] = set()
+        for step in self.llm:
+            run = self.nearest(step, (AGENT,))
+            while run is not None and run.record.span_id not in calling:
+                calling.add(run.record.span_id)
+                run = self.nearest(run, (AGENT,))
+        quiet = {run.record.span_id for run in counted} - calling
+        return [
+            run
+            for run in counted
+            if run.record.span_id in quiet
+            and ((outer := self.nearest(run, (AGENT,))) is None or outer.record.span_id not in quiet)
+        ]
 
     def _usage_of_runs(self) -> Usage | None:
         """Return the sum of the tokens of the outermost agent runs. Returns None unless all of them report tokens."""

@@ -1,0 +1,84 @@
+"""Situations of public reports on model calls and tokens in traces. See docs/internals/public-reports.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.spans import agent, chat, span, tool, turn_of
+
+ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
+
+
+def usage(input_tokens: int, output_tokens: int, prefix: str = "gen_ai.usage.") -> dict[str, Any]:
+    return {f"{prefix}input_tokens": input_tokens, f"{prefix}output_tokens": output_tokens}
+
+
+def call(span_id: int, parent_id: int, tokens: tuple[int, int], *, scope: str = "acme", **more: Any) -> Any:
+    made = chat(span_id, parent_id, attributes=usage(*tokens), **more)
+    made.scope = scope
+    return made
+
+
+@pytest.mark.parametrize("first_ms", [5, 100])
+@pytest.mark.parametrize("tool_parent", [1, 2])
+def test_later_call_below_an_earlier_calls_span_is_another_call(first_ms: int, tool_parent: int) -> None:
+    """adk-python 4607: the second call is recorded below the first one, whose span has ended or still runs."""
+    asks = [{"id": "c1", "name": "get_weather", "arguments": {"city": "Paris"}}]
+    turn = turn_of(
+        agent(1, ms=200),
+        call(2, 1, (10, 5), user=ASKED, calls=asks, ms=first_ms),
+        tool(3, tool_parent, "get_weather", at=20),
+        call(4, 2, (20, 5), says=SAID, at=40),
+    )
+    assert [(one.input_tokens, one.output_tokens) for one in turn.llm_calls or ()] == [(10, 5), (20, 5)]
+    assert (turn.output, turn.usage.input_tokens, turn.usage.output_tokens, len(turn.tool_calls or ())) == (SAID, 30, 10, 1)
+
+
+@pytest.mark.parametrize("inner", [(10, 5), (9, 5)])
+@pytest.mark.parametrize("scope", ["acme", "other"])
+def test_span_of_the_same_call_below_a_calls_span_is_no_other_call(inner: tuple[int, int], scope: str) -> None:
+    """The opposite of adk-python 4607: a layer of the same call."""
+    turn = turn_of(agent(1, ms=200), call(2, 1, (10, 5), user=ASKED, says=SAID, ms=50), call(3, 2, inner, scope=scope, at=5))
+    assert [(one.input_tokens, one.output_tokens) for one in turn.llm_calls or ()] == [(10, 5)]
+
+
+@pytest.mark.parametrize("scope", ["acme", "strands.telemetry.tracer", "agent_framework", "pydantic-ai"])
+@pytest.mark.parametrize("prefix", ["gen_ai.usage.", "gen_ai.aggregated_usage."])
+@pytest.mark.parametrize("with_call", [True, False])
+def test_tokens_of_an_agent_count_if_no_call_has_any(scope: str, prefix: str, with_call: bool) -> None:
+    """promptfoo 9030."""
+    root = agent(1, attributes=usage(80, 20, prefix))
+    root.scope = scope
+    turn = turn_of(root, *([chat(2, 1, user=ASKED, says=SAID)] if with_call else [tool(2, 1, "get_weather")]))
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (80, 20)
+
+
+def test_tokens_of_an_agent_of_openinference_count_if_no_call_has_any() -> None:
+    """promptfoo 9030, in OpenInference's names."""
+    counts = {"llm.token_count.prompt": 80, "llm.token_count.completion": 20}
+    turn = turn_of(span(1, 0, "agent", {"openinference.span.kind": "AGENT", **counts}), tool(2, 1, "get_weather"))
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (80, 20)
+
+
+def test_tokens_of_an_agent_that_runs_elsewhere_are_added() -> None:
+    """vercel/eve 362 and Application-Insights-Workbooks 3208: only the span of the remote agent has its tokens."""
+    remote = agent(3, 1, at=20, attributes=usage(80, 20))
+    turn = turn_of(
+        agent(1, ms=200), call(2, 1, (100, 20), user=ASKED, says="I'll ask."), remote, call(4, 1, (50, 5), says=SAID, at=40)
+    )
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (230, 45)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_tokens_of_an_agent_whose_calls_have_spans_are_not_added(depth: int) -> None:
+    """The opposite of vercel/eve 362: agents repeat the tokens of their calls, and of the agents that they call."""
+    inner = [agent(3, 1, at=20, ms=30, attributes=usage(80, 20)), agent(5, 3, at=21, ms=20, attributes=usage(80, 20))][:depth]
+    turn = turn_of(
+        agent(1, ms=200, attributes=usage(180, 40)),
+        call(2, 1, (100, 20), user=ASKED, says="I'll ask."),
+        *inner,
+        call(4, inner[-1].span_id, (80, 20), says=SAID, at=22, ms=5),
+    )
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (180, 40)
