@@ -83,7 +83,9 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
     """Yield the credentials in a view of the text, the surest kinds first, because only the first of overlapping values counts."""
-    yield from _formatted_values(text)
+    for kind, start, end in secret_spans(text):
+        if _NOT_REAL.search(text, max(0, start - 40), start) is None:
+            yield Credential(kind, start, end, text[start:end], True)
     yield from _spelled_out(text)
     yield from _encoded_values(text)
     text = _without_certificates(text)
@@ -95,10 +97,18 @@ def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Creden
     for kind, start, end, sure in new_ones(text):
         if sure or _SECRET_WORDS.search(asked[:2000]) is not None or _SECRET_WORDS.search(text) is not None:
             yield Credential(kind, start, end, text[start:end], False)
-    yield from _recovery_phrases(text)
+    for found in _RECOVERY_PHRASE.finditer(text):
+        phrase = re.findall(r"[a-z]{3,8}", found.group(1))
+        if len(phrase) in (12, 15, 18, 21, 24) and len(set(phrase)) > 9 and phrase.count("abandon") < 2:
+            yield Credential("recovery_phrase", *found.span(1), found.group(1), False)
     yield from _passwords_given_elsewhere(text, near, given)
 
 
+_NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
+_RECOVERY_PHRASE = lazy(
+    r"(?:(?:recovery|seed|mnemonic|secret|backup)[ -](?:recovery )?phrase|mnemonic|wiederherstellungs(?:phrase|wörter)|frase (?:semilla|de recuperaci[óo]n)|phrase de r[ée]cup[ée]ration)[^\n:]{0,30}(?:is|are|:|ist|lautet|es|est)[\s:*`\"]{1,6}((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
+    re.IGNORECASE,
+)
 _WANTS_NEW = lazy(
     r"(?:generat|creat|suggest|make|invent|propose|give me a (?:random|strong|secure)|come up|erzeug|generier|erstell|schlag|vorschlag|gener|cr[ée]e|propos|sug[ei]|crea|invent|genera|cria|gere|suger|maak|bedenk|wygeneruj|utwórz|zaproponuj|oluştur|üret|öner|сгенерируй|созда|придум|згенеруй|створ|生成|作成|作って|创建|만들|생성|أنشئ|ولّد|اقترح|צור|הצע|बनाओ|बनाइए|बनाएं|tạo|buat|skapa|föreslå|random|example|sample|dummy|fake|test data)"
     r"[^\n]{0,60}?(?:pass|kennw|token|secret|key|pin\b|pwd|contrase|clave|senha|mot de|wacht|has[łl]o|şifre|parola|парол|ключ|密|パスワード|キー|비밀|암호|키|كلمة|سיסמ|סיסמ|पास|mật|sandi|lösen|schlüssel|cl[ée]|credential)|(?:密码|パスワード|비밀번호|पासवर्ड|parola|şifre)[^\n]{0,20}(?:生成|作|만들|생성|बना|oluştur|üret|öner)",
@@ -219,8 +229,7 @@ def _named_values(text: str, near: Iterable[Span]) -> Iterator[Credential]:
     """After each word for secrets, yield the first value that looks random."""
     for first, last in near:
         for word in _SECRET_WORDS.finditer(text, first, last):
-            found = _random_value_after(text, word) if not needs_no_secret(text, *word.span()) else None
-            if found is not None:
+            if not needs_no_secret(text, *word.span()) and (found := _random_value_after(text, word)) is not None:
                 kind = "password" if _IS_PASSWORD.match(word.group().casefold()) is not None else "secret"
                 yield Credential(kind, *found, text[slice(*found)], False)
 
@@ -353,29 +362,6 @@ def _spelled_out(text: str) -> Iterator[Credential]:
                 yield Credential(kind, at, min(len(text), at + len(value)), value, True)
 
 
-_PHRASE = lazy(
-    r"(?:(?:recovery|seed|mnemonic|secret|backup)[ -](?:recovery )?phrase|mnemonic|wiederherstellungs(?:phrase|wörter)|frase (?:semilla|de recuperaci[óo]n)|phrase de r[ée]cup[ée]ration)[^\n:]{0,30}(?:is|are|:|ist|lautet|es|est)[\s:*`\"]{1,6}((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
-    re.IGNORECASE,
-)
-
-
-def _recovery_phrases(text: str) -> Iterator[Credential]:
-    for found in _PHRASE.finditer(text):
-        phrase = re.findall(r"[a-z]{3,8}", found.group(1))
-        if len(phrase) in (12, 15, 18, 21, 24) and len(set(phrase)) > 9 and phrase.count("abandon") < 2:
-            yield Credential("recovery_phrase", *found.span(1), found.group(1), False)
-
-
-def _formatted_values(text: str) -> Iterator[Credential]:
-    for kind, start, end in secret_spans(text):
-        near = text[max(0, start - 40) : start]
-        if _NOT_REAL.search(near) is None:
-            yield Credential(kind, start, end, text[start:end], True)
-
-
-_NOT_REAL = lazy(r"fake|dummy|made[- ]up|not (?:a )?real|fictional|fictitious|invalid sample", re.IGNORECASE)
-
-
 # --- values that a tool result or document calls a password
 
 
@@ -400,7 +386,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
         value = text[start:end]
-        if len(value) >= _SHORTEST_ELSEWHERE and is_strong(value) and not is_identifier(value):
+        if len(value) >= 10 and is_strong(value) and not is_identifier(value):
             at = given().find(value)
             around = _without_certificates(given()[max(0, at - _BEFORE) : at + len(value) + 1]) if at >= 0 else ""
             if any(
@@ -408,9 +394,6 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
                 for each in (*_assigned_values(around), *_named_values(around, _parts_before_values(around)))
             ):
                 yield Credential("password", start, end, value, False)
-
-
-_SHORTEST_ELSEWHERE = 10
 
 
 def _parts_before_values(text: str) -> list[Span]:

@@ -37,8 +37,7 @@ def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
     """Yield passwords after a word for passwords in one of the parts ``near`` of the text."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
-            found = _chosen_password_after(text, name) if not needs_no_secret(text, *name.span()) else None
-            if found is not None:
+            if not needs_no_secret(text, *name.span()) and (found := _chosen_password_after(text, name)) is not None:
                 yield "password", *found
 
 
