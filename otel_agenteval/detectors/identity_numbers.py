@@ -90,17 +90,6 @@ def _italian(text: str) -> bool:
     return chr(ord("A") + (odd + even) % 26) == text[15] and text != "RSSMRA85T10A562S"
 
 
-def _romanian(digits: str) -> bool:
-    remainder = _weighted_sum(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
-    return int(digits[12]) == (1 if remainder == 10 else remainder)
-
-
-def _russian_inn(digits: str) -> bool:
-    first = _weighted_sum(digits, (7, 2, 4, 10, 3, 5, 9, 4, 6, 8)) % 11 % 10
-    second = _weighted_sum(digits, (3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)) % 11 % 10
-    return digits[10:] == f"{first}{second}"
-
-
 def _spanish(text: str) -> bool:
     """Check the last letter, which encodes the number's remainder. A foreigner's first letter counts as a digit."""
     if len(text) != 9 or text[:-1] in ("12345678", "00000000", "11111111"):
@@ -113,11 +102,6 @@ def _brazilian(digits: str) -> bool:
     if len(set(digits)) == 1 or digits == "12345678909":
         return False
     return _ends_with_11_minus(digits[:10], range(10, 1, -1)) and _ends_with_11_minus(digits, range(11, 1, -1))
-
-
-def _chilean(text: str) -> bool:
-    remainder = -_weighted_sum(text[-2::-1], cycle(range(2, 8))) % 11
-    return text[-1] == ("K" if remainder == 10 else str(remainder))
 
 
 def _mexican(text: str) -> bool:
@@ -198,8 +182,12 @@ CHECKS: Mapping[str, Check] = {
         _divisible(10, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)), lambda digits: 1 <= int(digits[2:4]) % 20 <= 12
     ),
     "portuguese_nif": lambda digits: _ends_with_11_minus(digits, range(9, 1, -1)),
-    "romanian_cnp": _romanian,
-    "russian_inn": _russian_inn,
+    # a remainder of 10 counts as 1
+    "romanian_cnp": lambda digits: "01234567891"[_weighted_sum(digits, (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11] == digits[12],
+    "russian_inn": _both(
+        lambda digits: _weighted_sum(digits, (7, 2, 4, 10, 3, 5, 9, 4, 6, 8)) % 11 % 10 == int(digits[10]),
+        _remainder(11, (3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)),
+    ),
     "russian_snils": lambda digits: _weighted_sum(digits, range(9, 0, -1)) % 101 % 100 == int(digits[9:]),
     "spanish_dni": _spanish,
     "swiss_ahv": _both(_divisible(10, (*(1, 3) * 6, 1)), lambda digits: digits != "7569217076985"),
@@ -211,7 +199,7 @@ CHECKS: Mapping[str, Check] = {
     # America
     "argentine_cuit": _divisible(11, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)),
     "brazilian_cpf": _brazilian,
-    "chilean_rut": _chilean,
+    "chilean_rut": lambda text: "0123456789K"[-_weighted_sum(text[-2::-1], cycle(range(2, 8))) % 11] == text[-1],
     "mexican_curp": _mexican,
     "us_ssn": _us_ssn,
     # Asia, Africa and Australia
