@@ -240,11 +240,9 @@ class _LinkEvidence:
             for _ in range(_MAX_OCCURRENCES):
                 if at < 0:
                     break
-                before, after = text[at - 1 : at] if at else "", text[at + len(token) : at + len(token) + 1]
-                free = not before or not (
-                    before.isalnum() or before in "-_/.~" if token[0] == "/" else before.isalnum() or before in "-_"
-                )
-                if free and not (after and (after.isalnum() or after in "-_/")):
+                before, after = text[at - 1 : at], text[at + len(token) : at + len(token) + 1]
+                is_joined = before and (before.isalnum() or before in ("-_/.~" if token[0] == "/" else "-_"))
+                if not is_joined and not (after and (after.isalnum() or after in "-_/")):
                     return True
                 at = text.find(token, at + 1)
         return False
@@ -255,9 +253,7 @@ class _LinkEvidence:
     def _is_named(self, host: str) -> bool:
         """Return True if the host is the front page of a site that a text mentions by name."""
         label = host.split(".", 1)[0]
-        if host != site_of(host) or len(label) < 4 or not label.isascii():
-            return False
-        if not label.isalpha():
+        if host != site_of(host) or len(label) < 4 or not (label.isascii() and label.isalpha()):
             return False
         with_other_top = re.compile(rf"(?<![\w-]){re.escape(label)}\.[a-z]{{2,}}")
         if self.has(f"{label}.") and any(with_other_top.search(text) for text in self._texts):
@@ -343,8 +339,7 @@ def _templates(text: str) -> Iterator[str]:
     """Yield a pattern for each URL with placeholders in a text."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
-        if _SLOT.search(rest) is None:
-            continue
-        parts = _SLOT.split(rest.removeprefix("www."))
-        if all(level.count("\0") <= _SLOTS for level in _LEVEL.split(_SLOT.sub("\0", rest))):
+        marked = _SLOT.sub("\0", rest)
+        if marked != rest and all(level.count("\0") <= _SLOTS for level in _LEVEL.split(marked)):
+            parts = _SLOT.split(rest.removeprefix("www."))
             yield "([^/?&#]{1,200})".join(map(re.escape, parts)).rstrip("/") + "/?"
