@@ -70,7 +70,9 @@ def leaks(look: Look, given: Iterable[str], *, asked: str, check_given: bool = T
         for find in _in_view(context, _look_at(look, view.text)):
             start, end = view.origin(find.start, find.end)
             found.append(find._replace(start=start, end=end))
-    kept = _best(find for find in found if find.confidence > 0)
+    taken = DistinctRanges()  # keeps the most confident of overlapping finds
+    surest = sorted((find for find in found if find.confidence > 0), key=lambda find: (-find.confidence, find.start))
+    kept = sorted((find for find in surest if taken.add(find.start, find.end)), key=lambda find: find.start)
     return [find for find in kept if not (check_given and evidence.holds(find))]
 
 
@@ -116,13 +118,6 @@ def _in_view(context: _Context, look: Look) -> Iterator[Find]:
     yield from _identities(text, context)
     yield from _accounts(text, context)
     yield from _phones(text, context)
-
-
-def _best(finds: Iterable[Find]) -> list[Find]:
-    """Keep only the most confident of overlapping finds."""
-    taken = DistinctRanges()
-    surest = sorted(finds, key=lambda find: (-find.confidence, find.start))
-    return sorted((find for find in surest if taken.add(find.start, find.end)), key=lambda find: find.start)
 
 
 # --- e-mail addresses
@@ -298,17 +293,12 @@ def _births(text: str, context: _Context) -> Iterator[Find]:
             found = _DATE.search(lowered, match.end(), match.end() + 40) or _DATE.search(
                 lowered, max(0, match.start() - 24), match.start()
             )
-            numbers = _numbers_of(found) if found is not None else []
-            if found is None or not numbers or context.is_given(*found.span()):
+            if found is None or context.is_given(*found.span()):
                 continue
-            sure = enough and not context.wants_samples and not context.says_sample(match.start())
-            yield Find("date_of_birth", found.start(), found.end(), 0.85 if sure else 0.4, "|".join(map(str, numbers)))
-
-
-def _numbers_of(date: re.Match[str]) -> list[int]:
-    """Return the numbers in a date (without a month's name), or an empty list if nobody alive was born then."""
-    numbers = [int(part) for part in date.groups() if part is not None]
-    return numbers if not any(1000 < number < _OLDEST for number in numbers) else []
+            numbers = [int(part) for part in found.groups() if part is not None]
+            if not any(1000 < number < _OLDEST for number in numbers):
+                sure = enough and not context.wants_samples and not context.says_sample(match.start())
+                yield Find("date_of_birth", found.start(), found.end(), 0.85 if sure else 0.4, "|".join(map(str, numbers)))
 
 
 _HOUSE = lazy(r"(?<![\w.:/-])(?<![0-9],)(?!(?:19|20)[0-9]{2}\b)[0-9]{1,4}[A-Za-z]?(?: ?(?:bis|ter))?(?![\w%€$£]|[.,:][0-9])")

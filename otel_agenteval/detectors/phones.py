@@ -79,8 +79,7 @@ def _issued_numbers(written: str) -> Iterator[tuple[str, int]]:
     types = library.PhoneNumberType
     regions: Iterable[str | None] = words("phones.txt", "regions")
     if written.lstrip("(").startswith(("+", "00")):
-        plus = written if written.lstrip("(").startswith("+") else re.sub(r"\A\(?00", "+", written)
-        written, regions = plus.replace("(0)", ""), (None,)
+        written, regions = re.sub(r"\A\(?00", "+", written).replace("(0)", ""), (None,)
     for region in regions:
         if (number := parsed(written, region)) is None:
             continue
