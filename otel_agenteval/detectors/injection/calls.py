@@ -43,7 +43,8 @@ def calls_machine(text: str, *, hidden: bool = False) -> bool:
     """Return True if a sentence addresses a machine, and this or a following sentence demands something. The text must be folded
     after :func:`~.readers.marked`. A text that readers can't see (``hidden``) doesn't need an addressee.
     """
-    named = _may_name_machine(text)
+    may_name = len(text) < _LONG or _finder().found_in(_letters(text) + _END) > 0
+    named = may_name and has_any(text, _name_pieces(text.isascii()))
     if not (named or hidden):
         return False
     sentences = [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
@@ -67,20 +68,17 @@ def _is_call(sentences: tuple[str, ...], names: Sequence[str], *, hidden: bool) 
     sentence, *following = sentences
     address, end = _address_in(sentence) if has_any(sentence, names) else (0, 0)
     if address:
-        demand = _demand_after(address, sentence[end:], following)
+        rest = sentence[end:]
+        demand = _demand_in(rest) or int(address == 2 and _is_imperative(rest))
+        if address == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
+            demand = max(demand, 2 * any(HIDES.search(each) is not None for each in following))
+        elif following:
+            demand = max(demand, _demand_in(following[0]) - (address < 2))
     elif hidden and _FOR_EDITORS.search(sentence) is None:
         address, demand = 1, _demand_in(sentence)
     else:
         return False
     return demand > 0 and address + demand >= _CALLS and REPORTED.search(" ".join(sentences[:2])) is None
-
-
-def _demand_after(address: int, rest: str, following: Sequence[str]) -> int:
-    """Rate the demand (0 to 2) after an ``address`` (rated 1 or 2): in the rest of its sentence, or in the next sentences."""
-    demand = _demand_in(rest) or int(address == 2 and _is_imperative(rest))
-    if address == 2 and len(rest) < 3:  # a heading, for example of project notes for coding agents
-        return max(demand, 2 * any(HIDES.search(each) is not None for each in following))
-    return max(demand, _demand_in(following[0]) - (address < 2)) if following else demand
 
 
 _IMPERATIVE = re.compile(r"[^.:,!]{0,70}[:!,]\s*(?P<first>[^\W\d_]{2,})\s(?:\S+\s+){2}\S")
@@ -127,12 +125,6 @@ def _letters(text: str) -> bytes:
     return text.encode("utf-8", "replace").translate(_LETTERS)
 
 
-def _may_name_machine(text: str) -> bool:
-    if len(text) >= _LONG and not _finder().found_in(_letters(text) + _END):
-        return False
-    return has_any(text, _name_pieces(text.isascii()))
-
-
 def _address_in(sentence: str) -> tuple[int, int]:
     """Return how surely a sentence addresses a machine (0 to 2), and the end of the address."""
     best = (0, 0)
@@ -148,8 +140,6 @@ def _address_in(sentence: str) -> tuple[int, int]:
 
 _MARK = re.compile(r"\)\s?:|[,:!،、#\]】]|\s[-–—]\s")
 _CLAUSE = re.compile(r"[.,:;!?()\[\]#*/>\"|}{=،、。,]|--|\s[-–—]\s")
-
-
 _PLAIN = re.compile(r"[\w'’/ -]*")
 
 
@@ -157,21 +147,14 @@ def _address_strength(sentence: str, found: re.Match[str], *, machine: bool) -> 
     rest = sentence[found.end() : found.end() + 90]
     before = _CLAUSE.split(sentence[max(0, found.start() - 90) : found.start()])[-1]
     words = before.split()
-    directed = _is_directed(words, rest)
-    if not directed and words[-1:] in (["a"], ["an"]):
-        return 0
+    last = words[-1] if words else ""
+    is_marked = _AFTER.match(rest.lstrip()) is not None
+    directed = is_marked or last in _PREPOSITIONS or _DIRECTED.search(" ".join(words[-4:])) is not None
     if _is_set_off(before, rest, directed=directed, machine=machine):
         return 2
     if not machine:
-        return int(not words and _AFTER.match(rest.lstrip()) is not None)
+        return int(not words and is_marked)
     return int((directed and len(words) <= 5) or _ASKED.search(rest[:60]) is not None)
-
-
-def _is_directed(words: list[str], rest: str) -> bool:
-    """Return True if a word such as "to" or "dear" directs the sentence to the name."""
-    if words and (words[-1] in _PREPOSITIONS or _DIRECTED.search(" ".join(words[-4:])) is not None):
-        return True
-    return _AFTER.match(rest.lstrip()) is not None
 
 
 def _is_set_off(before: str, rest: str, *, directed: bool, machine: bool) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
-import html
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -43,14 +42,12 @@ _LETTERS_AND_SIGNS = {
 }  # fmt: skip
 
 
-def _plain_characters() -> dict[int, str | None]:
-    """Return a translation table that makes accented Latin letters and typographic signs plain, and drops invisible characters."""
-    plain: dict[int, str | None] = dict.fromkeys((*_INVISIBLE, *_SELECTORS_AND_TAGS, *_DIACRITICS))
-    for code in _LATIN:
-        first = unicodedata.normalize("NFD", chr(code))[0]
-        if first.isascii() and first != chr(code):
-            plain[code] = first.lower()
-    return {**plain, **{ord(sign): letters for sign, letters in _LETTERS_AND_SIGNS.items()}}
+_PLAIN_CHARACTERS: dict[int, str | None] = {
+    **dict.fromkeys((*_INVISIBLE, *_SELECTORS_AND_TAGS, *_DIACRITICS)),
+    **{code: first.lower() for code in _LATIN if (first := unicodedata.normalize("NFD", chr(code))[0]).isascii()},
+    **{ord(sign): letters for sign, letters in _LETTERS_AND_SIGNS.items()},
+}
+"""A translation table that makes accented Latin letters and typographic signs plain, and drops invisible characters."""
 
 
 def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
@@ -64,7 +61,6 @@ def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-_PLAIN_CHARACTERS = _plain_characters()
 _TO_PLAIN = re.compile(f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _ranges(_PLAIN_CHARACTERS))}]+")
 _LOOKALIKES = str.maketrans("аеорсхуіјѕԁԛԝһӏьвмнткαοενικρτυχγѵցոս", "aeopcxyijsdqwhlbbmhtkaoevikptuxyvgnu")
 _FOREIGN_LETTER = re.compile("[\u0370-\u058f]")
@@ -226,7 +222,3 @@ def _readable(data: bytes) -> str | None:
         return None
     printable = sum(map(str.isprintable, text)) + text.count("\n")
     return text if printable >= _PRINTABLE * len(text) and " " in text else None
-
-
-def without_entities(text: str) -> str:
-    return html.unescape(text) if "&" in text else text

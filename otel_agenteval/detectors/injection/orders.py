@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -13,7 +14,7 @@ from ...core.caches import remembered
 from ..texts import has_any
 from .calls import calls_machine
 from .model import Rated, order_model
-from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads, without_entities
+from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloads
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
 _MIN_SCORE = 0.8
@@ -123,7 +124,7 @@ class _ResultText:
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
     ) -> None:
-        self.text = without_entities(text)
+        self.text = html.unescape(text) if "&" in text else text
         unquoted = _without_quotations(self.text, lambda: self.is_reported)
         self.unquoted = _LINE_WRAP.sub(lambda wrap: " " * len(wrap.group()), unquoted) if "\n" in unquoted else unquoted
         self.spoken = self.unquoted
@@ -144,17 +145,14 @@ class _ResultText:
     def role_marker(self, result: str) -> str | None:
         """Return a forged role or a false end of the document, or None."""
         unquoted = self.unquoted
-        match = _FALSE_END.search(unquoted) if "\n" in unquoted else None
-        if match is None:
-            if "<" in unquoted or "##" in unquoted:
-                match = _ROLE_TAG.search(unquoted)
-            if match is None and ("<" in unquoted or "[" in unquoted):
-                match = _CHAT_TOKEN.search(unquoted)
-                if match is not None and self.is_reported:
-                    match = None
-            if match is not None and _TEMPLATE.search(result) is not None:
-                match = None
-        return None if match is None else match.group()
+        if "\n" in unquoted and (false_end := _FALSE_END.search(unquoted)) is not None:
+            return false_end.group()
+        match = _ROLE_TAG.search(unquoted) if "<" in unquoted or "##" in unquoted else None
+        if match is None and ("<" in unquoted or "[" in unquoted):
+            match = _CHAT_TOKEN.search(unquoted)
+            if match is not None and self.is_reported:
+                return None
+        return match.group() if match is not None and _TEMPLATE.search(result) is None else None
 
     def addresses_machine(self) -> bool:
         """Return True for a text that addresses a machine and demands something."""
