@@ -248,7 +248,7 @@ class SystemPrompt:
         told = [rule & answer for rule in rules]
         copied = [found for found, rule in zip(told, rules, strict=True) if len(found) >= _FEW and 2 * len(found) >= len(rule)]
         count = sum(map(len, told))
-        if not copied or (len(copied) == 1 and count < _MANY and not any(map(_is_code, copied[0]))):
+        if not copied or (len(copied) == 1 and count < _MANY and all(word.isdigit() or word.isalpha() for word in copied[0])):
             return NONE
         return Leak(count / sum(map(len, rules)), 0, len(copied), ((0, len(output)),))
 
@@ -303,10 +303,6 @@ def _words_of(text: str) -> frozenset[str]:
         elif len(word) >= _STEM - 1 or not word.isalpha():
             found.add(word[:_STEM])
     return frozenset(found)
-
-
-def _is_code(word: str) -> bool:
-    return not word.isdigit() and not word.isalpha()
 
 
 _RULES = words("prompt_words.txt", "instructions")
@@ -375,7 +371,7 @@ _LEET = str.maketrans(
     {"0": "o", "1": "i", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "@": "a", "$": "s", "!": "i", "|": "i"}
 )
 _HOMOGLYPHS = str.maketrans(
-    "аеорсухіјѕһԁԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧοαενιρτυАВЕКМНОРСТУХІЈЅ", "aeopcyxijshdqwlabezhikmnoptyxoaeviptuabekmhopctyxijs"[:53]
+    "аеорсухіјѕһԁԛԝӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧοαενιρτυАВЕКМНОРСТУХІЈЅ", "aeopcyxijshdqwlabezhikmnoptyxoaeviptuabekmhopctyxijs"
 )
 _MIXED = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 _WIDE_OR_HIDDEN = "\u200b\u200c\u200d\u2060\ufeff\u00adａｅ"

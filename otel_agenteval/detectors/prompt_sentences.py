@@ -166,8 +166,6 @@ def is_instruction(sentence: str, of_facts: bool = False) -> bool:
     sentence = sentence[:_READ]
     if of_facts:
         return any(_TO_USER.match(found.group()) is None for found in _STRONG.finditer(sentence))
-    if _STRONG.search(sentence) is not None:
-        return True
-    if _WEAK.search(sentence) is not None:
+    if _STRONG.search(sentence) is not None or _WEAK.search(sentence) is not None:
         return True
     return not _ONLY_TURKISH.isdisjoint(sentence) and _NEGATED_IN_TURKISH.search(sentence) is not None

@@ -49,7 +49,9 @@ class Finder:
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
         """Add words of three letters or more, each with the bit of its group. Letters are numbers below 32: ``a`` is 1."""
         for word, group_bit in pieces:
-            hashes = [_hash_of(quad) for quad in _quads_of(word)]
+            hashes = [
+                (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS) for quad in _quads_of(word)
+            ]
             numbers = {int(self._number_by_hash[quad_hash]) for quad_hash in hashes}
             if 0 in numbers:
                 self._last_number = new_number = self._last_number % _LAST_NUMBER + 1
@@ -71,10 +73,6 @@ class Finder:
                 if not group_bits & group_bit and word in letters:
                     group_bits |= group_bit
         return group_bits
-
-
-def _hash_of(quad: bytes) -> int:
-    return (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS)
 
 
 def _quads_of(word: bytes) -> list[bytes]:

@@ -192,11 +192,9 @@ def may_hold_links(text: str) -> bool:
 
 
 def _has_host(text: str) -> bool:
-    found = _DOTTED.search(text)
-    while found is not None:
+    for found in _DOTTED.finditer(text):
         if _AFTER_DOT.match(text, found.end() - 1) is not None:
             return True
-        found = _DOTTED.search(text, found.end())
     return False
 
 
@@ -260,12 +258,12 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:
         first += "…"  # a shortened display of a longer link
-    others = [key_of(part) for part in (*parts[1:], *((rest + next_line[1],) if next_line is not None else ()))]
+    others = (*parts[1:], rest + next_line[1]) if next_line is not None else parts[1:]
     if host_of(first) and first not in found and not _is_no_claim(host_of(first), first):
         written = scheme + parts[0]
         if not written.endswith(")") or written.count(")") > written.count("("):
             written = written.rstrip(".,;:!?'*)")
-        found[first] = Link((first, *others), written, not scheme)
+        found[first] = Link((first, *map(key_of, others)), written, not scheme)
 
 
 def readings(rest: str) -> tuple[str, ...]:
