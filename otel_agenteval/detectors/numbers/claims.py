@@ -99,20 +99,14 @@ def claims_in(text: str) -> list[Claim]:
     claims: list[Claim] = []
     done = 0
     for found in NUMBER.finditer(text):
-        at = found.start()
-        if at < done:
+        at, token = found.start(), found.group()
+        if at < done or _is_name(text, at, token):
             continue
-        token = found.group()
-        if at in wholes:
-            if not _is_name(text, at, token):
-                claims.append(wholes[at])
-                done = wholes[at].end
-        elif not _is_name(text, at, token):
-            if token.isdigit():
-                claims.append(_whole_claim(text, at, token))
-                done = claims[-1].end
-            else:
-                claims += _split_claims(text, at, token)
+        if at in wholes or token.isdigit():
+            claims.append(wholes[at] if at in wholes else _whole_claim(text, at, token))
+            done = claims[-1].end
+        else:
+            claims += _split_claims(text, at, token)
     return claims
 
 
@@ -123,13 +117,9 @@ def _split_claims(text: str, at: int, token: str) -> Iterator[Claim]:
         return
     days = days_of(token)
     if days and (len(token) > 5 or "/" in token or (text[end : end + 1] == "." and not text[end + 1 : end + 2].isdigit())):
-        readings = (
-            ()
-            if len(token) > 5
-            else readings_of(token)[0]
-            if "." in token
-            else ((max(map(float, re.split("[-/]", token))), 0.5),)
-        )
+        readings: tuple[Reading, ...] = ()
+        if len(token) <= 5:
+            readings = readings_of(token)[0] if "." in token else ((max(map(float, re.split("[-/]", token))), 0.5),)
         yield Claim(token, at, end, readings, days=days)
         return
     start = at

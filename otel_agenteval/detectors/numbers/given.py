@@ -31,7 +31,6 @@ from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
-
 """Pattern for dates that aren't tokens, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
 
 
