@@ -36,10 +36,9 @@ class Token(NamedTuple):
         """Return texts for a fast check. Every token contains one of them."""
         if self.literals:
             return tuple(self.literals)
-        plain = re.match(r"[A-Za-z0-9_-]*", self.prefix)
-        found = plain.group() if plain is not None else ""
-        remainder = self.prefix[len(found) :]
-        return (found[:-1] if remainder[:1] in ("?", "*", "{") else found,)
+        plain = re.split(r"[^A-Za-z0-9_-]", self.prefix, maxsplit=1)[0]
+        is_repeated = self.prefix[len(plain) :].startswith(("?", "*", "{"))
+        return (plain[:-1] if is_repeated else plain,)
 
 
 class Format(NamedTuple):
@@ -121,9 +120,7 @@ def is_sample(type_: str, secret: str) -> bool:
         return False
     if type_ == "url_password":
         user, _, secret = secret.rpartition("@")[0].split("://", 1)[1].partition(":")
-        if secret == user:
-            return True
-        if secret[0] in "{[<$%" or secret.casefold() in word_set("secrets.txt", "sample_passwords"):
+        if secret == user or secret[0] in "{[<$%" or secret.casefold() in word_set("secrets.txt", "sample_passwords"):
             return True
     if type_ == "jwt" and any(claim in secret for claim in _SAMPLE_CLAIMS):
         return True

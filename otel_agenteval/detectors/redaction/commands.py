@@ -98,8 +98,7 @@ def _words(text: str, at: int) -> list[_CommandWord]:
 
 
 def _secrets_of_program(program: _SecretProgram, words: list[_CommandWord]) -> Iterator[Span]:
-    needs = lazy(program.needs)
-    if program.needs and not any(needs.fullmatch(word.text) is not None for word in words):
+    if program.needs and not any(re.fullmatch(program.needs, word.text) for word in words):
         return
     flags = program.flags.split()
     for index, word in enumerate(words):

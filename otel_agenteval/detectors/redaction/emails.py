@@ -75,8 +75,7 @@ def _local(text: str, end: int, at: int) -> int:
 
 def _tail(text: str, pattern: re.Pattern[str]) -> str:
     kept = len(text)
-    allowed = pattern
-    while kept and allowed.match(text[kept - 1]):
+    while kept and pattern.match(text[kept - 1]):
         kept -= 1
     return text[kept:]
 

@@ -76,7 +76,7 @@ def _has_card_groups(row: str) -> bool:
     without_breaks = re.sub(r"[ \t\\-]*\r?\n[ \t>]*", "", row) if "\n" in row else row
     for digits in (without_breaks, row):
         sizes = [len(group) for group in re.split(r"[^0-9]+", digits)]
-        if len(sizes) == 1 or len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _CARD_GROUPS:
+        if len(set(sizes)) == 1 or "-".join(map(str, sizes)) in _CARD_GROUPS:
             return True
     return False
 
