@@ -113,9 +113,8 @@ def _read_file(reference: str, rules: Rules) -> bytes:
         raise missing
     try:
         path = Path(os.path.realpath(urllib.parse.unquote(parts.path), strict=True))
-        if not any(path.is_relative_to(os.path.realpath(folder)) for folder in rules.folders):
-            raise missing
-        if not stat.S_ISREG(path.stat().st_mode):
+        is_below = any(path.is_relative_to(os.path.realpath(folder)) for folder in rules.folders)
+        if not (is_below and stat.S_ISREG(path.stat().st_mode)):
             raise missing
         # Links are resolved at this point. These flags don't follow a link created since, and don't block on a pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

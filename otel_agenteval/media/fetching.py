@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import urllib.parse
-from collections.abc import Iterator
 
 import httpx
 
@@ -104,8 +103,11 @@ def is_public(address: str) -> bool:
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv4Address):
         return _is_global(found)
-    embedded = list(_embedded(found))
-    stands_for_another = found.teredo is not None or found.sixtofour is not None or any(found in net for net in _EMBEDDING)
+    number, is_embedding = int(found), any(found in net for net in _EMBEDDING)
+    embedded = [other for other in (found.sixtofour, *(found.teredo or ())) if other is not None]
+    stands_for_another = is_embedding or embedded != []
+    if is_embedding or (number >> 32) & 0xFFFF_FFFF in _ISATAP:
+        embedded.append(ipaddress.IPv4Address(number & 0xFFFF_FFFF))
     return all(map(_is_global, embedded)) and (stands_for_another or (found in _PUBLIC and _is_global(found)))
 
 
@@ -115,14 +117,3 @@ def _is_global(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         and not found.is_multicast
         and not any(found in net for net in _NOT_PUBLIC if net.version == found.version)
     )
-
-
-def _embedded(found: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
-    number = int(found)
-    last = ipaddress.IPv4Address(number & 0xFFFF_FFFF)
-    if any(found in net for net in _EMBEDDING) or (number >> 32) & 0xFFFF_FFFF in _ISATAP:
-        yield last
-    if found.sixtofour is not None:
-        yield found.sixtofour
-    if found.teredo is not None:
-        yield from found.teredo
