@@ -16,7 +16,6 @@ from typing import NamedTuple
 from ..core.finding import Severity
 from .passwords import (
     PUBLIC,
-    Span,
     chosen_passwords,
     codes,
     is_filled_in,
@@ -34,7 +33,7 @@ from .passwords import (
 from .redaction.secrets import secrets
 from .redaction.views import folded, views_of
 from .screen import Look, ScreenedWords
-from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, words
+from .texts import SCAN_LIMIT, DistinctRanges, Span, has_any, lazy, words
 from .tokens import is_sample, may_be_format, secret_spans
 
 

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from .texts import lazy, word_set
+from .texts import Span, lazy, word_set
 
 Found = tuple[str, int, int]
-Span = tuple[int, int]
 
 _CALLED_SO = (
     r"(?:pass(?:word|wort|wd|phrase|code)|(?<!boarding )pass(?![a-z])|kennwort|kennw|codewort|zugangscode|pwd|passord|adgangskode|salasana|contraseñ?n?a|senha|palavra-passe|mot de passe|code d['’]acc[èe]s|clave|wachtwoord|toegangscode|lösenord(?:et)?|losenord|has[łl]o|hesl[oae]|şifre(?:si|niz|niz)?|sifre(?:si)?|parola(?:sı)?|jelszó|jelszo|parolă|lozinka"

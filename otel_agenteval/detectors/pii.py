@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from .redaction.numbers import luhn_valid
-from .texts import SCAN_LIMIT
-
-Span = tuple[int, int]
+from .texts import SCAN_LIMIT, Span
 
 _SHAPE_OF = {
     b"0123456789": b"0",

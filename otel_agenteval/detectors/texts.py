@@ -13,6 +13,8 @@ from ..core import jsonio
 
 SCAN_LIMIT = 100_000
 """Maximum number of characters of a text that detectors search."""
+Span = tuple[int, int]
+"""Start and end of a part of a text."""
 
 
 def in_small_letters(text: str) -> str:

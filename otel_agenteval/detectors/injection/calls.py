@@ -50,14 +50,8 @@ def calls_machine(text: str, *, hidden: bool = False) -> bool:
     sentences = [" ".join(piece[:700].split()) for piece in _SENTENCE_END.split(text) if piece and len(piece) > 3]
     whole = "\n".join(sentences)
     names = [name for name in _name_pieces(whole.isascii()) if name in whole] if named else []
-    seen: set[tuple[str, ...]] = set()
-    for place in range(len(sentences)):
-        together = tuple(sentences[place : place + 4])
-        if together not in seen:  # check repeated sentences only once
-            seen.add(together)
-            if _is_call(together, names, hidden=hidden):
-                return True
-    return False
+    together = (tuple(sentences[place : place + 4]) for place in range(len(sentences)))
+    return any(_is_call(four, names, hidden=hidden) for four in dict.fromkeys(together))  # repeated sentences only once
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|[\n\r。！？।؟<>]+|[.!?]?\"\s")

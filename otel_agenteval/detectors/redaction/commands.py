@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ..texts import has_any, lazy, table
+from ..texts import Span, has_any, lazy, table
 from .words import is_chosen, is_nothing
-
-Span = tuple[int, int]
 
 
 def may_command(text: str, lowered: str) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..texts import lazy, word_set
-
-Span = tuple[int, int]
+from ..texts import Span, lazy, word_set
 
 _LONGEST_LOCAL = 64
 _LOCAL = lazy(r"[\w.!#$%'*+/=?^{|}~-]+\Z")

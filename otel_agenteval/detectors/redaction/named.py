@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ..texts import lazy
+from ..texts import Span, lazy
 from .tables import cells_in
 from .words import (
     CODE,
@@ -28,7 +28,6 @@ from .words import (
     strength_of,
 )
 
-Span = tuple[int, int]
 Frame: TypeAlias = "Callable[[str, Name], Iterator[NamedValue]]"
 
 

@@ -13,11 +13,9 @@ from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 
-from ..texts import has_any, in_small_letters, lazy, words
+from ..texts import Span, has_any, in_small_letters, lazy, words
 from .tables import cells_in
 from .views import folded
-
-Span = tuple[int, int]
 
 _NOT_DIGITS = lazy(r"[^0-9]+")
 

@@ -17,13 +17,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from ..texts import has_any, in_small_letters, lazy
+from ..texts import Span, has_any, in_small_letters, lazy
 from ..tokens import Token, shaped_tokens, tokens
 from .commands import in_commands
 from .named import named_secrets
 from .words import PLACEHOLDER, is_mixed, is_nothing, is_template
-
-Span = tuple[int, int]
 
 
 def secrets(text: str) -> Iterator[Span]:

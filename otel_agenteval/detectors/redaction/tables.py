@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..texts import lazy
+from ..texts import Span, lazy
 
-Span = tuple[int, int]
 Splitter = Callable[[str, int, int], list[Span]]
 
 
