@@ -12,7 +12,7 @@ import urllib.parse
 
 import httpx
 
-from ..core.clock import SYSTEM_CLOCK, Clock
+from ..core.clock import SYSTEM_CLOCK
 from ..core.deadlines import Deadline, addresses_of
 from ..core.errors import MetricError
 from ..core.outbound import Transport, bounded_by, trusted
@@ -20,14 +20,12 @@ from ..core.threads import unseen
 from .rules import Rules
 
 _MOST_REDIRECTS = 3
-
-
 _HEADERS = {"accept-encoding": "identity"}
 
 
-def fetched(address: str, rules: Rules, *, clock: Clock = SYSTEM_CLOCK) -> bytes:
+def fetched(address: str, rules: Rules) -> bytes:
     """Return the bytes at an address whose host is allowed, or raise MetricError as :func:`.access.content_of` does."""
-    deadline = Deadline(clock, clock.monotonic() + rules.fetch_timeout)
+    deadline = Deadline(SYSTEM_CLOCK, SYSTEM_CLOCK.monotonic() + rules.fetch_timeout)
     client = httpx.Client(transport=Transport(trusted()), trust_env=False, follow_redirects=False, headers=_HEADERS)
     try:
         with unseen(), bounded_by(deadline), client:

@@ -52,8 +52,15 @@ def measured(content: MediaContent) -> Measures:
     """
 
     def measure() -> Measures:
+        import numpy as np
+
         with _opened(content) as image:
-            size, grey = image.size, _grey(image)
+            size = image.size
+            image.draft("L", (_MEASURED_EDGE, _MEASURED_EDGE))
+            is_see_through = image.mode == "P" and "transparency" in image.info
+            small = (image.convert("RGBA") if is_see_through else image).convert("L")
+            small.thumbnail((_MEASURED_EDGE, _MEASURED_EDGE))
+            grey = np.asarray(small, np.float32)
         brightness, contrast = float(grey.mean()) / 255, float(grey.std()) / 255
         return Measures(
             size[0], size[1], sharpness_of(grey), brightness, contrast, float((grey <= 4).mean()), float((grey >= 251).mean())
@@ -124,17 +131,6 @@ def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
             return out.getvalue(), "image/png"
         upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
         return out.getvalue(), "image/jpeg"
-
-
-def _grey(image: Any) -> Any:
-    import numpy as np
-
-    image.draft("L", (_MEASURED_EDGE, _MEASURED_EDGE))
-    if image.mode == "P" and "transparency" in image.info:
-        image = image.convert("RGBA")
-    grey = image.convert("L")
-    grey.thumbnail((_MEASURED_EDGE, _MEASURED_EDGE))
-    return np.asarray(grey, np.float32)
 
 
 @contextmanager

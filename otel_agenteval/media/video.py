@@ -95,18 +95,13 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
             raise Broken("its video track is missing")
         stream = container.streams.video[0]
         width, height = stream.codec_context.width, stream.codec_context.height
-        if width * height > limits.max_pixels:
-            raise Broken(f"its frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
+        _require_size(width, height, limits)
         stream.thread_type = "NONE"
         rate = float(stream.average_rate or 25)
         scale = _SMALL / max(width, height, 1)
         small = max(2, round(width * scale)), max(2, round(height * scale))
         for number, frame in enumerate(container.decode(stream)):
-            if frame.width * frame.height > limits.max_pixels:
-                raise Broken(
-                    f"its frames must have at most {limits.max_pixels:,} pixels, got {frame.width} x {frame.height}",
-                    too_large=True,
-                )
+            _require_size(frame.width, frame.height, limits)
             grey = frame.reformat(*small, format="gray").to_ndarray().astype(np.float32)
             track.add(float(frame.time) if frame.time is not None else number / rate, grey, before)
             before = grey
@@ -133,6 +128,11 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
         "jumps_s": [round(track.times[at], 2) for at in _jumps(track, cuts)],
     }  # fmt: skip
     return facts, track
+
+
+def _require_size(width: int, height: int, limits: Limits) -> None:
+    if width * height > limits.max_pixels:
+        raise Broken(f"its frames must have at most {limits.max_pixels:,} pixels, got {width} x {height}", too_large=True)
 
 
 def _median_around(values: Sequence[float], at: int) -> float:
