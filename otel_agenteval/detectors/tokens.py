@@ -59,11 +59,7 @@ def tokens() -> tuple[Token, ...]:
 
 
 @cache
-def shaped_tokens() -> tuple[Format, ...]:
-    return _formats("shaped")
-
-
-def _formats(key: str) -> tuple[Format, ...]:
+def formats(key: str) -> tuple[Format, ...]:
     rows = table("tokens.json")[key]
     return tuple(Format(lazy(row["pattern"]), tuple(row["literals"]), row.get("type", "")) for row in rows)
 
@@ -80,8 +76,8 @@ def _answer_formats() -> tuple[Format, ...]:
         for token in tokens()
         if token.type
     )
-    shaped = (form for form in shaped_tokens() if form.type)
-    return (*prefixed, *shaped, *_formats("in_answers"))
+    shaped = (form for form in formats("shaped") if form.type)
+    return (*prefixed, *shaped, *formats("in_answers"))
 
 
 _PLACEHOLDERS = ("example", "placeholder", "redacted", "xxxx", "your", "****", "....", "1234567890123456")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -50,14 +51,14 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
     return [Claim(text[start:end], start, end, ((value, 0.5),)) for start, end, value in claims_in_words(text)]
 
 
+@dataclass(eq=False)
 class AnswerNumbers:
     """The claims of an answer, and their support. ``derived`` is True if results of calculations count as supported."""
 
-    def __init__(self, text: str, claims: list[Claim], given: GivenNumbers, derived: bool) -> None:
-        self.text = text
-        self.claims = claims
-        self.given = given
-        self._derived = derived
+    text: str
+    claims: list[Claim]
+    given: GivenNumbers
+    derived: bool
 
     def ungrounded(self) -> list[Claim]:
         """Return the claims that don't follow from the given texts."""
@@ -67,7 +68,7 @@ class AnswerNumbers:
         if len(unsupported) > _MAX_CHECKED:
             return unsupported
         unsupported = [claim for claim in unsupported if not is_no_claim(claim, self.text) and not self._is_given(claim)]
-        for _ in range(_MAX_CHAIN if self._derived and unsupported else 0):  # results may be operands of other results
+        for _ in range(_MAX_CHAIN if self.derived and unsupported else 0):  # results may be operands of other results
             arithmetic = Arithmetic(self, {claim.at for claim in unsupported})
             remaining = [claim for claim in unsupported if not arithmetic.supports(_as_number(claim))]
             if len(remaining) == len(unsupported):

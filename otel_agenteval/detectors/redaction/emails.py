@@ -62,9 +62,8 @@ def _local(text: str, end: int, at: int) -> int:
         quoted = _QUOTED_LOCAL.search(before)
         return at - len(before) + quoted.start() if quoted is not None else at
     run = _tail(before, _LOCAL)
-    if _EAST_ASIAN.search(run) is not None and not _EAST_ASIAN.match(
-        run[-1:]
-    ):  # a sentence without spaces that ends in an address
+    # A sentence without spaces can end in an address.
+    if _EAST_ASIAN.search(run) is not None and not _EAST_ASIAN.match(run[-1:]):
         run = _tail(before, _ASCII_LOCAL)
     # A path, key or template directly before the address isn't part of it.
     run = run[max(run.rfind(sign) for sign in "/=|{}?'") + 1 :].lstrip(".%+-!#$*^~")

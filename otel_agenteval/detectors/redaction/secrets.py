@@ -18,7 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 from ..texts import Span, has_any, in_small_letters, lazy
-from ..tokens import Token, shaped_tokens, tokens
+from ..tokens import Token, formats, tokens
 from .commands import in_commands
 from .named import named_secrets
 from .words import PLACEHOLDER, is_mixed, is_nothing, is_template
@@ -36,7 +36,7 @@ def secrets(text: str) -> Iterator[Span]:
                 yield found.span()
     yield from _tokens(text)
     yield from _jwts(text)
-    for form in shaped_tokens():
+    for form in formats("shaped"):
         if form.may_be_in(text):
             yield from (found.span() for found in form.pattern.finditer(text))
     lowered = in_small_letters(text)
