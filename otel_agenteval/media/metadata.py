@@ -300,22 +300,17 @@ def without_texts(profile: bytes) -> bytes | None:
     ):
         return None
     try:
-        tags = _tags(profile)
+        (count,) = struct.unpack_from(">I", profile, 128)
+        tags = {}
+        for number in range(min(count, 100)):
+            name, start, size = struct.unpack_from(">4sII", profile, 132 + 12 * number)
+            tags[name] = profile[start : start + size]
         kept = {name: _READERS[tags[name][:4]](tags[name]) for name in _NEEDED[space]}
         if b"chad" in tags:
             kept[b"chad"] = _numbers(tags[b"chad"], b"sf32", 9)
         return _profile(space, 4 if profile[8] >= 4 else 2, kept)
     except (struct.error, IndexError, KeyError, ValueError):
         return None
-
-
-def _tags(profile: bytes) -> dict[bytes, bytes]:
-    (count,) = struct.unpack_from(">I", profile, 128)
-    found = {}
-    for number in range(min(count, 100)):
-        name, start, size = struct.unpack_from(">4sII", profile, 132 + 12 * number)
-        found[name] = profile[start : start + size]
-    return found
 
 
 def _profile(space: bytes, version: int, tags: dict[bytes, bytes]) -> bytes | None:
