@@ -75,8 +75,11 @@ def refusal_in(
     evidence = score_of(found)
     if evidence <= -_UNDECIDED:
         return None
-    if evidence <= _UNDECIDED and evidence + _MODEL_WEIGHT * _model_score(output, asked) <= _THRESHOLD:
-        return None
+    if evidence <= _UNDECIDED:
+        # In the training cases, texts without a request are refusals more often than in real traffic. They get no bonus.
+        invites = text_model("refusal_asked").score(asked) if asked.strip() else 0.0
+        if evidence + _MODEL_WEIGHT * (text_model("refusal").score(output) + invites) <= _THRESHOLD:
+            return None
     asked = plain(asked)
     if _passes_on(found.told, asked, material, _PASSED_ON) or _passes_on(plain(output), asked, (instructions,), _TOLD):
         return None
@@ -89,14 +92,6 @@ def _passes_on(answer: str, asked: str, material: Iterable[str], least: int) -> 
     """Return True if an answer has at least ``least`` words from the material that the user didn't use."""
     words = {word for word in _WORD.findall(answer) if word not in asked}
     return len(words) >= least and sum(map("\n".join(map(plain, material)).__contains__, words)) >= least
-
-
-def _model_score(output: str, asked: str) -> float:
-    """Return how much an answer reads like a refusal, plus how much the request invites one.
-
-    In the training cases, texts without a request are refusals more often than in real traffic. They get no bonus.
-    """
-    return text_model("refusal").score(output) + (text_model("refusal_asked").score(asked) if asked.strip() else 0.0)
 
 
 def _reports(output: str, acted: bool) -> bool:

@@ -63,8 +63,9 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     if not any(bits & _REFUSAL_BITS for bits in sentence_bits):
         return Read(table.name, {})
     question = plain(asked[:400])
-    if _speaks_for_others(answer, question):
-        return None
+    rewords = asks_for_other_words(question)
+    if _DRAFT.match(answer) or asks_for_refusal(question) or (rewords and _TO_REWORD.search(question) is not None):
+        return None  # a requested draft, letter that declines, or translation
     numbers = _answer_evidence(sentence_bits)
     numbers |= _request_evidence(question, table, numbers)
     size = sum(map(length, sentences))
@@ -74,7 +75,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
     numbers["acted"] = float(acted)
     numbers["brief"] = brief
     numbers["brief & no"] = brief * numbers["no"] * (1 - numbers["question mark"]) * (1 - numbers["question"])
-    numbers["rewording"] = float(asks_for_other_words(question))
+    numbers["rewording"] = float(rewords)
     numbers["digits"] = min(3, len(_DIGITS.findall(answer))) / 3
     numbers["echo"] = _echo(question, answer)
     numbers["asks"] = float(any(mark in answer for mark in _QUESTION_MARKS[:3]))
@@ -101,18 +102,9 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
     return 0, len(output)
 
 
-def _speaks_for_others(text: str, question: str) -> bool:
-    """Return True for a requested text: a draft, a letter that declines, or a translation."""
-    if _DRAFT.match(text) or asks_for_refusal(question):
-        return True
-    return asks_for_other_words(question) and _TO_REWORD.search(question) is not None
-
-
 def _says_nothing(text: str, table: LexiconTable) -> bool:
     """Return True for an English text without words of refusals or removable parts. Most answers don't need a further check."""
-    if has_any(text, _REMOVED_MARKS):
-        return False
-    if ">" in text or ("'" in text and _OPENING.search(text)):
+    if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
 
