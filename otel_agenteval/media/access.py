@@ -170,11 +170,8 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
 )  # fmt: skip
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
 _BRANDS = {
-    b"M4A ": "audio/mp4",
-    b"M4B ": "audio/mp4",
-    b"heic": "image/heic",
-    b"heix": "image/heic",
-    b"mif1": "image/heic",
+    **dict.fromkeys((b"M4A ", b"M4B "), "audio/mp4"),
+    **dict.fromkeys((b"heic", b"heix", b"mif1"), "image/heic"),
     b"avif": "image/avif",
 }
 _LOOKED_AT = 4096
