@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..core.files import load_yaml
 from .redaction.numbers import luhn_valid
-from .texts import FOLDER, lazy, table
+from .texts import FOLDER, in_small_letters, lazy, table
 
 Check = Callable[[str], bool]
 
@@ -283,9 +283,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
             yield kind.name, found.start(), found.end(), True
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters have a longer lower-case form
-        lowered = text
+    lowered = in_small_letters(text)
     any_word = _ANY_ASCII_WORD if lowered.isascii() else _ANY_WORD
     tried: set[int] = set()
     skipped: dict[str, bool] = {}  # a number that is repeated is searched once, because ``given`` can be long

@@ -212,7 +212,7 @@ class _LinkEvidence:
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
             return all(map(self._is_given, values))
-        parts = page.split("/")[1:]
+        parts = [part for part in page.split("/")[1:] if part]
         unknown = [part for part in parts if not self._is_token(part)]
         if any(len(part) > _ROUTE or not part.isalpha() for part in unknown):
             return False

@@ -67,18 +67,15 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.output_value is None:
         step.output_value = _output(get("output.value"))
     if role == LLM:
-        _read_llm(attributes, step)
-        if record.scope in _WHOLE_REQUESTS:
-            _read_request(attributes, step)
+        _read_llm(attributes, step, is_whole=record.scope in _WHOLE_REQUESTS)
     elif role == TOOL:
         _read_tool(record, step)
     elif role in (RETRIEVAL, RERANK):
         _read_retrieval(attributes, step)
     elif role == EMBEDDING and step.model is None:
         step.model = as_text(get("embedding.model_name"))
-    elif role == AGENT and step.input_tokens is None and step.output_tokens is None:
-        step.input_tokens = as_int(get("llm.token_count.prompt"))
-        step.output_tokens = as_int(get("llm.token_count.completion"))
+    elif role == AGENT:
+        _read_counts(get, step)
 
 
 def _is_named_graph(metadata: Any, span_name: str) -> bool:
@@ -107,7 +104,13 @@ def _langgraph_agent(get: Any) -> str | None:
     return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
 
 
-def _read_llm(attributes: dict[str, Any], step: Step) -> None:
+def _read_counts(get: Any, step: Step) -> None:
+    for field, key in _COUNTS:
+        if getattr(step, field) is None and (value := as_int(get(key))) is not None:
+            setattr(step, field, value)
+
+
+def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None:
     get = attributes.get
     if step.model is None:
         step.model = text_under(attributes, ("llm.response.model_name", "llm.model_name", "llm.request.model_name"))
@@ -116,9 +119,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
             step.model = as_text(object_in(parameters).get("model"))
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
-    for field, key in _COUNTS:
-        if getattr(step, field) is None and (value := as_int(get(key))) is not None:
-            setattr(step, field, value)
+    _read_counts(get, step)
     if step.cost_usd is None:
         step.cost_usd = as_float(get("llm.cost.total"))
     if step.finish_reason is None:
@@ -133,6 +134,8 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
         step.logprobs = get("output.value")
     if step.tool_definitions is None:
         step.tool_definitions = _later(attributes, "llm.tools.", _tools)
+    if is_whole:
+        _read_request(attributes, step)
 
 
 def _output(value: Any) -> Any:

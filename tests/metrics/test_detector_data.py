@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otel_agenteval.core.files import load_yaml
-from otel_agenteval.detectors.identity_numbers import CHECKS
+from otel_agenteval.detectors.identity_numbers import CHECKS, identity_numbers
 from otel_agenteval.detectors.refusal.evidence import LANGUAGES, Lexicon, lexicon
 from otel_agenteval.detectors.texts import FOLDER, sections
 
@@ -49,3 +49,10 @@ def test_each_identity_number_has_its_fields_and_each_check_is_used() -> None:
         assert {"country", "number", "shape"} <= row.keys() <= {"country", "number", "kind", "words", "shape", "check"}
         assert re.compile(row["shape"]).groups == 0, "the search counts groups"
     assert {row.get("check", "none") for row in rows} == CHECKS.keys()
+
+
+@pytest.mark.parametrize("before", ["", "İzmir. ", "Kişi: İSTANBUL'DA. "])
+@pytest.mark.parametrize("word", ["Steuer-ID", "STEUER-ID"])
+def test_words_before_identity_numbers_are_found_in_any_case(before: str, word: str) -> None:
+    text = f"{before}Seine {word}: 86095742719"
+    assert [(kind, text[start:end]) for kind, start, end, _ in identity_numbers(text)] == [("national_id", "86095742719")]

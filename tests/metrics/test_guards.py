@@ -318,6 +318,7 @@ LINK = "https://x.org/a"
         pytest.param("https://x.org/b", result("https://x.org/a"), False, id="another page"),
         pytest.param(LINK, {"context": ["Lisbon"], "messages": [Message("assistant", LINK)]}, False, id="only the answer itself"),
         pytest.param("https://x.org/a/b", result("https://x.org/a"), False, id="a page below"),
+        pytest.param("https://github.com/acme//bar12", result("some text"), False, id="an empty part of the path"),
         pytest.param("https://x.org/a?b=2", result("https://x.org/a?b=1"), False, id="another query"),
         pytest.param("https://x.org", result("https://notx.org/ and https://x.org.evil.net"), False, id="a part of another name"),
     ],
