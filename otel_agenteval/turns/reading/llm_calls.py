@@ -159,7 +159,7 @@ class TurnCalls(TurnSteps):
         """The model call that ended last, whose answer is the turn's output. A failed call counts only if all calls failed."""
         if not self.llm:
             return None
-        found, root = self._last_call(), self.root
+        found, root = self._in_foreground(self._last_call()), self.root
         if len(self.main_llm) > 1 and (root.output_messages, root.output_value, root.final_result) == (None, None, None):
             return self._without_helpers(found)
         return found
@@ -182,6 +182,16 @@ class TurnCalls(TurnSteps):
                 if found.overwritten:
                     break
         return found
+
+    def _in_foreground(self, last: Step) -> Step:
+        """Return the call itself, or the last call outside the tool that it ran in if that one began after the tool: the agent had
+        its final answer while the tool went on in the background.
+        """
+        tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
+        if tool is None:
+            return last
+        later = [step for step in self.main_llm if step.record.start_ns > tool.record.start_ns and step.error is None]
+        return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
         """Return the call whose answer later helper calls process, for example into a title, follow-up questions or a grade."""

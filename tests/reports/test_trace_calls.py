@@ -1,4 +1,4 @@
-"""Situations of public reports on model calls and tokens in traces. See docs/internals/public-reports.md."""
+"""Situations of public reports on model calls, tokens and answers in traces. See docs/internals/public-reports.md."""
 
 from __future__ import annotations
 
@@ -82,3 +82,22 @@ def test_tokens_of_an_agent_whose_calls_have_spans_are_not_added(depth: int) -> 
         call(4, inner[-1].span_id, (80, 20), says=SAID, at=22, ms=5),
     )
     assert (turn.usage.input_tokens, turn.usage.output_tokens) == (180, 40)
+
+
+@pytest.mark.parametrize("says", ["It runs in the background.", "I'll tell you later."])
+def test_answer_of_a_tool_in_the_background_is_not_the_turns_answer(says: str) -> None:
+    """weave 7630: a sub-agent goes on after the agent has answered."""
+    asks = [{"id": "c1", "name": "research", "arguments": {}}]
+    start = (agent(1, ms=300), chat(2, 1, user=ASKED, calls=asks), tool(3, 1, "research", at=20, ms=5))
+    helper = (agent(4, 3, "helper", at=21, ms=900), chat(5, 4, user="Search.", says="Found it.", at=30, ms=800))
+    assert turn_of(*start, *helper, chat(6, 1, says=says, at=40)).output == says
+
+
+def test_answer_of_a_tool_is_the_turns_answer_if_the_agent_gives_none() -> None:
+    """The opposite of weave 7630: the agent returns a tool's answer directly."""
+    asks = [{"id": "c1", "name": "research", "arguments": {}}]
+    helper = (agent(4, 3, "helper", at=21, ms=50), chat(5, 4, user="Search.", says=SAID, at=30))
+    assert (
+        turn_of(agent(1, ms=300), chat(2, 1, user=ASKED, calls=asks), tool(3, 1, "research", at=20, ms=60), *helper).output
+        == SAID
+    )
