@@ -1,8 +1,8 @@
 """Limits on the cost and number of judge calls.
 
-Each judge call is admitted before it starts, with the recent cost of similar calls as an estimate. While it is in progress,
-the estimate counts. Afterwards, the actual cost replaces it. If a process is killed during a call, its estimate stays, so a limit is
-reached early rather than late.
+Before a judge call starts, the budget reserves an estimate from the recent cost of the metric's calls. After the call, the
+actual cost replaces the estimate. If a process is killed during a call, the estimate stays, so a limit is reached early rather
+than late.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Gatekeeper for judge calls. Jobs that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
+    """Limits that admit judge calls. Calls that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)
@@ -72,14 +72,14 @@ class JudgeBudget:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._usual_usd: dict[str, float] = {}
-        """Recent cost of a judge call by metric, estimated on the high side."""
+        """Estimated cost in USD of a judge call, by metric: the highest recent cost, reduced by 10 % with each call."""
 
     def wants_prices(self, metric: str) -> bool:
         """Return True if a dollar limit applies to the metric. Then only models with a known price can be called."""
         return any(bound.counter.unit == "usd" for bound in self._about(metric))
 
     def admit(self, metric: str, *, urgent: bool = False) -> Admission:
-        """Reserve one judge call for a metric, or return the time to wait. Only urgent calls can use a limit beyond ``soft``."""
+        """Reserve budget for one judge call, or return the time to wait. Only urgent calls can use a limit beyond ``soft``."""
         at, about = self._clock.time_ns() / 1e9, self._about(metric)
         if not about:
             return Admission(0.0, at)

@@ -33,13 +33,13 @@ from .outcomes import NoScore
 from .sampling import EVERY_TURN, Chance, SamplingRule, position, rules_of
 
 _LONG = math.log1p(20_000)
-"""Answer length in characters above which the length proxy is 1."""
+"""Logarithm of the answer length (20,000 characters) from which the length proxy is 1."""
 _REMEMBERED = 1_000
 _CERTAIN = Chance(1.0, "rule")
 
 
 class MetricChoice(NamedTuple):
-    """Result of :meth:`Chooser.choose` for one metric: its chance, or the reason why it can't be judged."""
+    """Result of :meth:`Chooser.choose` for one metric: its chance, or its outcome if it isn't judged on this turn."""
 
     metric: BoundMetric
     key: str
@@ -49,7 +49,7 @@ class MetricChoice(NamedTuple):
 
 @dataclass(eq=False)
 class Chooser:
-    """Calculator of each judged metric's chance on a turn. Only the worker uses it."""
+    """Calculator of each judged metric's chance on a turn. Used only on the worker's thread."""
 
     _metrics: JudgedMetrics
     _sample: JudgedSample
@@ -67,7 +67,7 @@ class Chooser:
 
     def reset(self) -> None:
         self._chances: OrderedDict[str, dict[str, Chance]] = OrderedDict()
-        """Chances of recent turns, so that a revision is judged like the first version."""
+        """Chances for recent turns, by turn id and metric key. A revision reuses the chances of the turn's first version."""
 
     def position(self, scored: ScoredTurn) -> float:
         turn = scored.turn
@@ -75,7 +75,7 @@ class Chooser:
         return position(qualified(turn.tenant, subject), self._seed)
 
     def choose(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the choice for each judged metric and composite. Remember their chances."""
+        """Yield the choice for each judged metric and composite, and remember the chances."""
         turn, whole = scored.turn, scored.conversation
         earlier = {} if scored.new else self._chances.get(scored.supersedes or turn.turn_id, {})
         known, now, proxies = self._known_of(scored), self._clock.time_ns() / 1e9, self._proxies(scored)
@@ -100,7 +100,7 @@ class Chooser:
         self._remember(turn.turn_id, chances)
 
     def choose_again(self, scored: ScoredTurn) -> Iterator[MetricChoice]:
-        """Yield the metrics that a rule chooses only now, because of new user feedback."""
+        """Yield the metrics that weren't drawn, but that a rule now chooses because of new user feedback."""
         turn = scored.turn
         earlier = self._chances.get(turn.turn_id, {})
         self._remember(turn.turn_id, earlier)
@@ -116,7 +116,7 @@ class Chooser:
                     yield MetricChoice(metric, key, _CERTAIN)
 
     def _excluded(self, metric: BoundMetric, scored: ScoredTurn) -> NoScore | Score | None:
-        """Return the outcome of a metric that can't be judged on this turn, whatever its sampling rate, or None."""
+        """Return the outcome if a metric can't be judged on this turn at any sampling rate, or None if it can."""
         turn = scored.turn
         selector = None if metric.when is None else excluded_by(metric.when, turn)
         if selector is not None:
@@ -126,7 +126,10 @@ class Chooser:
         return None if decided_without_judge(metric, turn) is not None else metric.not_applicable(turn)
 
     def _is_certain_now(self, metric: BoundMetric, key: str, before: Chance, scored: ScoredTurn, known: Known) -> bool:
-        """Return True if new user feedback makes a rule choose the turn only now. A drawn turn then represents only itself."""
+        """Return True if ``always_if`` holds only now that there is user feedback.
+
+        If the turn was drawn before, it then represents only itself in the estimates.
+        """
         rule = self._metrics.rule(key).always_if
         if before.by == "rule" or rule is None or not any(score.metric == FEEDBACK for score in known.scores):
             return False
@@ -146,8 +149,10 @@ class Chooser:
         return Known(scored.scores, compared, scored.events)
 
     def _proxies(self, scored: ScoredTurn) -> tuple[float, float, float] | None:
-        """Return proxies that narrow fleet estimates without bias: the share of computed verdicts that pass, whether the answer is
-        a refusal, and the answer's length. Each is from 0 to 1, or 0 if unknown. Return None for conversations and after errors.
+        """Return proxies that narrow fleet estimates without bias, or None for conversations and after errors.
+
+        They are the pass rate of the computed verdicts, the score of ``code_refusal``, and the answer's length on a logarithmic
+        scale. Each is between 0 and 1, or 0 if unknown.
         """
         if scored.conversation:
             return None
@@ -183,7 +188,7 @@ class JudgedMetrics:
         self.reload(config, of_turns, of_conversations)
 
     def reload(self, config: Config, of_turns: Sequence[BoundMetric], of_conversations: Sequence[BoundMetric]) -> None:
-        """Use other metrics from the next turn on. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
+        """Replace the metrics from the next turn on. Waiting jobs keep their metrics and rules. A ConfigError changes nothing."""
         rules = {False: rules_of(config, of_turns), True: rules_of(config, of_conversations)}
         keyed = {
             key_of(metric, conversation=whole): (metric, rule) for whole, some in rules.items() for metric, rule in some.items()
@@ -213,7 +218,7 @@ class JudgedMetrics:
         return key_of(metric, conversation=conversation, inner=any(metric is one for one in self.inner[conversation]))
 
     def by_key(self, key: str) -> BoundMetric | None:
-        """Return a job's metric, maybe in a later version, or None if this process never had it."""
+        """Return a job's metric, or its latest version if the job's version is unknown, or None if the metric is unknown."""
         return self._by_key.get(self._current_key(key))
 
     def rule(self, key: str) -> SamplingRule:
@@ -225,23 +230,23 @@ class JudgedMetrics:
 
 @dataclass(frozen=True)
 class JudgedSample:
-    """The judged turns as a sample of all turns, without conversations and inner metrics."""
+    """Estimates for all turns from the judged turns. Conversations and inner metrics are ignored."""
 
     estimates: Estimates
     corrected: Corrected | None = None
 
     def record_turn(self, metric: str, key: str, scored: ScoredTurn, proxies: tuple[float, float, float] | None) -> None:
-        """Record a turn that takes part in a metric's draw."""
+        """Record a turn that takes part in a metric's draw, unless ``proxies`` is None."""
         for estimates in self._estimates_of(metric, key, scored) if proxies is not None else ():
             estimates.add_proxies(metric, scored.turn.agent or "", scored.first_id, proxies or ())
 
     def record_choice(self, metric: str, key: str, scored: ScoredTurn, chance: Chance) -> None:
-        """Record a planned judge call. If it isn't answered, judged turns of the same class represent the turn."""
+        """Record a planned judge call. If the call isn't answered, similarly chosen judged turns represent the turn."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.choose(metric, scored.turn.agent or "", chance.probability, group_of(chance.by), scored.first_id)
 
     def make_certain(self, metric: str, key: str, scored: ScoredTurn) -> None:
-        """Let an already drawn turn represent only itself, because a rule now chooses it."""
+        """Make an already drawn turn represent only itself, because a rule now chooses it."""
         for estimates in self._estimates_of(metric, key, scored):
             estimates.make_certain(metric, scored.first_id)
 
@@ -301,8 +306,9 @@ class _Amounts:
 
 
 class History:
-    """Recent turns of this process, by agent. Used by one thread. Without enough history, a comparison is None, and no condition
-    matches it.
+    """Durations, costs and tools of this process's recent turns, by agent. Used by one thread.
+
+    Without enough history, a comparison is None, and no condition matches it.
     """
 
     def __init__(self) -> None:
@@ -310,8 +316,11 @@ class History:
         self._tools: set[tuple[str, str]] = set()
 
     def compare(self, turn: Turn, *, learn: bool = True) -> dict[str, Any]:
-        """Return ``slow``, ``expensive`` (above 95 % of the agent's last 200 turns, None for the first 20) and ``new_tool`` (first
-        call of a tool by the agent, None for unknown calls or after 10,000 tools). ``learn`` adds the turn to the history.
+        """Return the comparisons of a turn with the agent's earlier turns. If ``learn``, add the turn to the history.
+
+        - ``slow``, ``expensive``: above the 95th percentile of the agent's last 200 turns. None for the first 20 turns, or if the
+          duration or cost is unknown.
+        - ``new_tool``: the agent calls a tool for the first time. None if the calls are unknown, or after 10,000 tools.
         """
         agent = qualified(turn.tenant, turn.agent or "")
         durations, costs = self._amounts.pop(agent) if agent in self._amounts else (_Amounts(), _Amounts())

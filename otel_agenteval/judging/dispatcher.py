@@ -40,11 +40,11 @@ class Verdict:
 
     done: Done
     job: Job
-    """The job of the score. The score can be emitted unless another process has claimed the job."""
+    """Job of the score. If another process has claimed the job, the score isn't emitted."""
     acknowledge: Callable[[], None]
 
     def turns(self) -> Sequence[ScoredTurn]:
-        """Return the judged turn and the turns of its composites, with this verdict as receipt."""
+        """Return the judged turn and the turns of its composites, with this verdict as their ``receipt``."""
         return [replace(scored, receipt=self) for scored in (self.done.scored, *self.done.next.composites)]
 
 
@@ -87,21 +87,23 @@ class Dispatcher:
         self._claiming = threading.Lock()
         self._claimed: deque[Job] = deque()
         self._sent: OrderedDict[str, None] = OrderedDict()
-        """Jobs whose score was emitted, so that an expired lease doesn't lead to a second score."""
+        """Ids of recent jobs whose score was emitted, so that an expired lease doesn't lead to a second score."""
         self._under_way: dict[str, Job] = {}
         """Jobs that a thread runs or whose score waits for the worker."""
         self._delivered: set[str] = set()
         """Ids of jobs in ``_under_way`` whose score waits for the worker."""
         self._given_up = False
         self._gathered_jobs: list[Job] | None = None
-        """Jobs to add to the queue at the end of :meth:`at_once`. ``_gathered_done`` are those to acknowledge then."""
+        """Jobs to queue at the end of :meth:`at_once`, or None outside of it."""
         self._gathered_done: list[Job] | None = None
+        """Jobs to acknowledge at the end of :meth:`at_once`, or None outside of it."""
 
     # --- on the worker
 
     def plan(self, scored: ScoredTurn, *, again: bool = False) -> list[ScoredTurn]:
-        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises. With ``again``,
-        only the jobs that new user feedback adds to a planned turn are queued.
+        """Queue a turn's judge jobs, and return the scores that don't need a judge call. Never raises.
+
+        With ``again``, only the jobs that new user feedback adds to an already planned turn are queued.
         """
         answered, jobs = self.planner.plan(scored, self.runner.models.can_ask, again=again)
         self._put(jobs)
@@ -128,14 +130,17 @@ class Dispatcher:
 
     def _depth(self) -> int:
         try:
-            with own_work():  # after a failure, this thread doesn't wait for the queue, only judge threads do
+            with own_work():  # after a failure, only judge threads wait for the queue
                 return self.queue.depth
         except Exception as error:
             self._failed("judge_queue", error)
             return 1
 
     def start(self, jobs: int = 1) -> None:
-        """Start a thread per job, up to the configured limit. Called on the worker's thread."""
+        """Start threads until each job has one, up to the configured limit. Called on the worker's thread.
+
+        Without models, no threads are started.
+        """
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         if self.runner.models == Models():
             return
@@ -183,7 +188,7 @@ class Dispatcher:
                     self._is_polling = False
 
     def step(self) -> bool:
-        """Run one due job in this thread. Return False if no job is due."""
+        """Run one due job in this thread. Return False if no job is due, or if the dispatcher is stopping."""
         job = self._next()
         if job is None:
             return False
@@ -228,7 +233,7 @@ class Dispatcher:
                 self._wake(len(found))  # a thread for each further job, and one that claims more
 
     def _begin(self, job: Job) -> bool:
-        """Start a claimed job. Return False if it already runs here, which happens if its earlier lease has ended."""
+        """Start a claimed job. Return False if it already runs here, which happens after its earlier lease has ended."""
         overdue = self._leases.is_overdue(job)
         with self._lock:
             begins = job.id not in self._under_way or (overdue and job.id in self._delivered)
@@ -265,7 +270,7 @@ class Dispatcher:
         self._progressed.set()
 
     def _finish(self, job: Job, done: Done) -> None:
-        """Acknowledge a job whose score was emitted, and queue its follow-up jobs. On the worker."""
+        """Queue the follow-up jobs of an emitted score, and acknowledge its job. Called on the worker's thread."""
         self._put(done.next.jobs)
         self._acknowledge(job, done.score)
         for made in (done.scored, *done.next.composites):
@@ -276,8 +281,10 @@ class Dispatcher:
         self._progressed.set()
 
     def confirm(self, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Return the turns to emit. Turns of jobs with a lost lease, or with an already emitted score, are left out. On the
-        worker. The leases are extended until :meth:`Verdict.acknowledge`, so that no other process claims the jobs.
+        """Return the turns to emit, without those whose job lost its lease or whose score was already emitted.
+
+        The leases are extended, so that no other process claims the jobs before :meth:`Verdict.acknowledge`. Once :meth:`stop`
+        has processed the pending scores, no judged turn is emitted. Called on the worker's thread.
         """
         verdicts = list({id(scored.receipt): scored.receipt for scored in done if isinstance(scored.receipt, Verdict)}.values())
         if not verdicts:
@@ -311,7 +318,7 @@ class Dispatcher:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Batch all queue writes until the end of the block. On the worker."""
+        """Collect new jobs and acknowledgments, and write them at the end of the block. Called on the worker's thread."""
         self._gathered_jobs, self._gathered_done = [], []
         try:
             yield
@@ -361,8 +368,10 @@ class Dispatcher:
     # --- end of life
 
     def drain(self, until: float, render: Callable[[float], object], *, patient: bool = True) -> bool:
-        """Wait until every job has ended. Return False at ``until`` (``time.monotonic``), if no judge thread runs or, without
-        ``patient``, if all remaining jobs wait for a retry or the budget. ``render`` lets the worker process pending scores.
+        """Wait until every job has ended, and return True. ``render`` lets the worker process pending scores.
+
+        Return False at the time ``until`` (``time.monotonic``), or if no judge thread runs. Unless ``patient``, also return False
+        if all remaining jobs wait for a retry or the budget.
         """
         quiet = 0
         while self._depth():
@@ -376,7 +385,10 @@ class Dispatcher:
         return True
 
     def stop(self, render: Callable[[], object], left_behind: set[int] | None = None) -> None:
-        """Stop claiming. Count the jobs that end with the process as dropped, and add their traces to ``left_behind``."""
+        """Stop claiming jobs, and count the jobs that are lost with this process as dropped.
+
+        If the queue is persistent, add the traces of lost jobs to ``left_behind``.
+        """
         if self._stopping:
             return
         self._stopping = True

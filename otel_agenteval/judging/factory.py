@@ -51,8 +51,10 @@ def judging_from(
     shedding: Shedding,
     record_outcome: Callable[[str, str, str], None] | None = None,
 ) -> Dispatcher:
-    """Return the configured dispatcher. ``put`` passes scores and their size to the worker. It returns False if the queue is full.
-    ``record_outcome`` is called on any thread with turn id, metric and outcome.
+    """Return the configured dispatcher.
+
+    ``put`` passes scores and their size to the worker, and returns False if the worker's queue is full. ``record_outcome`` is
+    called on any thread with turn id, metric and outcome.
     """
     wanted = config.judge
     for name, path, schema, consequence in (
@@ -67,8 +69,8 @@ def judging_from(
     leases = HeldLeases(queue_from(wanted.queue, clock, failed), wanted.queue.lease, longest, clock, failed)
     if wanted.queue.backend == "memory" and bounds_of(wanted.budget):
         _log.warning(
-            "judge.budget limits this process only, and a restart resets its spending. To share and keep it, set judge.queue to "
-            "{backend: sqlite, path: FILE}"
+            "judge.budget: applies only to this process, and a restart resets the spending. To share and keep the spending, set "
+            "judge.queue to {backend: sqlite, path: FILE}"
         )
     budget = JudgeBudget(bounds_of(wanted.budget), spend_book_from(wanted.queue), clock, wanted.budget.soft)
     outcomes = Outcomes(telemetry, record_outcome)

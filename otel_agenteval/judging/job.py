@@ -1,7 +1,7 @@
-"""Judge jobs: the metric, the turn, the inclusion probability, and the metrics that wait.
+"""Judge jobs, each with a metric, a turn, an inclusion probability, and the metrics that wait for the job.
 
 A queue stores the payload: a JSON head, a line feed, and the turn as JSON in ``turn.v1`` form. Only :class:`Payload` reads
-and writes it. Queues outlive processes, so each payload has a version number.
+and writes this format. Queues outlive processes, so each payload has a version number.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Waiting:
     """The metric's own chance, independent of metrics that are judged first."""
     then: Sequence[Waiting] = ()
     decided: Decision | None = None
-    """The score because of which this metric is judged, as soon as it exists."""
+    """Score because of which this metric is judged, or None until that score exists."""
 
     def to_dict(self) -> dict[str, Any]:
         then = [one.to_dict() for one in self.then]
@@ -67,10 +67,10 @@ def flattened(waiting: Sequence[Waiting]) -> Iterator[Waiting]:
 @dataclass(frozen=True, slots=True)
 class InnerOutcome:
     score: Score
-    """The score. It is skipped, with a reason, if the metric wasn't evaluated."""
+    """Score, which is skipped with a reason if the metric wasn't evaluated."""
     chance: Chance
     cost_usd: float | None = None
-    """Cost of the judge calls, if the inner score isn't exported by itself."""
+    """Cost of the judge calls, or None if it is unknown or if the inner score is exported by itself."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"score": self.score.to_dict(), "chance": list(self.chance), "cost_usd": self.cost_usd}
@@ -82,8 +82,10 @@ class InnerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Composites that wait for judged scores of one turn. Inner metrics are judged one after the other, and each job carries the
-    earlier outcomes. So the process that runs the last job computes the composites, and a crash loses nothing.
+    """Composites that wait for judged scores of one turn.
+
+    Inner metrics are judged one after the other, and each job carries the earlier outcomes. So the process that runs the last
+    job can compute the composites, and a crash loses nothing.
     """
 
     composites: Sequence[Waiting]
@@ -189,7 +191,7 @@ class Payload:
         )  # fmt: skip
 
     def job(self, metric: BoundMetric) -> Job:
-        """Return the job for a queue. The job has the id of its score, so it is queued only once."""
+        """Return the job for a queue. Its id is the score's result id, so it is queued only once."""
         score = metric.left_out("")
         score.about = (self.turn_id, b"%d" % self.revision)
         return Job(score.result_id, self.encode(), 2 * (self.chance.by == "rule") + (metric.policy == "gate"))

@@ -1,6 +1,6 @@
 """Job leases. This process extends the leases of its jobs, so that no other process claims the jobs.
 
-If a process dies, its leases end and other processes claim its jobs. Leases of jobs that take too long aren't extended any more.
+If a process dies, its leases end and other processes claim its jobs. Leases of jobs that take too long are no longer extended.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class LeaseLost(Exception):
 @dataclass(slots=True)
 class _Lease:
     job: Job
-    """The job with its latest claim, which can be later than the claim in progress."""
+    """Job with the token of its latest claim. A thread may still run it for an earlier claim."""
     since: float
-    """When the job started or, before that, when it was claimed."""
+    """Monotonic time at which the job started or, before that, at which it was claimed."""
     until: float
-    """Time before which no other process can claim the job."""
+    """Monotonic time before which no other process can claim the job."""
     lost: bool = False
 
 
@@ -60,7 +60,7 @@ class HeldLeases:
         return jobs
 
     def hold(self, jobs: Sequence[Job], now: float) -> None:
-        """Extend the leases of jobs from now on. If a job was claimed again while it runs here, its new lease is extended."""
+        """Keep extending the leases of jobs. If a job was claimed again while it runs here, its new lease is extended."""
         with self._changed:
             if jobs and not self._held:
                 self._changed.notify()
@@ -79,7 +79,7 @@ class HeldLeases:
         self.hold([job], now)
 
     def is_overdue(self, job: Job) -> bool:
-        """Return True if a job started so long ago that its lease isn't extended any more."""
+        """Return True if a job started so long ago that its lease is no longer extended."""
         held = self._held.get(job.id)
         return held is not None and self._clock.monotonic() - held.since > self._longest
 
@@ -89,7 +89,10 @@ class HeldLeases:
         return job if held is None else held.job
 
     def confirm(self, jobs: Sequence[Job]) -> Collection[str]:
-        """Extend leases right before scores are emitted. Return the ids of jobs with lost or, if the queue fails, ended leases."""
+        """Extend leases just before scores are emitted, and return the ids of jobs with a lost lease.
+
+        If the queue fails, also return the ids of jobs whose lease has ended or is unknown.
+        """
         held = [lease.job if (lease := self._held.get(job.id)) is not None else job for job in jobs]
         try:
             return set(self._extend(held))
@@ -117,7 +120,7 @@ class HeldLeases:
     # --- the thread
 
     def start(self) -> None:
-        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown. On the worker."""
+        """Start the thread if it isn't running. Raises a RuntimeError during interpreter shutdown. Called on the worker."""
         if (self._thread is None or not self._thread.is_alive()) and not self._stopping.is_set():
             self._thread = OwnThread(self._run, "otel-agenteval-leases")
             self._thread.start()

@@ -82,7 +82,7 @@ class Outcomes:
                 self._recent.popitem(last=False)
 
     def end(self, metric: str, scored: ScoredTurn, outcome: NoScore) -> None:
-        """Count a metric without a score, once for a turn and its revisions."""
+        """Record the outcome of a metric without a score. Count it only once for a turn and its revisions."""
         if scored.new:
             self._count(metric, scored.turn.agent or "", outcome)
         self.report(scored.turn.turn_id, metric, outcome.text)
@@ -98,7 +98,7 @@ class Outcomes:
                 self.report(payload.turn_id, composite.metric, f"waiting for {', '.join(one.metric for one in payload.waits)}")
 
     def drop(self, jobs: Sequence[Job], reason: str) -> None:
-        """Count jobs that won't run, with all metrics that wait for their scores."""
+        """Record jobs that won't run, and all metrics that wait for them, as dropped. Composites of these metrics are skipped."""
         outcome = NoScore.dropped(reason)
         for job in jobs:
             try:
@@ -139,7 +139,7 @@ def unevaluated(metric: str, outcome: NoScore) -> Score:
 
 
 def leaves(metric: BoundMetric) -> Iterator[BoundMetric]:
-    """Return the metrics at the bottom of a composite: those that aren't composites themselves."""
+    """Return the inner metrics of a composite, at any depth, that aren't composites themselves."""
     return (one for one in parts(metric) if not one.inner)
 
 

@@ -1,4 +1,4 @@
-"""Plans of a turn's judge jobs, with cascades, composites and load shedding."""
+"""Planning of a turn's judge jobs, with cascades, composites and load shedding."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _Composite = tuple[BoundMetric, Chance]
 
 @dataclass(eq=False)
 class Planner:
-    """Planner of judge jobs. Only the worker uses it."""
+    """Planner of judge jobs. Used only on the worker's thread."""
 
     metrics: JudgedMetrics
     chooser: Chooser
@@ -64,8 +64,10 @@ class Planner:
     def plan(
         self, scored: ScoredTurn, can_ask: Callable[[BoundMetric], bool], *, again: bool = False
     ) -> tuple[list[ScoredTurn], list[Job]]:
-        """Plan a turn that has its inline scores. Return the scores that don't need a judge call, and the jobs. Never raises.
-        Skipped scores are added to the turn's own. After new user feedback, ``again`` plans only metrics that a rule now adds.
+        """Plan a turn's judge jobs. Return the scores that don't need a judge call, and the jobs. Never raises.
+
+        The turn must have its inline scores. Skipped scores are added to them. With ``again``, only metrics that a rule adds
+        because of new user feedback are planned.
         """
         draft = _Draft(self, scored, can_ask)
         try:
@@ -94,7 +96,7 @@ class _Draft:
         self._dependents: dict[str, list[BoundMetric]] = {}
         """Metrics that wait for another metric, by the other metric's key."""
         self._known: dict[str, InnerOutcome] = {}
-        """Outcomes known at once, by unmarked key. Composites use them."""
+        """Outcomes that composites can use without a judge call, by unmarked key."""
         self._body = b""
         self.calls: list[tuple[Payload, BoundMetric]] = []
         self.answered: list[ScoredTurn] = []

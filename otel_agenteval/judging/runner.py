@@ -1,4 +1,4 @@
-"""Runner that calls the models for one job and decides what happens to the job, and to the metrics that wait for it."""
+"""Runner that calls the models for one job, and decides on retries and on the metrics that wait for the job."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PAUSE_NEWER = 300.0
 _PATIENCE = 15.0
 """Seconds without an answer after which health reports a judge or an embedder."""
 _BEHIND = 1.0
-"""Extra seconds until a job tries a failed server again, so that another job tries first: the job itself may be the reason."""
+"""Extra seconds before a job tests a failed server again. Another job tests first, because this job may be the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class NextSteps(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Done:
     scored: ScoredTurn
-    """The turn with its score, or without it if only composites need the score."""
+    """The turn with its score. The score is omitted if only composites need it, or if the job ended without one."""
     score: Score
     next: NextSteps
     progress: JobProgress | None
@@ -136,7 +136,7 @@ class JobRunner:
         self._lock = threading.Lock()
         self._progress: OrderedDict[str, JobProgress] = OrderedDict()
         self._calls: dict[int, tuple[CircuitBreaker, float]] = {}
-        """Server and start of each job in progress."""
+        """Circuit breaker of the server, and monotonic start time, of each job in progress."""
 
     def silent_models(self) -> dict[str, str]:
         """Return the reasons why the models don't answer, by ``judge`` or ``embedder``."""
@@ -158,7 +158,7 @@ class JobRunner:
         self.breakers.close()
 
     def run(self, job: Job, wake: Callable[[], None]) -> Retry | Discard | Done:
-        """Run a job, unless it must wait or can't be done. ``wake`` is called after a trial call to a server that had failed."""
+        """Run a job, unless it must wait or can't be done. ``wake`` is called after a test call to a server that had failed."""
         attempt = self._begin(job)
         if not isinstance(attempt, _Attempt):
             return attempt
@@ -193,7 +193,7 @@ class JobRunner:
         return self._done(attempt, turn, score, seconds)
 
     def _begin(self, job: Job) -> _Attempt | Retry | Discard:
-        """Enter the circuit breaker and return the attempt, or return why the job must wait or can't be done."""
+        """Enter the circuit breaker and return the attempt. If the job must wait or can't be done, return a retry or discard."""
         try:
             payload = Payload.decode(job.payload)
         except NewerPayload:
@@ -219,7 +219,7 @@ class JobRunner:
         return attempt
 
     def _retry(self, attempt: _Attempt, score: Score) -> Retry | None:
-        """Return when the job is tried again, or None if its score is final."""
+        """Return the job's retry, or None if its score is final."""
         session, breaker, attempts = attempt.session, attempt.breaker, attempt.job.attempts
         fault = session.fault
         if session.wait:
@@ -259,7 +259,10 @@ class JobRunner:
         return Done(made, score, self._follow_ups.after_score(payload, scored, score, judged), session.progress)
 
     def without_score(self, job: Job, reason: str, counted_as: str) -> Done | None:
-        """Return the next steps of a job that can't be done. Return None if no composite waits for it, or if it is unreadable."""
+        """Return the result of a job that can't be done, with its next steps.
+
+        Return None if no composite waits for the job, if the job is unreadable, or after an error.
+        """
         try:
             payload = Payload.decode(job.payload)
         except (NewerPayload, ValueError, KeyError, TypeError):
@@ -278,7 +281,7 @@ class JobRunner:
             return None
 
     def keep_progress(self, job: Job, progress: JobProgress | None) -> None:
-        """Keep paid replies, because a job might never finish within a tight budget without them."""
+        """Keep paid replies for the next attempt. Without them, a job might never finish within a tight budget."""
         if progress is None:
             return
         with self._lock:
@@ -306,7 +309,7 @@ class FollowUps:
     _content: ContentFilter
 
     def after_score(self, payload: Payload, scored: ScoredTurn, score: Score, judged: Judged) -> NextSteps:
-        """Return the next steps after a score, which decides about the metrics that waited for it."""
+        """Return the next steps after a score. The score decides which of the waiting metrics are judged."""
         judge: list[Waiting] = []
         ended: list[tuple[Waiting, NoScore]] = []
         value = "no value" if score.value is None else f"{score.value:g}"
@@ -329,7 +332,7 @@ class FollowUps:
         return self._next_steps(payload, scored, InnerOutcome(score, payload.chance, cost), judge, ended)
 
     def without_score(self, payload: Payload, scored: ScoredTurn, reason: str) -> NextSteps:
-        """Return the next steps after a job that can't be done, which ends all metrics that waited for it."""
+        """Return the next steps after a job that can't be done. All metrics in the job's cascade end without a score."""
         outcome = NoScore.dropped(reason)
         own = Waiting(payload.key, payload.metric, payload.chance)
         ended = [(one, outcome) for one in (*flattened(payload.then), own)]

@@ -1,11 +1,12 @@
-"""Sampling of the turns to judge, with the inclusion probability of each.
+"""Sampling of the turns to judge, with each turn's inclusion probability.
 
-A turn's position between 0 and 1 depends only on its trace id and is the same for all metrics. So the turns judged at a low
-rate are a subset of those at a higher rate. The position is a hash, so it is independent of head samplers, which use the
-trace id's bits. A turn is judged if its position is below its chance, which is determined without the position::
+A turn has a position between 0 and 1, which is the same for all metrics. So the turns judged at a low rate are a subset of those
+judged at a higher rate. The position is a hash of the seed, the tenant and the trace id (or conversation id). So it is
+independent of head samplers, which use the trace id's bits. A turn is judged if its position is below its chance, which is
+determined without the position::
 
     a condition holds (``always_if``)          1
-    ``min_per_hour: m``, the k-th turn         at least m / k, so the first m turns of an hour are certain
+    ``min_per_hour: m``, an agent's k-th turn  at least m / k, so the first m turns of an hour are certain
     neither                                    the rate of the first matching selector, or the metric's own rate
     ``cascade``, judged after another metric   the first metric's chance if ``judge_if`` holds, otherwise the lower of both
 """
@@ -36,7 +37,7 @@ _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 
 
 def position(trace_id: str, seed: str = "") -> float:
-    """Return a trace's position in the draw, at least 0 and below 1, the same for the same seed."""
+    """Return a trace's position in the draw, at least 0 and below 1. It depends only on the trace id and the seed."""
     digest = hashlib.sha256(_SALT + seed.encode() + trace_id.encode()).digest()
     return int.from_bytes(digest[:7], "big") / 2**56
 
@@ -48,7 +49,7 @@ def upstream_probability(trace_state: Mapping[str, str] | None) -> float | None:
 
 
 class Chance(NamedTuple):
-    """The probability that a turn is judged, and the deciding rule."""
+    """Probability that a turn is judged, and the rule that decided it."""
 
     probability: float
     by: str
@@ -63,7 +64,7 @@ class Cascade(NamedTuple):
     """Condition on the first metric's score. If it doesn't hold, the rate decides."""
 
     def chance(self, own: Chance, first: Chance, turn: Turn, score: Score) -> Chance:
-        """Return a metric's chance after the first metric's score. It is at most the first's, because the position is the same."""
+        """Return a metric's chance, given the first metric's score. The first metric's chance is the maximum."""
         known = Known([score] if score.status == "ok" else [])
         allowed = 1.0 if self.judge_if.holds(turn, known) else own.probability
         return Chance(min(first.probability, allowed), self.after)
@@ -86,7 +87,7 @@ class SamplingRule:
     """The last hour and its number of turns, by tenant and agent."""
 
     def chance(self, turn: Turn, known: Known = Known(), at: float | None = None) -> Chance:  # noqa: B008 - it is never changed
-        """Count a turn, closed at the Unix time ``at``, and return its chance of being judged. Hours start on the hour."""
+        """Return a turn's chance of being judged. With the Unix time ``at``, count the turn for its agent's hourly quota."""
         quota = 0.0
         if self.min_per_hour and at is not None:
             agent = turn.tenant, turn.agent
@@ -106,8 +107,10 @@ EVERY_TURN = SamplingRule()
 
 
 def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetric, SamplingRule]:
-    """Return the rules of judged metrics and composites, in configured order. Conditions can name computed scores among
-    ``evaluated``. Raises a ConfigError for an invalid condition, an unknown metric in a cascade, or a circle of cascades.
+    """Return the rules of judged metrics and composites, in configured order.
+
+    Conditions can name user feedback and the computed scores among ``evaluated``. Raises a ConfigError for an invalid condition,
+    an unknown metric in a cascade, or a circle of cascades.
     """
     computed = [*(metric.name for metric in evaluated if not metric.asks), FEEDBACK]
     judged = [metric for metric in evaluated if metric.asks]
@@ -121,8 +124,10 @@ def rules_of(config: Config, evaluated: Sequence[BoundMetric]) -> dict[BoundMetr
 
 
 def rule_of(options: SampleOptions, metrics: Collection[str], where: str, judged: Collection[str] = ()) -> SamplingRule:
-    """Return the rule for a ``sample`` option. Its condition can name scores of ``metrics``, and its cascade a metric of
-    ``judged``. Raises a ConfigError for other names.
+    """Return the rule for a ``sample`` option.
+
+    The condition ``always_if`` can name scores of ``metrics``, and the cascade can name a metric in ``judged``. Raises a
+    ConfigError for other names.
     """
     always_if = None if options.always_if is None else Condition(options.always_if, metrics, f"{where}.always_if")
     cascade, wanted = None, options.cascade

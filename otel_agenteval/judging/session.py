@@ -45,7 +45,7 @@ from .queues import spend_book_from
 from .sampling import Chance
 
 OF_THE_SERVER = frozenset(("circuit_open", "insufficient_quota"))
-"""Error types that every judge call to the server would get."""
+"""Error types with which every judge call to the same server would fail."""
 _WAIT_FOR_BOOK = 15.0
 
 
@@ -113,7 +113,7 @@ class Session(Answers):
     exchanges: list[Exchange] = field(default_factory=list, init=False)
 
     def answer(self, question: Question, judge: JudgeModel | None = None) -> dict[str, Any]:
-        """Return the reply of ``judge`` or the default judge: paid for by an earlier attempt, cached, or new."""
+        """Return a reply of ``judge`` or the default judge. Replies from earlier attempts and from the cache are reused."""
         judge = judge or self._models.judge
         assert judge is not None
         fields = [getattr(question, name) for name in Question.__slots__]
@@ -195,7 +195,7 @@ class Session(Answers):
         return admission
 
     def _admit_repair(self) -> Admission:
-        """Reserve budget for a repair, or raise a JudgeError. It never waits, because the whole call would then be repeated."""
+        """Reserve budget for a repair, or raise a JudgeError. Never waits, because then the whole call would be repeated."""
         try:
             admission = self._budget.admit(self._metric, urgent=True)
         except Exception as error:
@@ -287,7 +287,7 @@ LONGEST_WAIT = 61.0
 
 
 class CommandBudget:
-    """Wrapper of a command's models that applies the configured budget. The spending is stored in the queue's file or server."""
+    """Wrapper of a command's models that applies the configured budget. A configured queue file or server stores the spending."""
 
     def __init__(self, config: Config, clock: Clock = SYSTEM_CLOCK, sleep: Callable[[float], None] = time.sleep) -> None:
         options = config.judge
@@ -329,7 +329,7 @@ class CommandBudget:
                 return call(session)
             except OverBudget:
                 if session.broken is not None:
-                    raise JudgeError(f"judge.budget: can't be read: {type(session.broken).__name__}", "over_budget") from None
+                    raise JudgeError(f"judge.budget: can't read spending: {type(session.broken).__name__}", "over_budget") from None
                 if session.wait > LONGEST_WAIT:
                     raise JudgeError(f"judge.budget: {metric} reached a limit", "over_budget") from None
                 self._sleep(session.wait)

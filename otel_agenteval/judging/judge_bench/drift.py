@@ -1,5 +1,6 @@
-"""Detects drift of a judge, which judges the same cases (anchors) again. If a provider replaces the model behind a name, or a
-release changes a prompt, scores change although the agent didn't.
+"""Detection of judge drift, for which a judge evaluates the same cases (anchors) again.
+
+If a provider replaces the model behind a name, or a release changes a prompt, scores change although the agent didn't.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Drift:
     interval: Interval
     """95 % interval of the mean paired difference, after minus before."""
     p: float
-    """p value, corrected for the number of families (Holm). That of all families together isn't corrected."""
+    """p value, corrected for the number of families (Holm). The p value of all families together isn't corrected."""
     flipped: int
     """Number of cases whose level (bad, middling, good) changed."""
     least: float

@@ -1,4 +1,4 @@
-"""Benchmark run: reads labeled cases, calls a judge for them, and estimates the cost beforehand.
+"""Benchmark runs, which call a judge for labeled cases, and estimates of their cost.
 
 A case is a turn with the score range that careful raters would give. Cases are in ``cases/FAMILY.jsonl``, one JSON object per
 line:
@@ -130,8 +130,10 @@ def read_case(row: Mapping[str, Any]) -> BenchCase:
 
 
 def chosen(families: Sequence[str] = (), metrics: Sequence[str] = (), limit: int | None = None) -> list[BenchCase]:
-    """Return the cases of some families and metrics, or of all. A ``limit`` is balanced over families, levels and metrics. A
-    counterpart is included only with its case.
+    """Return the cases of some families and metrics, or of all.
+
+    With a ``limit``, the selection is balanced over families, levels and metrics, and prefers cases to counterparts whose case
+    isn't selected.
     """
     cases = all_cases()
     for option, names, known in (("--families", families, FAMILIES), ("--metrics", metrics, {case.metric for case in cases})):
@@ -253,9 +255,10 @@ def run(
     report: Callable[[CaseOutcome, BenchRun], object] = lambda outcome, run: None,
     abandoned: Callable[[], object] = lambda: None,
 ) -> BenchRun:
-    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Ctrl-C ends the run with the outcomes so far. Then
-    ``abandoned`` is called each time an evaluation that was still running ends, to close its connections. No evaluation starts
-    once ``max_usd`` is spent.
+    """Evaluate each case ``repeat`` times with a judge, bypassing its cache. Once ``max_usd`` is spent, no evaluation starts.
+
+    Ctrl-C ends the run with the outcomes so far. Whenever an evaluation that was still running ends later, ``abandoned`` is
+    called to close its connections.
     """
     found = BenchRun(len(cases) * repeat)
     start = time.monotonic()

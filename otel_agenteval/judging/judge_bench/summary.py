@@ -24,7 +24,7 @@ _LEAST_PAIRS = 5
 
 @dataclass(frozen=True, slots=True)
 class JudgeMeasures:
-    """Statistics of a set of cases. Shares and scores are from 0 to 1 (best)."""
+    """Statistics of a set of cases. Shares are between 0 and 1. Errors refer to a scale from 0 (worst) to 1 (best)."""
 
     cases: int
     scored: int

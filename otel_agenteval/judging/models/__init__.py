@@ -69,7 +69,7 @@ def judge_from(
 
 
 def _another_judge(config: Config, name: str, main: Judge, servers: dict[str, Judge], shared: Mapping[str, Any]) -> Judge:
-    """Return the judge for another model of the main server, or for ``server/model``. ``servers`` has the known servers' judges."""
+    """Return the judge for another model of the main server, or for ``server/model``. ``servers`` holds one judge per server."""
     server, slash, model = name.partition("/")
     options = config.judge.servers.get(server) if slash else None
     if options is None:
@@ -106,7 +106,7 @@ def embedder_from(config: Config) -> Embedder | InProcessEmbedder | None:
 
 @contextmanager
 def _located(config: Config, section: str) -> Iterator[None]:
-    """Add the option's path and line to an error or, if a package is missing, the section's path and line."""
+    """Add the section's path and line to a ConfigError."""
     try:
         yield
     except ConfigError as error:

@@ -31,15 +31,15 @@ class Model:
 
     @property
     def priced(self) -> bool:
-        """Return True if the model's price is known. A dollar limit excludes all other models."""
+        """Return True if the model's price is known. Under a dollar limit, only such models are called."""
         return True
 
     def accounts(self) -> list[Account]:
-        """Return the last thousand requests, oldest first, with tokens, cost, attempts and errors. See also :func:`recording`."""
+        """Return the records of the last 1,000 requests, oldest first. See also :func:`recording`."""
         return self.ledger.last()
 
     def total(self) -> Total:
-        """Return the sum of all requests."""
+        """Return the totals of all requests since the start."""
         return self.ledger.total()
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class JudgeModel(Model, Answers):
     """Base class of judges, which ``llm_`` metrics call."""
 
     has_cache: bool = False
-    """True if replies are cached, so that an equal judge call isn't repeated."""
+    """True if replies are cached, so that an identical judge call isn't repeated."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
         """Return the cached reply to a question, or None."""
@@ -81,7 +81,7 @@ _LOOKED_UP: set[tuple[str, str]] = set()  # models and base URLs that were looke
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Record of one request with its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
+    """Record of one request, including its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
 
     stage: str
     """The metric's name for the judge call, or ``embed`` for embeddings."""
@@ -143,7 +143,7 @@ _RECORDERS: ContextVar[tuple[list[Account], ...]] = ContextVar("otel_agenteval_r
 
 
 def recording() -> AbstractContextManager[list[Account]]:
-    """Collect the accounts of all model requests inside, in this thread or task."""
+    """Collect the accounts of all model requests in the block, for this thread or task."""
     return _collecting(_RECORDERS)
 
 
@@ -151,7 +151,7 @@ _LISTENERS: ContextVar[tuple[list[Exchange], ...]] = ContextVar("otel_agenteval_
 
 
 def listening() -> AbstractContextManager[list[Exchange]]:
-    """Collect the prompts and replies (content) of judge calls inside, in this thread or task."""
+    """Collect the prompts and replies of all judge calls in the block, for this thread or task. They contain turn content."""
     return _collecting(_LISTENERS)
 
 
@@ -165,7 +165,7 @@ _ADMIT: ContextVar[Callable[[], None]] = ContextVar("otel_agenteval_admit_repair
 
 @contextmanager
 def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
-    """Call ``admit``, which can raise a :class:`JudgeError`, before each repair request inside."""
+    """Call ``admit`` before each repair request in the block. ``admit`` can raise a :class:`JudgeError`."""
     token = _ADMIT.set(admit)
     try:
         yield
@@ -174,7 +174,7 @@ def admitting_repairs(admit: Callable[[], None]) -> Iterator[None]:
 
 
 def admit_repair() -> None:
-    """Raise a :class:`JudgeError` if the budget is too low for a repair request."""
+    """Reserve budget for a repair request, or raise a :class:`JudgeError`. Without a budget, do nothing."""
     _ADMIT.get()()
 
 
@@ -200,8 +200,9 @@ class AccountLedger:
 
 
 def cost_of(model: str, base_url: str, usage: TokenUsage, prices: Prices) -> tuple[float | None, str | None]:
-    """Return the cost in USD and the price's source, or two None if they are unknown. The price table identifies a provider by its
-    address. For other servers, only configured prices apply.
+    """Return the cost in USD and the price's source, or ``(None, None)`` if the usage or the price is unknown.
+
+    The price table identifies providers by their addresses. For other servers, only configured prices apply.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None, None

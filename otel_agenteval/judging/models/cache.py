@@ -57,8 +57,10 @@ def without_marker_numbers(text: str) -> str:
 
 
 class VerdictCache(MutableMapping[str, str]):
-    """Replies by the hash of their judge call, in an SQLite file that processes can share. A failed lookup counts as a miss, and
-    in ``faults``. Replies expire after ``ttl`` seconds. Beyond ``max_bytes``, the oldest replies are deleted.
+    """Replies by the hash of their judge call, in an SQLite file that processes can share.
+
+    If the file can't be read, a lookup is a miss. ``faults`` counts all failed operations. Replies expire after ``ttl`` seconds.
+    Beyond ``max_bytes``, the oldest replies are deleted.
     """
 
     def __init__(self, path: str, ttl: float, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:

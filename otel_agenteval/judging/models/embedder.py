@@ -2,7 +2,8 @@
 
 The local model for texts is a table with one vector for each of 32,000 word pieces. A text's vector is the mean of its pieces'
 vectors. In a fraction of a millisecond, the model shows whether texts have a similar topic: paraphrases score 0.5 to 1, unrelated
-texts below 0.2. It ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other models.
+texts below 0.2. It ignores word order, so it doesn't recognize negation. Its scores aren't comparable with scores of other
+models.
 
 The local model for images and texts is a CLIP or SigLIP model in ONNX files. The package contains no weights. The model's folder
 has the files that exporters for Hugging Face models write: ``tokenizer.json``, ``preprocessor_config.json``, and
@@ -84,7 +85,7 @@ class Embedder(EmbedderModel):
         self._cache = cache
         self._lock = threading.Lock()
         self._most = 0
-        """Maximum number of texts in a request, as found so far, or 0 while unknown."""
+        """Maximum number of texts in a request, as far as rejections showed, or 0 while unknown."""
 
     def __repr__(self) -> str:
         return f"Embedder({self._server.base_url!r}, {self.model!r})"
@@ -97,7 +98,8 @@ class Embedder(EmbedderModel):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
 
-        New texts are sent once each, in one request if the server accepts so many.
+        Each text that isn't cached is sent once. If the server accepts that, all of them are sent in one request. With
+        ``images="messages"``, each image needs a separate request.
 
         Raises:
             JudgeError: the server couldn't be called, or didn't return a vector for each text.
@@ -157,7 +159,7 @@ class Embedder(EmbedderModel):
 
 
 def _material_of(texts: Sequence[str], images: Images) -> dict[str, Any]:
-    """Return the request's texts and images. Jina's format has the bytes of a ``data:`` URI without its head."""
+    """Return the request fields for texts and images. In Jina's format, a ``data:`` URI is sent without its head."""
     are_images = [isinstance(text, ImageReference) for text in texts]
     if images == "text" or not any(are_images):
         return {"input": list(texts)}

@@ -38,11 +38,11 @@ class _Capabilities:
     strictest: Form = "schema"
     temperature: bool = True
     system: bool = True
-    """False if the model accepts no system message. Its text then begins the first message."""
+    """False if the model accepts no system message. The system prompt then begins the first message."""
     stream: bool = False
     """True if the model only answers with an event stream, as some models that think do."""
     accepted: frozenset[Form] = frozenset()
-    """Reply forms that the model accepted with these settings. A later rejection doesn't mean that it lacks the form."""
+    """Reply forms that the model accepted with these settings. A later rejection doesn't mean that the form is unsupported."""
     refused: frozenset[str] = frozenset()
     """Schemas that the model rejected, although it accepts others."""
 
@@ -193,7 +193,7 @@ class Judge(JudgeModel):
         return self._endpoint == "moderations" and question.stage == "moderation" and "response" in question.data
 
     def _message(self, question: Question) -> ChatMessage:
-        """Return the message of a judge call, and record whether it is truncated or in pieces."""
+        """Return the message of a judge call, and record whether its material is truncated or split into pieces."""
         evaluation = current_evaluation()
         piece = evaluation.piece if evaluation is not None and evaluation.reads_all else None
         prompt = prompt_of(question, self._most_tokens, piece)
@@ -284,7 +284,7 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request the reply again, with more tokens if it was truncated. If the server rejects that, return the first reply."""
+        """Request the reply again, with more tokens if it was truncated. If status 400 rejects them, return the first reply."""
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
         admit_repair()
@@ -311,7 +311,7 @@ def _name_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def _without(capabilities: _Capabilities, form: Form, schema: str, refusal: NotAnswered) -> _Capabilities | None:
-    """Return the capabilities to assume after a rejection, or None if it has another reason."""
+    """Return the capabilities to assume after a rejection, or None if the rejection has another reason."""
     if refusal.status not in (400, 422, 500, 501) or refusal.transient or refusal.hints & {"context", "refusal", "credit"}:
         return None
     if not capabilities.stream and "stream" in refusal.hints:

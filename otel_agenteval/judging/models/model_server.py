@@ -36,7 +36,7 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process. The same holds for ``http_`` statuses."""
+"""Error types of requests that the server didn't process. Error types that begin with ``http_`` belong to them too."""
 
 
 class RequestKeywords(TypedDict, total=False):
@@ -84,14 +84,14 @@ class RequestOptions:
 class _Sent:
     attempts: int = 0
     began: float = float("inf")
-    """Monotonic start of the current attempt, if it was sent."""
+    """Monotonic start of the current attempt, or infinity if it wasn't sent."""
     usage: TokenUsage = TokenUsage()  # noqa: RUF009 - it is never changed
 
 
 class ModelServer:
-    """Sender of requests to one server. Models at the same server share connections, limits and accounts. Thread-safe.
+    """Client of one server. Models at the same server share connections, limits and accounts. Thread-safe.
 
-    ``headers`` are the provider's. ``largest_reply`` is in bytes.
+    ``headers`` are the provider's headers. ``largest_reply`` is in bytes.
     """
 
     def __init__(
@@ -140,8 +140,10 @@ class ModelServer:
         estimate: TokenUsage,
         repair: bool = False,
     ) -> T:
-        """Send a request, with retries until ``until`` (monotonic). ``read`` parses the reply into the result and the usage. Raises a
-        JudgeError. ``stage`` and ``repair`` are for the accounts. ``estimate`` has the expected tokens.
+        """Send a request with retries, and return the result, or raise a JudgeError.
+
+        ``until`` is the monotonic deadline. ``read`` parses the reply into the result and the usage. ``estimate`` has the
+        expected tokens. ``stage`` and ``repair`` are copied to the account.
         """
         route = request.path, request.body.get("model")
         expected = (estimate.input_tokens or 0) + (estimate.output_tokens or 0)
@@ -213,7 +215,10 @@ class ModelServer:
 
     @contextmanager
     def _unless_down(self, sent: _Sent) -> Iterator[None]:
-        """Let the block send one attempt, unless the server is known to be down, and record whether the server is up."""
+        """Run the block, which sends one attempt, and record whether the server is up.
+
+        Raises a JudgeError, without running the block, if the server is known to be down.
+        """
         wait, probe = self._breaker.enter()
         if wait != 0:
             failures = self._breaker.failures
@@ -233,7 +238,7 @@ class ModelServer:
 
 
 def _plausible(usage: TokenUsage) -> TokenUsage:
-    """Return the usage without implausible counts: no input tokens, or more tokens than any model supports."""
+    """Return the usage with None for implausible counts: no input tokens, or more tokens than any model supports."""
     sent, received = usage.input_tokens, usage.output_tokens
     if sent is not None and not 0 < sent <= _MOST_TOKENS:
         sent = None
@@ -243,33 +248,35 @@ def _plausible(usage: TokenUsage) -> TokenUsage:
 
 
 def tokens_in(texts: Sequence[str]) -> int:
-    """Return a rough number of tokens, for rate limits only."""
+    """Return a rough number of tokens, for rate limits and estimated costs."""
     images = sum(isinstance(text, ImageReference) for text in texts)
     letters = sum(len(text) for text in texts if not isinstance(text, ImageReference))
     return letters // _CHARACTERS_PER_TOKEN + images * _TOKENS_PER_IMAGE
 
 
 class RateLimits:
-    """Limits on concurrency, requests and tokens per minute. None means no limit. Thread-safe. Many servers of local models
-    process one request at a time, so each time-out halves the concurrency, and answers raise it again.
+    """Limits on concurrent requests, and on requests and tokens per minute. Thread-safe.
+
+    Many servers of local models process one request at a time. So each timeout halves the concurrency, and answers raise it
+    again.
     """
 
     def __init__(self, options: RequestOptions) -> None:
         requests, tokens = options.requests_per_minute, options.tokens_per_minute
         self._clock, self._sleep = options.clock, options.sleep
         self._most = self._room = float("inf") if options.max_concurrency is None else options.max_concurrency
-        """Maximum number of concurrent requests, as configured and at present."""
+        """Configured and current maximum number of concurrent requests."""
         self._running = 0
         self._free = threading.Condition()
         self._slowed = float("-inf")
-        """Time of the last reduction. Later time-outs of requests that began before it have the same cause."""
+        """Monotonic time of the last reduction. Later timeouts of requests that began before it have the same cause."""
         self._has_answered = False
         self._requests = None if requests is None else TokenBucket(requests / 60, self._clock.monotonic)
         self._tokens = None if tokens is None else TokenBucket(tokens / 60, self._clock.monotonic)
 
     @contextmanager
     def slot(self, tokens: int, until: float) -> Iterator[None]:
-        """Hold a slot during the block. If the block raises no error, the server answered. Raises like :meth:`enter`."""
+        """Hold a slot during the block, or raise as :meth:`enter` does. A block without an error counts as an answer."""
         self.enter(tokens, until)
         answered = False
         try:
@@ -301,7 +308,10 @@ class RateLimits:
             self._free.notify_all()
 
     def slow_down(self, began: float) -> bool:
-        """Halve the concurrency. If the request is older than the last reduction, only return whether no reply came yet."""
+        """Halve the concurrency after a timeout, and return True.
+
+        If the request began before the last reduction, change nothing, and return True only if the server never answered.
+        """
         with self._free:
             news = began >= self._slowed
             if news:
@@ -310,7 +320,7 @@ class RateLimits:
 
     @property
     def is_reduced(self) -> bool:
-        """Return True if the server answers, but not as many concurrent requests as allowed."""
+        """Return True if the server has answered, but timeouts reduced the concurrency below the configured limit."""
         return self._has_answered and self._room < self._most
 
     def correct(self, estimated: int, used: int) -> None:

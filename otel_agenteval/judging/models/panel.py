@@ -23,7 +23,7 @@ Combine = Literal["median", "majority"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The judge for some metrics or agents. Patterns can contain ``*``."""
+    """Judge for the metrics and agents that match. Patterns can contain ``*``. Without patterns, all names match."""
 
     judge: Judge
     metrics: Sequence[str] = ()
@@ -47,7 +47,7 @@ class SecondOpinion:
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Judge that combines several judges. The first fitting choice replaces ``main``. A ``panel`` replaces both."""
+    """Judge that combines several judges. The first choice that fits replaces ``main``. A ``panel`` replaces both."""
 
     main: Judge
     choices: Sequence[Choice] = ()

@@ -1,4 +1,6 @@
-"""Parser of verdicts in judge replies, and the JSON schemas that servers enforce. One rule applies to all models, forms and metrics.
+"""Parser of verdicts in judge replies, and the JSON schemas that servers enforce.
+
+The same rules apply to all models, forms and metrics.
 
 A verdict is a reply that consists of one JSON object. Only a thought before it, a code fence, a lead-in such as "Here is the
 JSON:" and a model's end mark are allowed around it, because other words can contradict or quote the object. An object that
@@ -33,7 +35,7 @@ _MARKED = (
 )
 """Start and end of thoughts that a server left in the reply."""
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
-"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies can have such words."""
+"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies contain such words."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)
@@ -92,8 +94,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_float=_finite, parse
 
 
 def verdict_in(text: str, keys: Collection[str] = (), *, material: str = "") -> dict[str, Any] | None:
-    """Return a reply's verdict, or None if the reply isn't exactly one object. The metric reports missing keys. The object must
-    not occur in the judged ``material``, which is empty for the reply to a repair request.
+    """Return a reply's verdict, or None if the reply isn't exactly one object or quotes the judged ``material``.
+
+    Missing keys are allowed here, because the metric reports them. ``material`` is empty for the reply to a repair request.
     """
     requested = {_plain(key): key for key in keys}
     text = text.lstrip(_INVISIBLE)
@@ -150,8 +153,10 @@ _NUMBER_AS_TEXT = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")  # 
 
 
 def fault_in(found: Mapping[str, Any], keys: Collection[str], ranges: Mapping[str, tuple[float, float]]) -> str | None:
-    """Return the fault of a verdict, or None. ``form``: no requested key, an unreadable number, or an unknown key instead of the
-    number. ``scale``: percentages that look like shares, 0.8 for 80. All are at most 1, and one is a fraction.
+    """Return the fault of a verdict, or None.
+
+    - ``form``: no requested key, no readable number, or an unknown key in place of the number.
+    - ``scale``: percentages that look like shares (0.8 for 80). All are at most 1, and at least one is a fraction.
     """
     if keys and found.keys().isdisjoint(keys):
         return "form"

@@ -94,13 +94,14 @@ class BrokenAnswer(ConnectionError):
 
 
 class ReplyTooLarge(Exception):
-    """A successful reply has too many bytes. The argument is its status."""
+    """A successful reply has too many bytes. The exception's argument is the status."""
 
 
 class JsonTransport:
     """Client that posts JSON to one server, one request at a time per thread. Thread-safe.
 
-    ``own_headers`` are the user's and replace ``headers``. ``timeout`` is in seconds, and ``largest_reply`` in bytes.
+    ``own_headers`` are the user's headers, which replace ``headers`` of the same name. ``timeout`` is in seconds, and
+    ``largest_reply`` in bytes.
     """
 
     def __init__(
@@ -141,8 +142,10 @@ class JsonTransport:
         return f"Transport({self.base_url!r})"
 
     def post(self, path: str, content: bytes, until: float) -> Reply:
-        """Send a request without retries. Redirects that keep method and body (307, 308) are followed on the same host, also to
-        HTTPS. ``until`` is the monotonic deadline. Raises a JudgeError if no reply arrives.
+        """Send a request without retries, and return the reply. Raises a JudgeError if no reply arrives.
+
+        Redirects that keep method and body (307, 308) are followed on the same host, also to HTTPS. ``until`` is the monotonic
+        deadline.
         """
         from ...core.outbound import bounded_by, encoded  # imports httpx
 
@@ -225,8 +228,9 @@ class Connections:
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection (a pool of one) to one thread: the most recently used, which is most likely still open. A closed
-        connection connects again.
+        """Lend a connection (a pool of one) to one thread. If the connection is closed, it connects again.
+
+        The most recently used connection is lent, because it is most likely still open.
         """
         from ...core.outbound import pool_to, trusted  # imports httpx
 
@@ -363,7 +367,7 @@ def _rejection(reply: Reply, status: int, request: bytes, clock: Clock) -> NotAn
 
 
 def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
-    """Return the keys of ``_HINTS`` for a rejection. It may quote the request, whose words only count as hints at settings."""
+    """Return the keys of ``_HINTS`` for a rejection. Words that also occur in the request count only as hints at settings."""
     rejection, quotable = body.decode("utf-8", "replace").lower(), request.decode("utf-8", "replace").lower()
     if not rejection.strip():  # the reason can be any parameter
         return frozenset(("parameter",))
@@ -375,7 +379,7 @@ def _hints_in(body: bytes, request: bytes) -> frozenset[str]:
 
 
 def _requested_wait(reply: Reply, clock: Clock) -> float:
-    """Return the seconds that the server requests or, if it requests none, those until the exhausted limits end."""
+    """Return the seconds to wait that the server requests or, without a request, until all exhausted limits end."""
     headers = reply.headers
     wait = retry_after(headers.get("retry-after-ms"), clock) / 1_000 or retry_after(headers.get("retry-after"), clock)
     if wait:

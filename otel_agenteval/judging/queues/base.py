@@ -23,12 +23,12 @@ HELD_BYTES = 16 * 2**20
 @dataclass(frozen=True, slots=True)
 class Job:
     id: str
-    """The result id, from turn, metric, parameters, version and revision. A job whose id is queued or recent isn't added again."""
+    """Result id, from turn, metric, parameters, version and revision. A job with a queued or recent id isn't added again."""
     payload: bytes
     priority: int = 0
     """Jobs with higher priority are claimed first, and are dropped last if the queue is full."""
     attempts: int = 0
-    """Number of claims, including this one but without uncounted ones."""
+    """Number of claims that count as attempts, including this one."""
     token: str = field(default="", compare=False, repr=False)
     """The token of a claimed job's lease. See :class:`JobQueue`."""
 
@@ -51,8 +51,8 @@ class EndedClaim(NamedTuple):
 class Outbox:
     """Changes that wait in this process until they are sent to the queue's file or server.
 
-    A new job goes to ``held``, or to ``incoming`` if another thread has the queue's lock because it waits for the server. The next
-    call moves it to ``held``. When it is sent, it is removed, or moves to ``left_out`` if the queue is full. The end of a claim
+    A new job goes to ``held``. If another thread waits for the server and has the queue's lock, the job goes to ``incoming``, and
+    the next call moves it to ``held``. A sent job is removed, or moves to ``left_out`` if the queue is full. The end of a claim
     waits in ``ended``. All methods but :meth:`set_aside` need the lock.
     """
 
@@ -77,7 +77,7 @@ class Outbox:
         return [*jobs[count:]]
 
     def hold(self, jobs: Sequence[Job] = ()) -> None:
-        """Add jobs to ``held``, after those in ``incoming``."""
+        """Move all jobs from ``incoming`` to ``held``, and then add ``jobs``. Known ids are ignored."""
         arrived = []
         while self.incoming:  # other threads add more
             arrived.append(self.incoming.popleft())
@@ -87,7 +87,6 @@ class Outbox:
                 self._held_bytes += job.size
 
     def remove_held(self, jobs: Iterable[Job]) -> None:
-        """Remove jobs that were sent."""
         for job in jobs:
             del self.held[job.id]
             self._held_bytes -= job.size
@@ -105,13 +104,14 @@ class Outbox:
 class JobQueue(ABC):
     """Queue of jobs in a file or on a server, which subclasses access. Thread-safe. All times are Unix times.
 
-    Each claim leases its jobs under a token, such as ``ab12/7/``: the queue object ``ab12``, and the number of its claim. To finish,
-    put back or extend a job, a caller needs its last lease. So the job's current token must begin with the caller's *fence*: the
-    token of a job from :meth:`claim`, or ``ab12/`` for an id, which is any lease of this queue object. An ended lease is valid until
-    the job is claimed again. If the lease was lost, nothing changes, and the method reports that.
+    Each claim leases its jobs under a token such as ``ab12/7/``, in which ``ab12`` is the queue object and 7 the number of its
+    claim. Only the holder of a job's latest lease can finish, extend or put back the job. So the job's current token must begin
+    with the caller's *fence*. For a :class:`Job` from :meth:`claim`, the fence is the job's token. For a job id, the fence is
+    ``ab12/``, which matches every lease of this queue object. A lease that has ended stays valid until the job is claimed again.
+    If a lease was lost, nothing changes, and the method reports the loss.
 
-    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in an :class:`Outbox`, and later
-    calls try again.
+    If the file or server is unavailable, up to ``held_bytes`` of new jobs and all ended claims wait in an :class:`Outbox`, and
+    later calls try again.
     """
 
     is_shared: bool
@@ -133,7 +133,7 @@ class JobQueue(ABC):
 
     @abstractmethod
     def claim(self, n: int, lease: float) -> list[Job]:
-        """Claim up to ``n`` due jobs, by highest priority and then by arrival. After ``lease`` seconds, they are due again."""
+        """Claim up to ``n`` due jobs by priority and then by arrival. Claimed jobs are due again after ``lease`` seconds."""
 
     @abstractmethod
     def extend(self, jobs: Sequence[Job | str], lease: float) -> list[str]:
@@ -153,8 +153,10 @@ class JobQueue(ABC):
 
     @abstractmethod
     def _send(self) -> list[str]:
-        """Send the outbox, with the lock. Remove what was sent, keep jobs without room in ``left_out``, and return the ids of lost
-        leases. If the queue is unavailable, everything stays, and nothing is raised.
+        """Send the outbox, and return the ids of jobs with a lost lease. Needs the lock.
+
+        Sent entries are removed, and jobs without room move to ``left_out``. If the queue is unavailable, unsent entries stay,
+        and nothing is raised.
         """
 
     @abstractmethod
@@ -223,11 +225,10 @@ class JobQueue(ABC):
         return f"{self._owner}/{next(self._numbers)}/"
 
     def _fence(self, job: Job | str) -> tuple[str, str]:
-        """Return a job's id and fence."""
         return (job, f"{self._owner}/") if isinstance(job, str) else (job.id, job.token or f"{self._owner}/")
 
     def _take_unsent(self) -> list[Job]:
-        """Try to send what waits for the last time, and return the jobs that are lost."""
+        """Try one last time to send the outbox, and return the jobs that are lost."""
         outbox = self._outbox
         outbox.hold()
         self._send()
@@ -264,7 +265,7 @@ class Demand(NamedTuple):
     limit: float
     """Maximum sum including the amount. An amount above the limit is admitted if nothing else was spent."""
     below: float
-    """Value that the sum without the amount must be below."""
+    """Limit that the sum without the amount must be below."""
 
     def fits(self, used: float) -> bool:
         return used < self.below and (used <= 0 or used + self.amount <= self.limit)

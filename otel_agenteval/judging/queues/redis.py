@@ -4,8 +4,8 @@ Jobs are in streams, one per shard and priority, and all judge workers form one 
 lag show the amount of work to monitoring and autoscaling tools. Sorted sets hold the ends of leases and the times of retries.
 Each change is one atomic script.
 
-XCLAIM takes over each job when its own lease ends. XAUTOCLAIM supports only one idle time for all jobs. A hash has the token of
-each job's last lease.
+XCLAIM takes over each job when its own lease ends, because XAUTOCLAIM supports only one idle time for all jobs. A hash stores the
+token of each job's last lease.
 
 Streams are never trimmed. A job is removed when it is acknowledged, or when a job of higher priority needs its space.
 
@@ -59,7 +59,7 @@ class RedisQueue(JobQueue):
     """Queue on a Redis or Valkey server.
 
     The server must have at least the features of Redis 5. The queue connects on first use. While the server is unreachable,
-    reads and claims raise ``redis.exceptions.RedisError``.
+    reading, claiming, extending and putting back jobs raise ``redis.exceptions.RedisError``.
 
     Args:
         url: see :func:`.redis_server.connect`.
@@ -123,7 +123,7 @@ class RedisQueue(JobQueue):
         return lost
 
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back. If the server is unreachable, the job is due when its lease ends."""
+        """Put a claimed job back. If the server is unreachable, raise an error. Then the job is due when its lease ends."""
         job_id, fence = self._fence(job)
         when = at if self._clock is not SYSTEM_CLOCK else max(0.0, at - self._clock.time_ns() / 1e9)
         shard = self._shards[self._number_of(job_id)]
@@ -250,8 +250,9 @@ _spend, _correct, _spent = (Script("spent", name, SLOTS=SLOTS) for name in ("spe
 
 
 class RedisSpendBook:
-    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server, with atomic changes. If the server is
-    unreachable, corrections wait in this process, and no model is called.
+    """A :class:`~otel_agenteval.judging.queues.SpendBook` on a Redis or Valkey server, with atomic changes.
+
+    If the server is unreachable, corrections wait in this process, and no model is called.
     """
 
     def __init__(self, url: str, name: str = "agenteval") -> None:

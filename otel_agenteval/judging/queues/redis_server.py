@@ -47,7 +47,7 @@ class Script:
 
 
 class Server:
-    """Client that connects on first use and pauses after a failed call. ``opened`` gets each new client."""
+    """Client that connects on first use and pauses after a failed call. ``opened`` is called with each new client."""
 
     def __init__(self, url: str, opened: Callable[[Any], None] = lambda client: None) -> None:
         self._url = normal(url)
@@ -67,8 +67,9 @@ class Server:
         return self._failures > 0
 
     def call(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Make a call with the client and ``args``, unless the server was unreachable a moment ago. After a failure, only threads that
-        may wait try again.
+        """Return the result of a call with the client and ``args``. Raises a ConnectionError during the pause after a failure.
+
+        While the server is unreachable, only threads that are allowed to wait try again.
         """
         if time.monotonic() < self._quiet_until or (self.failing and not may_wait()):
             raise _not_connected("judge.queue.url: server unreachable, next try in a few seconds")
@@ -178,7 +179,7 @@ def unreachable(error: BaseException) -> bool:
 
 @contextmanager
 def tolerated() -> Iterator[None]:
-    """Go on after the block if the server is unreachable."""
+    """Suppress the block's error if the server is unreachable."""
     try:
         yield
     except Exception as error:

@@ -55,13 +55,14 @@ _EXTEND, _GIVE_BACK, _REMOVE = (
 
 
 class SqliteQueue(JobQueue):
-    """Queue in an SQLite file, which is opened on first use. The file's folder must exist. If the file is unavailable, calls try
-    again at most once a second, and ``failed`` is called if jobs or ended claims must wait. During that time, reading, claiming
-    and extending raise ``sqlite3.Error`` or ``OSError``.
+    """Queue in an SQLite file, which is opened on first use. The file's folder must exist.
+
+    If the file is unavailable, calls try again at most once a second. Until then, new jobs and ended claims wait in this process,
+    and ``failed`` is called with the error. Claiming, extending and reading dead letters raise ``sqlite3.Error`` or ``OSError``.
     """
 
     is_shared = False
-    """False, because other processes run their own jobs. Jobs that they leave behind are found within the longest pause."""
+    """False, because other processes run their own jobs. Jobs that they leave behind are found at the next infrequent check."""
 
     remembered = 200_000
     """Maximum number of ids of finished jobs that are kept, so that the jobs aren't added again."""
@@ -199,7 +200,7 @@ class SqliteQueue(JobQueue):
         return left_out
 
     def _make_room(self, db: sqlite3.Connection, job: Job, left_out: list[Job]) -> bool:
-        """Drop waiting jobs of lower priority, lowest and oldest first, if necessary. Returns True if the job fits."""
+        """Drop waiting jobs of lower priority, lowest and oldest first, if necessary. Return True if the job fits."""
         short = db.execute("SELECT bytes FROM totals").fetchone()[0] + job.size - self.max_bytes
         dropped = []
         waiting = self._waiting_below(db, job.priority) if short > 0 else iter(())

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from ....core.errors import JudgeError
 
 Form = Literal["schema", "json", "plain"]
-"""How a reply's form is enforced: by a JSON schema, by the server's JSON mode, or by the prompt alone."""
+"""Enforcement of a reply's form: by a JSON schema, by the server's JSON mode, or by the prompt alone."""
 Finish = Literal["stop", "length", "refusal"]
 FORMS: tuple[Form, ...] = ("schema", "json", "plain")
 MAX_TOKENS = 4096
@@ -32,12 +32,12 @@ class Media:
 
     @property
     def kind(self) -> str:
-        """Return the type's first half, such as ``image``, ``audio`` or ``video``."""
+        """Return the first part of the MIME type, such as ``image``, ``audio`` or ``video``."""
         return self.mime.partition("/")[0]
 
     @property
     def form(self) -> str:
-        """Return the type's second half, such as ``png``, ``wav`` or ``mp4``."""
+        """Return the second part of the MIME type, such as ``png``, ``wav`` or ``mp4``."""
         return self.mime.partition("/")[2].partition(";")[0]
 
     @property
@@ -61,7 +61,7 @@ class ChatRequest:
     form: Form = "json"
     schema: Mapping[str, Any] | None = None
     temperature: float | None = 0.0
-    """The temperature. None uses the model's default, because some models reject any value."""
+    """Sampling temperature. None means the model's default, because some models reject any value."""
     room: int = MAX_TOKENS
     """Maximum output tokens, for servers that require a limit."""
     stream: bool = False
@@ -88,7 +88,7 @@ class ChatReply:
     text: str
     usage: TokenUsage
     finish: Finish | None = None
-    """Why the reply ended: it is complete, it was truncated at a limit, or the model declined. None if unknown."""
+    """Reason for the end of the reply: it is complete, a limit truncated it, or the model declined. None if unknown."""
 
 
 class Provider(Protocol):
@@ -98,10 +98,10 @@ class Provider(Protocol):
         """Return the headers with the API key."""
 
     def request(self, chat: ChatRequest) -> HttpRequest:
-        """Return the request of a judge call, or raise a JudgeError for an unsupported medium."""
+        """Return the request of a judge call, or raise a JudgeError for unsupported media."""
 
     def answer(self, body: Mapping[str, Any]) -> ChatReply:
-        """Parse a response, or raise a JudgeError if it has another form."""
+        """Parse a response, or raise a JudgeError if the response has another form or reports a failure."""
 
 
 # --- media -----------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def media_of(uri: str) -> Media | None:
         return Media(mime, url=uri)
     if scheme != "data":
         if scheme.isascii() and scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme):
-            raise JudgeError("the URI of a medium must begin with data:, http: or https:", "media_not_allowed")
+            raise JudgeError("the media URI must begin with data:, http: or https:", "media_not_allowed")
         return None
     head, comma, body = rest.partition(",")
     mime, *parameters = head.split(";")

@@ -68,7 +68,7 @@ def answer(body: Mapping[str, Any]) -> ChatReply:
 
 
 def _reply(message: Mapping[str, Any], stop: Any) -> str:
-    """Return the content. If it is blank, return a tool call's arguments or reasoning that is exactly one JSON object, if any."""
+    """Return the content. If it is blank, return a tool call's arguments or, if it is one JSON object, the reasoning."""
     content, role = message.get("content"), message.get("role")
     if isinstance(content, list):
         texts = (part.get("text") for part in parsing.mappings(content) if part.get("type", "text") in ("text", "output_text"))
