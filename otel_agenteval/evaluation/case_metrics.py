@@ -1,4 +1,4 @@
-"""Metrics of single cases of a data set, in addition to the metrics of a run."""
+"""Metrics that single cases of a data set add to the metrics of a run."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NAMED_BY = ("type", "metric")
 class CaseMetrics:
     """The metrics to evaluate for each case of a data set.
 
-    The entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. Its
-    ``value`` becomes the parameter ``value`` of all metrics that have this parameter and don't set it. ``{{customer}}`` in a
-    parameter is replaced by the column ``customer`` of a case that has it.
+    The entries in a case's ``metrics`` add metrics, or change parameters of the run's metrics with the same name. A case's
+    expected value becomes the parameter ``value`` of all metrics that have this parameter and don't set it. In parameters,
+    ``{{customer}}`` is replaced by the case's column ``customer``, if the case has this column.
 
     Raises a ConfigError with one line per fault, with the case's file and line.
     """
@@ -54,7 +54,7 @@ class CaseMetrics:
             self._give_all_cases_the_same_gates()
 
     def of(self, case: Case | None) -> Sequence[BoundMetric]:
-        """Return the metrics for a turn of a case, or of no case."""
+        """Return the metrics for a turn of a case, or for a turn without a case."""
         return self._known["" if case is None else self._key(case)]
 
     @property
@@ -116,7 +116,7 @@ class CaseMetrics:
                 raise ConfigError("\n".join(f"{where}{line}" for line in str(error).splitlines())) from None
             same = own.setdefault(bound.name, {})
             if bound.name != bound.metric.name and any(other != bound.key for other in same):
-                raise ConfigError(f"{where}{bound.name} names two metrics. Remove or rename one of them")
+                raise ConfigError(f"{where}two metrics have the name {bound.name}. Remove or rename one of them")
             same[bound.key] = bound
         found: list[BoundMetric] = []
         try:
@@ -129,7 +129,7 @@ class CaseMetrics:
         return self._completed([_filled(bound, case) for bound in found])
 
     def _completed(self, found: list[BoundMetric]) -> list[BoundMetric]:
-        """Let policy metrics that combine the run's metrics combine the case's metrics instead."""
+        """Make policy metrics combine the case's metrics if they combine metrics of the run."""
         for place, bound in enumerate(found):
             if bound.inner and all(one in self._run for one in bound.inner):
                 found[place] = again = copy.copy(bound)
@@ -171,7 +171,6 @@ class CaseMetrics:
 
 
 def expected_value(references: Mapping[str, Any]) -> Any:
-    """Return the expected value of a case, or None."""
     return next((references[name] for name in EXPECTED_VALUE if references.get(name) is not None), None)
 
 
@@ -184,7 +183,7 @@ def _placeholders_in(params: Any) -> set[str]:
 
 
 def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
-    """Return a metric whose placeholders are replaced by the values of a case's columns."""
+    """Return the metric with its placeholders replaced by the values of the case's columns."""
     columns = _columns(case)
     if _placeholders_in(bound.params).isdisjoint(columns):
         return bound
@@ -192,7 +191,7 @@ def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
 
 
 def _check_values(entry: MetricEntry, bound: BoundMetric, case: Case) -> None:
-    """Refuse values that promptfoo replaces, and that the metric would compare as they are written."""
+    """Raise a ConfigError for values that promptfoo would replace, because the metric would compare them unchanged."""
     if "{{" in repr(bound.params):
         raise ConfigError(f"{{{{…}}}} must be the name of a column. The case has {', '.join(_columns(case))}")
     given = filled_in(entry.params, _columns(case)).values()
@@ -212,7 +211,7 @@ def _entries(case: Case) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(given: Any, system: str | None) -> MetricEntry:
-    """Parse an entry in our form, or in that of promptfoo or Trusys. Raises ConfigError, also for a selector or sampling."""
+    """Parse an entry in the form of this package, promptfoo or Trusys. Raises a ConfigError, also for a selector or sampling."""
     entry = entry_from(_with_parameters(_keyed_by_metric(given), system) if isinstance(given, Mapping) else given)
     form = "trusys" if isinstance(given, Mapping) and "metric" in given and "type" not in given else None
     entry = entry.replaced(metric=under(form, under(system, entry.metric)))

@@ -1,4 +1,4 @@
-"""Parse and evaluate conditions on a turn, as sampling rules use them.
+"""Parse and evaluate conditions on a turn, such as those in sampling rules.
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
@@ -23,19 +23,19 @@ EVENT_PREFIX = "event."
 
 
 class Fact(NamedTuple):
-    """A name that a condition may contain."""
+    """Property of a turn that a condition can contain by name."""
 
     text: bool
     """True if the value is text. Otherwise, it is a number, and true counts as 1."""
     read: Callable[[Turn], Any] | None
-    """Returns the value, or None if it is unknown.
+    """Function that returns the value, or None if the value is unknown.
 
-    The function is None if the turn doesn't contain the fact; see :class:`Known`.
+    ``read`` is None for comparisons with earlier turns, which are in :class:`Known`.
     """
 
 
 class Known(NamedTuple):
-    """Values that a condition may contain in addition to facts of the turn."""
+    """Values that a condition can use in addition to facts of the turn."""
 
     scores: Sequence[Score] = ()
     """Scores that were computed when the turn closed."""
@@ -72,7 +72,6 @@ FACTS: Mapping[str, Fact] = {
     "slow": Fact(False, None),
     "expensive": Fact(False, None),
 }
-"""Facts of a turn that conditions may contain."""
 _Lookup = Callable[[str], Any]
 _Test = Callable[[_Lookup], Any]
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -83,8 +82,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 class Condition:
-    """A condition on a turn in Python's syntax: ``and``, ``or``, ``not``, parentheses and comparisons of names, numbers and
-    texts. The ``metrics`` are allowed after ``score.``. Raises a ConfigError that begins with ``where``.
+    """Condition on a turn in Python's syntax: ``and``, ``or``, ``not``, parentheses, and comparisons of names, numbers and texts.
+
+    ``metrics`` are the names that can follow ``score.``. An invalid condition raises a ConfigError that begins with ``where``.
     """
 
     def __init__(self, text: str, metrics: Collection[str], where: str) -> None:
@@ -100,7 +100,6 @@ class Condition:
         except (ValueError, RecursionError, MemoryError):
             raise self._fault(1, f"must be {_EXAMPLE} without deep nesting") from None
         self.names: Collection[str] = frozenset(self._names)
-        """The names that the condition contains."""
 
     def holds(self, turn: Turn, known: Known) -> bool:
         def lookup(name: str) -> Any:
@@ -142,7 +141,7 @@ class Condition:
         return test
 
     def _operand(self, node: ast.expr) -> tuple[bool, _Test]:
-        """Return True if an operand is text, and the function that returns its value."""
+        """Return a flag that is True for text, and the function that returns the operand's value."""
         match node:
             case ast.Constant(value=str() | int() | float() as value):
                 return isinstance(value, str), lambda lookup: value
@@ -160,7 +159,7 @@ class Condition:
         return name in FACTS and FACTS[name].text, lambda lookup: lookup(name)
 
     def _position(self, node: ast.expr) -> int:
-        """Return the position of a node's first character, from 1. The node itself contains a position in bytes."""
+        """Return the position of a node's first character, from 1. The node itself contains an offset in bytes."""
         return len(self._text.encode()[: node.col_offset].decode()) + 1
 
     def _fault(self, position: int, problem: str) -> ConfigError:

@@ -34,19 +34,21 @@ class Case(NamedTuple):
     references: dict[str, Any]
     """Values that metrics compare with, by name."""
     metrics: Any = None
-    """The column ``metrics``: metrics and parameters of this case (:class:`~.case_metrics.CaseMetrics`)."""
+    """Metrics and parameters of this case, from a column in :data:`METRICS`. See :class:`~.case_metrics.CaseMetrics`."""
     place: str = ""
-    """Prefix of an error message about the case: its file and line."""
+    """Prefix of an error message about the case, with its file and line."""
 
 
 def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str = "dataset") -> Iterator[Case]:
     """Yield the cases of a file, a list of mappings, or a pandas DataFrame.
 
-    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv`` or ``.parquet``. The columns ``case_id`` (or ``id``, ``case``) and
-    ``input`` (or one of :data:`ASKED`) identify a case, and ``metrics`` (or ``evaluators``, ``assert``, or ``metrics`` in ``value``) has
-    its metrics. The fields of an object in the column ``references`` and all other columns are references.
+    Files have the extension ``.jsonl``, ``.json``, ``.yaml``, ``.csv``, ``.tsv`` or ``.parquet``. The columns ``case_id`` (or
+    ``id``, ``case``) and ``input`` (or one of :data:`ASKED`) identify a case. The column ``metrics`` (or ``evaluators``,
+    ``assert``, or ``metrics`` in ``value``) contains its metrics. The fields of an object in the column ``references`` and all
+    other columns are references.
 
-    Raises ConfigError if the file can't be read, or a case has neither an id nor an input, or the same id as another case.
+    Raises a ConfigError if the file can't be read, if a case has no id, input, ``turns`` or ``user``, if two cases have the same
+    id, or if a case's metrics are in several columns.
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where):
@@ -73,13 +75,14 @@ def _input_of(row: dict[str, Any]) -> Any:
 
 
 METRICS = ("metrics", "assert", "evaluators")
-"""Columns with the metrics of a case or turn."""
+"""Columns that can contain the metrics of a case or turn."""
 
 
 def metrics_in(columns: Mapping[str, Any], others: dict[str, Any], at: str) -> Any:
-    """Return the metrics in a column of :data:`METRICS` or in the column ``value`` of ``others``, which they replace, or None.
+    """Return the metrics in a column of :data:`METRICS`, or in an object in the column ``value``, or None.
 
-    Raises ConfigError if several columns have metrics, or a column with metrics has a misspelled name.
+    Such an object is removed from ``others``, which gets its other entries as columns. Raises a ConfigError if several columns
+    have metrics, or if a column with metrics has a misspelled name.
     """
     value = others.get("value")
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -104,7 +107,10 @@ def _is_metric(entry: Any) -> bool:
 
 
 def rename(found: dict[str, Any]) -> None:
-    """Rename other tools' references to our names. A single ``expected``, ``answer`` or ``response`` is the expected output."""
+    """Rename other tools' references in ``found`` to the names that this package uses.
+
+    A text or number in ``expected``, ``answer`` or ``response`` becomes the expected output, unless the case already has one.
+    """
     for name in [name for name in _OTHER_NAMES if name in found]:
         if name != "tools" or "{" not in str(found[name]):  # not definitions of tools
             found.setdefault(_OTHER_NAMES[name], found.pop(name))
@@ -118,7 +124,7 @@ def rename(found: dict[str, Any]) -> None:
 
 
 def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
-    """Return a value whose texts have the values of columns in place of placeholders."""
+    """Return a value with placeholders replaced by the values of columns. Placeholders without a column stay."""
     if isinstance(value, Mapping):
         return {key: filled_in(item, columns) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -129,7 +135,7 @@ def filled_in(value: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _misspelled(columns: Iterable[str]) -> str:
-    """Return a hint about a column whose name resembles a column of cases. Without such a column, list the columns."""
+    """Return a hint about a column whose name resembles a known column, or a list of all columns."""
     for column in columns:
         (close,) = nearest(column, ("input", "turns", "user", *_CASE_COLUMNS), 1)
         if likeness(column, close) > 0.7:
@@ -138,7 +144,7 @@ def _misspelled(columns: Iterable[str]) -> str:
 
 
 def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place, for error messages, and content of each row of a file, list or DataFrame. Raises ConfigError."""
+    """Yield each row of a file, list or DataFrame, with its place for error messages. Raises a ConfigError for invalid rows."""
     if isinstance(source, (str, Path)):
         for line, row in _rows_of_file(str(source), where):
             yield f"{source}:{line}", _plain_row(row)
@@ -152,7 +158,7 @@ def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row, and the references and turns in it, with values as people write them."""
+    """Return a row with values as people write them in JSON, also in its references and turns."""
     found = {str(key): written(value) for key, value in row.items()}
     if isinstance(inner := row.get("references"), Mapping):
         found["references"] = _plain_row(inner)
@@ -220,9 +226,10 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each row with the number of its first line. A first line such as ``sep=;`` sets the delimiter. The default is the
-    most frequent delimiter in the header. Raises ConfigError if a column occurs twice, or a row has more cells than the header.
-    Raises csv.Error if the file isn't CSV.
+    """Yield each row with the number of its first line.
+
+    A first line such as ``sep=;`` sets the delimiter. The default is the most frequent delimiter in the header. Raises a
+    ConfigError if a column occurs twice, or if a row has more cells than the header. Raises a csv.Error if the file isn't CSV.
     """
     csv.field_size_limit(_LONGEST_CELL)
     before, head = 0, file.readline()

@@ -42,7 +42,7 @@ _WARM_UP = {
 
 
 _IMPORTED_FIRST = ("numpy", "otel_agenteval.detectors.injection", "otel_agenteval.detectors.prompt_leak")
-"""Slow imports that many metrics need. Each is a separate step."""
+"""Slow imports that many metrics need. Each is a separate step of :meth:`Evaluator.warm_up`."""
 _warm: set[tuple[str, str]] = set()
 """Names and parameter hashes of the metrics that have evaluated the warm-up turn."""
 
@@ -57,7 +57,7 @@ def pricing_of(metrics: Sequence[BoundMetric]) -> Pricing:
 class Outcome(NamedTuple):
     scores: list[Score]
     cut: Sequence[BoundMetric]
-    """The metrics that didn't run because the time budget was used up."""
+    """Metrics that didn't run because the time budget was used up."""
     seconds: float
 
 
@@ -90,7 +90,7 @@ def score_one(
 
 
 def about(score: Score, turn: Turn) -> Score:
-    """Set the turn to which a score refers, unless it is skipped, and return the score."""
+    """Set the turn to which a score refers, unless the score is skipped. Return the score."""
     if score.status != "skipped":
         score.about = (turn.turn_id, b"%d" % turn.revision)
     return score
@@ -108,7 +108,7 @@ def run(
     """Evaluate computed metrics on a turn with references attached, in their order.
 
     A metric whose selector excludes the turn is ``skipped`` as gated. With ``shed``, heavy metrics are skipped as shed.
-    ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the other metrics are cut.
+    ``foreign`` limits the time of metrics that aren't built in. After ``budget`` CPU seconds, the remaining metrics don't run.
     """
     scores: list[Score] = []
     subject = (turn.turn_id, b"%d" % turn.revision)
@@ -202,7 +202,7 @@ def begin(
 
 
 class Once:
-    """Scores each metric on a turn once. A composite's inner metrics are evaluated as ``metrics`` configures them."""
+    """Function that scores each metric on a turn only once. A composite's inner metrics run as ``metrics`` configures them."""
 
     def __init__(self, metrics: Sequence[BoundMetric], turn: Turn, score: Callable[[BoundMetric], Score]) -> None:
         self._configured = {metric.key: metric for metric in metrics}
@@ -226,9 +226,11 @@ class Once:
 
 
 class Evaluator:
-    """Runs the configured computed metrics on closed turns and ended conversations. ``budget`` is the number of seconds that one
-    turn may take while the agent or an exporter waits. ``shedding`` selects the metrics to skip under overload. ``expected`` lets
-    ``expect()`` turn on the metrics that read its references. ``foreign`` limits the time of metrics that aren't built in.
+    """Evaluator that runs the configured computed metrics on closed turns and ended conversations.
+
+    ``budget`` is the CPU time in seconds for one turn while the agent or an exporter waits. ``shedding`` selects the metrics to
+    skip under overload. If ``expected``, ``expect()`` turns on the metrics that read its references. ``foreign`` limits the time
+    of metrics that aren't built in.
     """
 
     def __init__(
@@ -244,7 +246,7 @@ class Evaluator:
         self.shedding = shedding
         self.foreign = foreign
         self.evaluations = 0
-        """Number of runs of metrics, which shows that the evaluator is working."""
+        """Number of metric runs, which shows that the evaluator is working."""
         self.reload(metrics, whole, references, budget, expected)
 
     def reload(
@@ -274,8 +276,10 @@ class Evaluator:
         return [metric.name for metric in (*self.metrics, *self.heavy)]
 
     def warm_up(self) -> Iterator[None]:
-        """Evaluate a fictional turn step by step, so that the first real turn is fast. This imports modules and compiles
-        patterns. Only built-in metrics run, because custom metrics may be slow or have side effects. Each runs once per process.
+        """Evaluate a fictional turn step by step, so that the first real turn is fast.
+
+        This imports modules and compiles patterns. Only built-in metrics run, because custom metrics may be slow or have side
+        effects. Each metric runs once per process.
         """
         ours = [metric for metric in (*self.metrics, *self.heavy) if metric.metric.is_ours and metric.key not in _warm]
         for module in _IMPORTED_FIRST if ours else ():
@@ -291,8 +295,10 @@ class Evaluator:
                 yield
 
     def evaluate(self, scored: ScoredTurn, attributes: Mapping[str, Any], *, waited_for: bool = False) -> None:
-        """Attach references, and compute scores. Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on,
-        and, if ``waited_for``, metrics beyond the time budget.
+        """Attach references and compute scores.
+
+        Some metrics stay ``pending``: heavy metrics, metrics that ``expect()`` turns on, and, if ``waited_for``, metrics beyond
+        the time budget.
         """
         self.evaluations += 1
         scored.sources = self.references.attach(scored.turn, attributes)
@@ -304,7 +310,7 @@ class Evaluator:
             scored.pending += self._expected.of(scored.sources)
 
     def opens_media(self, scored: ScoredTurn) -> bool:
-        """Return True if a remaining metric opens media and the turn has some."""
+        """Return True if a remaining metric opens media, and the turn has media."""
         if not any(metric.opens_media for metric in scored.pending):
             return False
         return bool(scored.turn.attachments) or any(message.attachments for message in scored.turn.messages)
@@ -348,7 +354,7 @@ _OF_OTHER_FORMS = frozenset(("code_json_equals", "code_audio_transcription_quali
 """Metrics that aren't turned on, because they'd compare the answer as JSON or as a transcript, or (BLEU) fail correct answers of
 fewer than four words."""
 _READ_ANYWAY = frozenset(("context", "history", "session", "metadata", "attachments"))
-"""Facts that don't turn on any metric, because too many metrics read them."""
+"""References that don't turn on any metric, because too many metrics read them."""
 _MOST_KEPT = 256
 """Maximum number of cached combinations of references."""
 
@@ -395,7 +401,6 @@ def turned_on_by(given: Collection[str]) -> list[str]:
 # ``evaluate()`` skips it, as the metric's definition states.
 
 OF_THE_TASK = frozenset(("llm_task_completion", "llm_task_success"))
-"""Metrics that rate whether the task was done."""
 TURN_FAILED, CANCELLED = "turn_failed", "cancelled"
 
 

@@ -1,4 +1,7 @@
-"""The first step of a failed turn that explains the failure, found by rules over its steps and its scores' findings, or by a judge."""
+"""Search for the first step of a failed turn that explains the failure, by rules or by a judge.
+
+The rules check the turn's steps and the findings of its scores.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +51,13 @@ class Fault(NamedTuple):
     ``changed_number``, ``invented_number``, or a fault of the answer, such as ``truncated_answer`` or ``leak``. A judge
     can also find ``wrong_agent`` and ``wrong_answer``."""
     path: str = ""
-    """The step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
+    """Path of the step, such as ``tool_calls[2]``, ``retrievals[0]``, ``llm_calls[1]`` or ``output``. Empty if unknown."""
     reason: str = ""
     """The evidence in a few words. A rule's evidence contains no content except names and error types."""
     step: str = ""
-    """Name of the tool, model or agent at the step. Empty if it has none."""
+    """Name of the tool, model or agent at the step, or an empty string."""
     error: str = ""
-    """Error type of the step. Empty if it has none."""
+    """Error type of the step, or an empty string."""
 
     @property
     def mode(self) -> str:
@@ -63,26 +66,27 @@ class Fault(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Name of the failure mode."""
+        """Name of the failure mode, such as ``tool_error: search (timeout)``."""
         named = f"{self.kind}: {self.step}" if self.step else self.kind
         return f"{named} ({self.error})" if self.error else named
 
 
 def failure_of(turn: Turn, scores: Sequence[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return why a turn failed: its first fault or, if no rule finds one, a failed metric. None if no score failed."""
+    """Return a failed turn's first fault or, if no rule finds a fault, its failed metric. Return None if no score failed."""
     failed = failed_metric(scores)
     return failed and (first_fault(turn, scores, redact) or failed)
 
 
 def failed_metric(scores: Iterable[Score]) -> Fault | None:
-    """Return a fault without a step, whose kind is the alphabetically first failed metric. None if no score failed."""
+    """Return a fault without a step, whose kind is the alphabetically first failed metric, or None if no score failed."""
     failed = min((score.metric for score in scores if score.verdict is False), default=None)
     return None if failed is None else Fault(failed)
 
 
 def first_fault(turn: Turn, scores: Iterable[Score], redact: Collection[str] = ()) -> Fault | None:
-    """Return the earliest step that can explain why a turn failed, or None if no rule finds a fault. A passed turn can also have
-    a fault, such as a harmless error. Without content, rules find fewer faults.
+    """Return the earliest fault that can explain why a turn failed, or None if no rule finds a fault.
+
+    A passed turn can also have a fault, such as a harmless error. Without content, the rules find fewer faults.
     """
     failed = {one.metric: one for one in scores if one.verdict is False or (one.metric in _SIGNALS and findings_in(one.detail))}
     order = StepOrder(turn)
@@ -123,7 +127,7 @@ class StepOrder:
                 self._starts[f"{name}[{at}]"] = before if start is None else start
 
     def key(self, path: str) -> tuple[int, float, int]:
-        """Return the sort key of a step. Retrievals and hand-offs, whose times are unknown, come first, and the answer last."""
+        """Return the sort key of a step. Retrievals and handoffs, whose times are unknown, come first. The answer comes last."""
         index = re.search(r"\[(\d+)\]", path)
         at = int(index[1]) if index is not None else 0
         return (1 if path == OUTPUT else 0, self._starts.get(path, 0.0), at)
@@ -227,7 +231,7 @@ def _of_answer(turn: Turn, failed: Mapping[str, Score]) -> Iterator[Fault]:
 
 
 def _looks_like(digits: str, other: str) -> bool:
-    """Return True if two numbers differ in one digit, or in the order of their digits."""
+    """Return True if two numbers differ in exactly one digit, or consist of the same digits. One-digit numbers don't count."""
     return len(digits) == len(other) > 1 and (sorted(digits) == sorted(other) or sum(map(str.__ne__, digits, other)) == 1)
 
 
@@ -240,7 +244,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "llm_calls": ("model_error", "lost_instructions"),
     OUTPUT: ("changed_number", "invented_number", "invented_url", "leak", "truncated_answer", "refusal", "wrong_answer"),
 }
-"""The kinds of fault that each kind of step can have."""
+"""Kinds of faults that a judge can choose, by kind of step."""
 _TASK = """\
 Find the step at which the turn of an agent went wrong first. The turn failed the checks in "failed".
 How: Read the request and the failed checks. Go through the steps in order. The first fault is the earliest step whose
@@ -261,8 +265,9 @@ _REASON_CHARS = 500
 
 
 def judged_fault(turn: Turn, scores: Sequence[Score], judge: Answers, redact: Collection[str] = ()) -> Fault:
-    """Return the first fault of a failed turn, from one judge call with redacted texts. Raises JudgeError if the reply isn't
-    readable, and MetricError if the reply lacks a reason, or has an unknown path or kind.
+    """Return the first fault of a failed turn, from one judge call with redacted texts.
+
+    Raises a JudgeError if the judge call fails, and a MetricError if the reply lacks a reason or has an unknown path or kind.
     """
     redactor = Redactor(redact)
     shown = Turn.from_dict(redactor.turn(turn.to_dict())) if redact else turn

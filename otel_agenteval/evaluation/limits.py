@@ -1,8 +1,8 @@
 """Limits of evaluation: the time of metrics that aren't built in, and the load of the worker.
 
 A metric that waits for something must not stop all scoring. An overloaded worker first skips ``llm_`` metrics, then also
-``embed_`` metrics, then also heavy ``code_`` metrics. The fill of its queue decides, because the worker's thread prepares turns
-for judges and runs heavy metrics. A slow or unreachable judge fills another queue, whose fill doesn't matter here.
+``embed_`` metrics, then also heavy ``code_`` metrics. The fill of the worker's queue decides, because the worker's thread
+prepares turns for judges and runs heavy metrics. A slow or unreachable judge fills another queue, whose fill doesn't matter here.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _PAUSE = 60.0
 _LONGEST_PAUSE = 3600.0
 
 Interrupted = Callable[[float, Callable[[], Score]], Score]
-"""Does work on the calling thread, and interrupts it after some seconds with a TimeoutError."""
+"""Function that runs work on the calling thread, and interrupts it with a TimeoutError after the given seconds."""
 
 
 class ForeignMetrics:
-    """Evaluates metrics on the package's threads, each for at most ``limit()`` seconds. ``interrupted()`` is None if a thread
-    can't be interrupted. Each metric then has its own thread, and its scores are errors while a call hangs.
+    """Evaluator of metrics that aren't built in, each for at most ``limit()`` seconds.
+
+    ``interrupted()`` returns a function that can interrupt the calling thread, or None. Without such a function, each metric has
+    its own thread, and its scores are errors while a call hangs. In this case, calls on the host's threads have no limit.
     """
 
     def __init__(self, limit: Callable[[], float], interrupted: Callable[[], Interrupted | None]) -> None:
@@ -37,11 +39,11 @@ class ForeignMetrics:
         self._interrupted = interrupted
         self._lanes: dict[tuple[str, str], Lane] = {}
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        """Until when a metric pauses, and for how many seconds."""
+        """Monotonic end and length in seconds of each metric's pause."""
         self._hung: dict[str, str] = {}
 
     def hung(self) -> dict[str, str]:
-        """Return, by metric name, why the metric gives no results now."""
+        """Return the reason why a metric currently returns no results, by metric name."""
         return dict(self._hung)
 
     def keep_only(self, metrics: Iterable[BoundMetric]) -> None:
@@ -53,7 +55,7 @@ class ForeignMetrics:
         self._lanes = {key: lane for key, lane in self._lanes.items() if key in keys}
 
     def evaluate(self, metric: BoundMetric, turn: Turn) -> Score:
-        """Return the score of a metric, which is an error if it takes too long or if an earlier turn's call hasn't ended."""
+        """Return a metric's score, which is an error if the call takes too long, an earlier call hangs, or the metric pauses."""
         interrupted = self._interrupted()
         if metric.opens_media or not (interrupted or is_ours()):  # opening media has its own limit
             return metric.evaluate(turn)
@@ -101,7 +103,7 @@ _HOLD = 5.0
 
 
 class Shedding:
-    """The current level of load shedding. Only the worker uses it. ``now`` returns monotonic seconds."""
+    """Current level of load shedding. Used only on the worker's thread. ``now`` returns monotonic seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.level = 0
@@ -109,7 +111,7 @@ class Shedding:
         self._since = 0.0
 
     def update(self, fill: float) -> int:
-        """Return the level at a fill of the queue (0 to 1). The level rises at once and falls one step at a time."""
+        """Return the level at this fill of the queue (0 to 1). The level rises at once and falls one step at a time."""
         wanted = sum(fill >= on for on in _ON)
         if wanted > self.level:
             self.level, self._since = wanted, self._now()

@@ -20,16 +20,16 @@ from ..detectors.redaction.numbers import digits_of, numbers_in_id
 from ..detectors.redaction.views import decoded
 
 WITHHELD = "[WITHHELD]"
-"""Replaces a value that can't be searched."""
+"""Replacement for a value that can't be searched."""
 
 
 def public_name(name: str, kinds: Collection[str]) -> str:
-    """Return a name without data of these kinds."""
+    """Return a name in which hashes replace data of these kinds."""
     return _public(name, frozenset(kinds), False) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
-    """Return an id without data of these kinds. Phone numbers in ids don't need a plus sign or an identifying word."""
+    """Return an id in which hashes replace data of these kinds. Phone numbers in ids need no plus sign or identifying word."""
     return _public(name, frozenset(kinds), True) if kinds else name
 
 
@@ -81,7 +81,7 @@ def _redacted_fields(record: Any, kinds: frozenset[str]) -> dict[str, Any]:
 
 
 def _without_names(value: Any, kinds: frozenset[str]) -> Any:
-    """Return names, or records and attributes with redacted names, or the same object if nothing changes."""
+    """Return a name, record, mapping or list with redacted names, or the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
         left = _public(value, kinds, False)
@@ -104,7 +104,7 @@ def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -
 
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
-    """Return the id of a call or response without e-mail addresses and secrets. Other kinds stay, because digits look like them."""
+    """Return a call's or response's id with e-mail addresses and secrets redacted. Other kinds can't be told from an id's digits."""
     return _public(name, frozenset(kinds) & {"email", "secret"}, False)
 
 

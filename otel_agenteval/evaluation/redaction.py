@@ -1,8 +1,7 @@
 """Redact a turn before its content leaves the process for a judge or a queue's file.
 
-Scores are computed from the original content. Only exported data is redacted. Each find is replaced by its kind and a
-number, such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and where else in the turn the same
-data was removed.
+Scores are computed from the original content. Only exported data is redacted. Found data is replaced by its kind and a number,
+such as ``[EMAIL_1]``. A judge can therefore see that something was removed, and where else in the turn the same data was removed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from ..detectors.texts import lazy
 from .names import NAME_ATTRIBUTES, WITHHELD
 
 KINDS = ("email", "phone", "card", "ssn", "secret")
-"""Kinds of data that can be removed."""
 _MAX_NESTING = 60
 _CONTAINERS = frozenset(("llm_calls", "tool_calls", "agent_runs", "spans", "handoffs", "retrievals", "messages"))
 _IDS = frozenset(("turn_id", "tenant", "trace_id", "span_id", "id", "parent", "start", "close_reason"))
@@ -35,7 +33,7 @@ MOST_EXPORTED = 4_096
 """Maximum number of characters of each exported text."""
 _OUR_WORD = re.compile(r"[A-Za-z][A-Za-z_.:]{0,39}")
 _OUR_FACTS = frozenset(("vacuous", "reason", "by"))
-"""Keys of a score's detail that determine its outcome."""
+"""Keys of a score's detail that determine the score's outcome."""
 _HEX_ID = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?(?:-[0-9a-f]{16})?")
 _LEAST_CARD = 10**13
 """The smallest number that can be a card number."""
@@ -52,7 +50,7 @@ def _clean_words_of(kinds: frozenset[str]) -> set[Any]:
 
 @lru_cache(maxsize=1_024)
 def _kinds_of_names(names: tuple[Any, ...]) -> tuple[bool, bool]:
-    """Return two flags: no name in a detail can contain personal data, and some name reveals what kind of data its value is."""
+    """Return two flags: no name in a detail can contain personal data, and at least one name reveals the kind of its value."""
     texts = [name for name in names if isinstance(name, str) and len(name) <= _SHORT]
     return len(texts) == len(names) and not any(map(may_hold, texts)), any(map(is_telling, texts))
 
@@ -66,7 +64,7 @@ def is_id(name: Any, value: Any) -> bool:
 
 
 class Redactor:
-    """Removes personal data and secrets from the texts of one turn. Equal data has the same marker throughout the turn."""
+    """Redactor of personal data and secrets in one turn. Equal data has the same marker throughout the turn."""
 
     def __init__(self, kinds: Collection[str]) -> None:
         self.kinds = kinds
@@ -97,7 +95,7 @@ class Redactor:
         return text if after == before else jsonio.dumps(after)
 
     def score(self, score: Score, turn: Turn | None = None) -> Score:
-        """Return the score with redacted texts, unchanged numbers and ids, and the positions of findings in the redacted turn."""
+        """Return the score with redacted texts. With ``turn``, the positions of findings refer to the redacted turn."""
         if self.is_clean(score):
             return score
         reworded = score.reworded(self.text, self._facts)
@@ -266,7 +264,7 @@ def redacted_score(score: Score, redactor: Redactor, turn: Turn | None = None) -
 
 
 def without_texts(score: Score) -> Score:
-    """Return a score without texts that may contain personal data. It keeps its value, its verdict and single words."""
+    """Return a score without texts that may contain personal data. The value, the verdict and single words stay."""
 
     def facts(detail: Mapping[str, Any]) -> dict[str, Any]:
         ours = ((name, item) for name, item in detail.items() if name in _OUR_FACTS)
@@ -278,7 +276,7 @@ def without_texts(score: Score) -> Score:
 
 
 class Exporter(Protocol):
-    """Returns a turn's content as attributes for log events, redacted like the turn's scores."""
+    """Function that returns a turn's content as attributes for log events, redacted like the turn's scores."""
 
     def __call__(self, turn: Turn, redactor: Redactor | None = None, /) -> Mapping[str, str]: ...
 

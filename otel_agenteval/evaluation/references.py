@@ -47,8 +47,9 @@ _OF_PARTS = ("session", "workflow", "agents", "metadata", "privacy")
 
 
 class ReferenceSources:
-    """The configured sources of references. Raises a ConfigError with file and line if the data set can't be read, or a row isn't
-    a case.
+    """Configured sources of references.
+
+    Raises a ConfigError with file and line if the data set can't be read, or if a row isn't a case.
     """
 
     def __init__(self, config: Config) -> None:
@@ -61,7 +62,7 @@ class ReferenceSources:
         preset = presets()[config.preset].response if config.preset is not None else {}
         self._response = options.response if preset == {} or "response" in options.options_given else ResponseOptions(**preset)
         self._absent: dict[str, bool] = {}
-        """Part that a JSON answer lacked → True if it was logged."""
+        """Parts that JSON answers lacked, each with True if this was logged."""
         self._retrievers = options.retrievers
         self._prompts = options.prompts
         self._ids = list(options.document_ids.items())
@@ -92,7 +93,7 @@ class ReferenceSources:
 
     @property
     def cases(self) -> Iterator[Case]:
-        """The cases of the data set. A case with an id and an input can occur twice."""
+        """Cases of the data set. A case with an id and an input can occur twice."""
         return chain(self._by_case.values(), self._by_input.values())
 
     def case_of(self, turn: Turn) -> Case | None:
@@ -135,14 +136,14 @@ class ReferenceSources:
         return sources
 
     def _unify(self, turn: Turn) -> None:
-        """Map the ids of retrieved documents to those of references, and remove trailing white space, if configured."""
+        """Map the ids of retrieved documents to ids of references, and remove trailing white space from texts, if configured."""
         if self._ids and turn.retrieved_ids:
             turn.retrieved_ids = list(dict.fromkeys(_mapped_id(found, self._ids) for found in turn.retrieved_ids))
         if self._trims and turn.ground_truth:
             turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
 
     def log_absent(self) -> None:
-        """Log once which parts JSON answers lacked. Not called on the agent's thread."""
+        """Log each part that JSON answers lacked once. Not called on the agent's thread."""
         for part in [part for part, is_logged in self._absent.items() if not is_logged]:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
@@ -151,7 +152,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()`` with its references. ``found``, the references so far, can contain a case id."""
+        """Yield each source except ``expect()`` with its references. ``found`` has the earlier references, which can name a case."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -189,7 +190,7 @@ class ReferenceSources:
 
 
 def _set_facts(turn: Turn, found: Mapping[str, Any], sources: dict[str, str]) -> None:
-    """Set the fields of a turn that references contain and the turn lacks. An invalid value's source becomes the error message."""
+    """Set the fields that the turn lacks from references. If a value is invalid, its source becomes the error message."""
     for dotted, value in found.items():
         name, _, part = dotted.partition(".")
         known = getattr(turn, name) if name in _FACTS else None
@@ -232,8 +233,9 @@ def _add_documents(turn: Turn, found: Sequence[Retrieval]) -> None:
 
 
 def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]) -> list[str]:
-    """Replace an output that is a JSON object with the text in it, and use its other parts. Return the configured parts that the
-    turn still lacks, or an empty list if the object contains no part at all.
+    """Replace an output that is a JSON object with the text in the object, and use the object's other parts.
+
+    Return the configured parts that the turn still lacks, or an empty list if the output contains no part at all.
     """
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
@@ -304,7 +306,7 @@ def sources_of(metric: BoundMetric, sources: Mapping[str, str]) -> dict[str, str
 
 
 def applies(when: Selector | None, turn: Turn) -> bool:
-    """Return True if all conditions of a selector are true, or if it is None. In a condition's values, ``*`` is a wildcard."""
+    """Return True if all conditions of a selector are true, or if the selector is None. Values can contain the wildcard ``*``."""
     return when is None or excluded_by(when, turn) is None
 
 
@@ -361,8 +363,9 @@ _LONGEST_PROMPT = 1_000_000
 
 
 def _parts_of_prompt(turn: Turn, templates: Sequence[str]) -> tuple[str | None, list[Document]]:
-    """Return the user's question, if the template contains one, and the documents in the last user message, according to the first
-    matching template.
+    """Return the user's question and the documents in the last user message, parsed with the first matching template.
+
+    The question is None if the template has no placeholder for it, or if there are no documents.
     """
     text = next(
         (message.content for message in reversed(turn.messages) if message.role == "user" and message.content), turn.input
@@ -433,8 +436,8 @@ def _id_of(item: Mapping[str, Any]) -> str | None:
 def ids_in(calls: Sequence[ToolCall], relevant: Collection[Any]) -> dict[str, str]:
     """Return the ids of the documents that tools found, in order, each with its tool.
 
-    These are the ids of JSON documents with a text or a score. If a result has none, these are the words in it that have the form
-    of a relevant id: ``kb-31`` has the form of ``kb-7``.
+    These are the ids of JSON documents with a text or a score. If a result has no such document, words in the form of a relevant
+    id count as ids. For example, ``kb-31`` has the form of ``kb-7``.
     """
     form = _form_of(relevant)
     found: dict[str, str] = {}

@@ -15,7 +15,7 @@ from .redaction import Redactor
 
 
 class Receipt(Protocol):
-    """A judge job, which ends when its score has been emitted."""
+    """Judge job, which ends when its score has been emitted."""
 
     def acknowledge(self) -> None: ...
 
@@ -42,17 +42,17 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How a judged score was made."""
+    """Origin of a judged score: sampling, model, cost and judge calls."""
 
     kind: Kind
     probability: float
     """Probability that a received turn is judged."""
     model: str | None = None
-    """The model that was called last."""
+    """Model that was called last or, if none was called, the default model."""
     cost_usd: float | None = None
     """Cost of all judge calls, or None if any price is unknown."""
     decided_by: str = "rate"
-    """Origin of the probability: ``rate``, ``rule``, ``quota``, ``budget``, or the cascade's earlier metric."""
+    """Origin of the probability: ``rate``, ``rule``, ``quota``, or the name of the cascade's earlier metric."""
     upstream: float | None = None
     """Probability that head samplers kept the trace, or None if unknown."""
     called_model: bool = True
@@ -71,7 +71,7 @@ class ScoredTurn:
     root: Root
     scores: Sequence[Score]
     supersedes: str | None = None
-    """For a revision: the turn id whose scores it replaces."""
+    """Id of the turn whose scores this revision replaces, or None."""
     new: bool = True
     """False for a revision, whose turn and scores must not be counted again."""
     conversation: bool = False
@@ -85,21 +85,21 @@ class ScoredTurn:
     events: Collection[str] = ()
     """Names of the events on the turn's spans, if a sampling condition uses them."""
     judged: Judged | None = None
-    """How the score was made, if this is a judged score of a turn that was counted before."""
+    """Origin of the score, if this is a judged score of a turn that was counted before."""
     is_feedback: bool = False
     """True if the scores are user feedback on a turn that was counted before."""
     content: Mapping[str, str] = field(default_factory=dict)
     """The turn's content for log events, by attribute. Empty unless the configuration exports content."""
     redactor: Redactor | None = None
-    """Redacts with the same markers throughout the turn. None until something was redacted."""
+    """Redactor with the same markers throughout the turn. None until something was redacted."""
     redacted: int = 0
-    """Number of scores, from the first on, that are already redacted."""
+    """Number of scores at the beginning that are already redacted."""
     named: bool = False
     """True if the names and ids of the turn and its resource are redacted."""
     counted_as: str | None = None
-    """Turn id of the first revision, under which the turn was counted. None if it is the turn's own id."""
+    """Turn id of the first revision, under which the turn was counted. None if this is the turn's own id."""
     absorbs: Sequence[str] = ()
-    """Ids of turns that were counted before they became parts of this one."""
+    """Ids of turns that were counted before they became parts of this turn."""
     pending: Sequence[BoundMetric] = ()
     """Metrics to evaluate later on the worker: heavy ones, those beyond the time budget, and those that ``expect()`` turns on."""
     spans: Sequence[SpanRecord] = ()
@@ -107,7 +107,7 @@ class ScoredTurn:
     receipt: Receipt | None = None
     """The job of a judged score."""
     on_span: Collection[int] = ()
-    """Indexes of the :attr:`scores` that the exported root span contains as events. The code that writes the events sets them."""
+    """Indexes of the :attr:`scores` that the exported root span contains as events. Set when the events are written."""
 
     def add_scores(self, scores: Sequence[Score]) -> None:
         self.scores = [*self.scores, *scores]

@@ -30,14 +30,13 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class Sampling(NamedTuple):
-    """Sampling configuration of a judged metric, and its place in the configuration."""
+    """Sampling options of a judged metric, and their place in the configuration."""
 
     options: SampleOptions
     path: KeyPath
 
 
 Part = Literal["metrics", "conversation"]
-"""Part of a preset."""
 Entries = Sequence[tuple[KeyPath, MetricEntry]]
 """Configured metrics with their places in the configuration."""
 
@@ -89,9 +88,10 @@ def import_own(config: Config) -> None:
 
 
 def select_group(config: Config, name: str, selected: Sequence[BoundMetric]) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and of conversations of one group. If the configuration defines the group, these are its
-    members among the ``selected`` metrics of :func:`select_metrics`. Otherwise, they are the members of the built-in group, or of
-    the preset. Raises ConfigError if the group doesn't exist.
+    """Return a group's metrics of turns, and its metrics of conversations. Raises a ConfigError if the group doesn't exist.
+
+    If the configuration defines the group, these are its members among the ``selected`` metrics of :func:`select_metrics`.
+    Otherwise, these are the members of the built-in group or of the preset with this name.
     """
     if name not in config.groups:
         if name in GROUPS:
@@ -116,8 +116,10 @@ def _members(config: Config, part: Part, selected: Sequence[BoundMetric]) -> lis
 def named(
     config: Config, names: Sequence[str], of_turns: Sequence[BoundMetric], whole: Sequence[BoundMetric]
 ) -> tuple[list[BoundMetric], list[BoundMetric]]:
-    """Return the metrics of turns and of conversations with the given names. Configured metrics keep their configuration. Other
-    metrics get default parameters, and are metrics of turns unless they read signals. Raises ConfigError if a name is unknown.
+    """Return the metrics of turns, and those of conversations, with the given names. Raises a ConfigError for unknown names.
+
+    Configured metrics keep their configuration. Other metrics get default parameters, and are metrics of turns unless they read
+    signals.
     """
     chosen: list[BoundMetric] = []
     chosen_whole: list[BoundMetric] = []
@@ -137,8 +139,9 @@ def named(
 
 
 def select_conversation_metrics(config: Config) -> list[BoundMetric]:
-    """Return the metrics that are evaluated when a conversation ends: the preset's and those in ``conversation.metrics``. Metrics
-    that read signals but are configured for turns are added. Raises ConfigError as :func:`select_metrics` does.
+    """Return the metrics that are evaluated when a conversation ends. Raises a ConfigError as :func:`select_metrics` does.
+
+    These are the preset's metrics, those in ``conversation.metrics``, and metrics that read signals but are configured for turns.
     """
     import_own(config)
     metrics = config.conversation.metrics
@@ -236,7 +239,7 @@ def with_default_policy(config: Config, bound: BoundMetric) -> BoundMetric:
 
 
 _logged_names: set[tuple[str, ...]] = set()
-"""Names that a warning contained, so that they aren't logged again."""
+"""Names that were already logged, so that the warning isn't repeated."""
 
 
 def told_apart(bound: list[BoundMetric], *, log: bool = True) -> list[BoundMetric]:
@@ -329,7 +332,7 @@ def media_rules(config: Config) -> Rules:
 
 
 def allow_media(config: Config, bound: BoundMetric) -> None:
-    """Set the media rules of a metric that reads media, and of such metrics that it combines."""
+    """Set the media rules of a metric that reads media, and of all inner metrics that read media."""
     if bound.metric.media:
         bound.rules = media_rules(config)
     for inner in bound.inner:
@@ -337,7 +340,7 @@ def allow_media(config: Config, bound: BoundMetric) -> None:
 
 
 def _or_group(name: str, error: ConfigError) -> str:
-    """Return the error for an unknown name in a list of metrics and groups. A similar group is suggested."""
+    """Return the error for an unknown name in a list of metrics and groups, with a similar group as a suggestion."""
     group = nearest(name, GROUPS, 1)[0]
     is_similar = likeness(name, group) >= 0.7
     return f"unknown metric or group {name!r}. Did you mean the group {group}?" if is_similar else str(error)
@@ -359,8 +362,9 @@ def reads_signals(metric: Metric) -> bool:
 def with_signals(
     selected: list[BoundMetric], readers: Iterable[BoundMetric], known: Iterable[BoundMetric] = ()
 ) -> list[BoundMetric]:
-    """Return the selected metrics of turns, followed by the metrics whose signals the readers need with a weight above 0. If the
-    ``known`` metrics contain a needed metric, the first one of its name is used.
+    """Return the selected metrics of turns, followed by the metrics whose signals the ``readers`` need.
+
+    A signal with weight 0 isn't needed. If ``known`` contains a needed metric, the first metric with this name is used.
     """
     wanted = [one for one in readers if reads_signals(one.metric)]
     present = {one.metric.name for one in selected}

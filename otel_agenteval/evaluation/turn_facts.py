@@ -1,4 +1,4 @@
-"""Facts about a turn that can explain why it failed: who answered, with which model and tools, how long, in which language."""
+"""Facts about a turn that can explain its failure, such as its agent, model, tools, duration and language."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ EFFECTS: Collection[str] = frozenset((
     "duration_s", "cost_usd", "input_tokens", "output_tokens", "output_chars", "stop_kind", "finish_reason", "close_reason", "error",
     "tool failed", "tool error", "tool after tool", "tool_calls", "tool_errors", "llm_calls",
 ))  # fmt: skip
-"""Facts that a failure itself can change, such as by repeated calls."""
+"""Facts that a failure itself can change, for example by repeated calls."""
 
 
 def facts_of(turn: Turn) -> dict[str, FactValue]:
-    """Return the known facts. The value of a fact is a name, a number, or a list of names."""
+    """Return the known facts of a turn. The value of a fact is a name, a number, or a list of names."""
     calls, usage = turn.llm_calls, turn.usage
     last = next((call for call in reversed(calls) if call.model), None)
     language = language_of(plain(turn.input[:_READ])) if turn.input else None
@@ -148,5 +148,5 @@ def attributes_of(turn: Turn, names: Collection[str]) -> dict[str, Any]:
 
 
 def follows_from(metric: Metric) -> frozenset[str]:
-    """Return the facts that follow from the definition of a metric, because it measures the same fields."""
+    """Return the facts that follow from the definition of a metric, because the metric reads the same fields."""
     return frozenset(name for name, fields in _MEASURED.items() if not metric.reads.isdisjoint(fields))
