@@ -1,4 +1,4 @@
-"""Calibrates a judge with human labels, and corrects the rates of labeled or live turns for the judge's errors.
+"""Calibration of a judge with human labels, and correction of pass rates for the judge's errors.
 
 The *bad* turns are the positive class. If people label a turn bad, the judge finds or misses it. If they label it good, the judge
 passes it or raises a false alarm.
@@ -39,7 +39,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Count turns. Each pair states whether people, and whether the judge, call a turn good."""
+        """Count turns from pairs of verdicts, the people's and then the judge's. A verdict is True for a good turn."""
         counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
@@ -93,7 +93,7 @@ class Confusion(NamedTuple):
 
 
 def interval_of(share: float | None, n: int) -> Interval | None:
-    """Return Wilson's 95 % interval of a share of n, or None without a share or for an n of 0."""
+    """Return Wilson's 95 % interval of a share of ``n`` items, or None if the share is None or ``n`` is 0."""
     return None if share is None or not n else wilson(round(share * n), n)
 
 
@@ -125,8 +125,9 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """Estimate the share of good turns from the judge's scores and some labels (PPI++), or return None without labels. The judge's
-    errors don't bias the estimate, but make it less precise. The labeled turns must be chosen at random.
+    """Estimate the share of good turns from the judge's scores and some labels (PPI++), or return None without labels.
+
+    The judge's errors don't bias the estimate, but make it less precise. The labeled turns must be chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -139,7 +140,7 @@ def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float
 
 class Threshold(NamedTuple):
     value: float
-    """Scores at or above it are good. If lower scores are better, scores at or below it are good."""
+    """Scores at or above this value are good. If lower scores are better, scores at or below this value are good."""
     confusion: Confusion
 
 

@@ -1,4 +1,4 @@
-"""Detects changes in a series of scores, with their size, their start, and a limited false alarm rate.
+"""Detection of changes in a series of scores, with their size and start, at a limited false alarm rate.
 
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
@@ -41,9 +41,9 @@ _EXPECTED_EVENTS = 5.0
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""A stake that chance alone produces in at most one of this many series."""
+"""Stake that chance alone reaches in at most one of 20 series."""
 _GROWTH = 1.2
-"""Factor by which the reference grows until the bounds are set again."""
+"""Factor by which the reference must grow before the bounds are set again."""
 _LARGEST_REFERENCE = 10
 """Size up to which the reference grows, as a multiple of its first size."""
 _RANK_LEAST = 0.02
@@ -104,8 +104,9 @@ class Found:
 
 
 class Series:
-    """Change detection for one series of scores. It uses ranks, unless it is ``bounded`` and all first scores are from 0 to 1.
+    """Change detection for one series of scores.
 
+    Ranks replace the scores, unless the series is ``bounded`` and all of its first scores are from 0 to 1.
     ``is_amount`` is true for seconds, dollars and other amounts. Releases are then compared by the logarithms of these amounts.
     """
 
@@ -131,10 +132,10 @@ class Series:
         """Weighted scores that don't form an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since a bet was opened. When no bet is open, all of them join the usual level, good or bad, to avoid a bias."""
+        """Values since a bet was opened. Once no bet is open, all these values join the usual level, to avoid a bias."""
         self._batch = Moments()
         self._batch_total = 0.0
-        """Sum of the batch's values from 0 to 1, which are ranks if the series uses them."""
+        """Sum of the batch's values from 0 to 1, which are ranks in a series that isn't bounded."""
         self._batch_size = _BATCHES[0]
         self._batch_exemplars: list[str] = []
         """The first turns of the latest batches."""
@@ -331,7 +332,7 @@ class _Bets:
 
     def reset(self) -> None:
         self.stakes: tuple[float, ...] = ()
-        """One for each bet. Empty while no bet is open."""
+        """Stake of each bet. Empty while no bet is open."""
         self.run = Moments()
         """The values since the bets were opened."""
         self.since = 0.0

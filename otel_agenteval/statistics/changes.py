@@ -1,4 +1,4 @@
-"""Change detection for all series of a process. There is one series for each tenant, metric and agent."""
+"""Change detection for all series of a process, one for each tenant, metric and agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""Scores of a series per recorded use."""
+"""Number of scores after which a series' use is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _OpenSeries:
 
 
 class Changes:
-    """Detects changes in scores. Thread-safe."""
+    """Change detector for all series. Thread-safe."""
 
     def __init__(self, options: DetectorOptions, clock: Clock) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series of a score, and record :data:`_USES` uses of it. Series without recent uses can be discarded."""
+        """Return the series with this key, and record :data:`_USES` uses of it. Series without recent uses can be discarded."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)

@@ -1,9 +1,9 @@
 """Search for facts, and pairs of facts, that are more frequent among bad turns than among the rest.
 
-A fact is a value of an attribute of a turn, such as ``model = gpt-5`` or ``duration_s > 12``. Turns are weighted by how many
-turns they stand for, and the turns of a conversation count as one draw. Each share is converted into a number of independent
-turns with the same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is expected to
-differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. Each turn is weighted by the number
+of turns that it represents, and the turns of a conversation count as one draw. Each share is converted into a number of
+independent turns with the same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is
+expected to differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Value = str | float | bool | Collection[str] | None
 
 
 class TurnFact(NamedTuple):
-    """A value of an attribute. ``value`` begins with ``>`` or ``≤`` if the fact is a range of numbers."""
+    """Value of a turn's attribute. ``value`` begins with ``>`` or ``≤`` if the fact is a range of numbers."""
 
     attribute: str
     value: str
@@ -49,7 +49,7 @@ class TurnFact(NamedTuple):
 
 @dataclass(slots=True)
 class Contrast:
-    """A fact or a pair of facts that is more frequent among bad turns."""
+    """Fact or pair of facts that is more frequent among bad turns."""
 
     facts: tuple[TurnFact, ...]
     bad: float
@@ -115,9 +115,9 @@ def find_differences(
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
         bad: True for each bad turn.
-        weights: the number of turns that each turn stands for, which is 1 / inclusion probability. The default is 1.
-        draws: what was drawn together, such as the conversation of each turn. By default, each turn is a draw.
-        effects: attributes that a failure itself can change. Their facts can explain away only each other, and are in no pair.
+        weights: the number of turns that each turn represents, which is 1 / inclusion probability. The default is 1.
+        draws: the unit in which each turn was drawn, such as its conversation. By default, each turn is a draw.
+        effects: attributes that a failure itself can change. Their facts can explain away only each other, and don't form pairs.
         error: largest expected share of findings that differ by chance.
         selected: True if other facts define the bad turns. Facts of nearly the same turns are then in ``same``.
     """
@@ -238,7 +238,7 @@ class _Search:
             yield Contrast(facts, bad_with / bad_all, rest_with / rest_all, interval, p, turns, also, is_effect)
 
     def p_within(self, has_facts: Any, sets: Sequence[Any]) -> float:
-        """Return the one-sided p value of a fact, stratified by which of the ``sets`` a turn belongs to."""
+        """Return the one-sided p value of a fact, stratified by the ``sets`` to which a turn belongs."""
         stratum = np.zeros(len(has_facts), dtype=np.int64)
         for bit, in_set in enumerate(sets):
             stratum |= in_set.astype(np.int64) << bit
@@ -268,7 +268,7 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return the one-sided p value of Fisher's test that a fact is more frequent among the bad turns. It is 1 for few turns."""
+    """Return the one-sided p value of Fisher's test that a fact is more frequent among the bad turns, or 1 for few turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
@@ -317,7 +317,10 @@ def _benjamini_hochberg(ps: Sequence[float]) -> list[float]:
 def _facts(
     turns: Sequence[Mapping[str, Value]], order: Any, bad: Any, effects: Collection[str]
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
-    """Return the bad turns' most frequent facts, which turns have them, and by fact the other facts of nearly the same turns."""
+    """Return the bad turns' most frequent facts, a mask of the turns with each fact, and the aliases of each fact.
+
+    The aliases of a fact are other facts that hold for nearly the same turns.
+    """
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
     for fact, indices in turns_of_name.items():
@@ -341,7 +344,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return for each fact the index of the first fact that holds for nearly the same turns, which may be the fact itself."""
+    """Return, for each fact, the index of the first fact that holds for nearly the same turns. It can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -379,7 +382,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers (``> 12``), or single numbers if there are few. Each has an array with True for the values in it."""
+    """Yield ranges of numbers (``> 12``), or single numbers if there are few. Each has a mask of the values in it."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -6,8 +6,8 @@ The estimate for the hour has a 95 % interval. The estimate since the start has 
 matter how often it is checked. Proxies, which are known for every turn in the draw, narrow both.
 
 Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class
-(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, are a class of
-their own. Otherwise, their weight would grow with every missing score. If turns of a class were selected, but none of them has a
+(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, form a separate
+class. Otherwise, their weight would grow with every missing score. If turns of a class were selected, but none of them has a
 score, there is no estimate.
 
 Only sums per minute and the latest scores, which revisions can replace, are kept. So memory doesn't grow with traffic.
@@ -40,11 +40,11 @@ _TRACES = 10_000
 _TURNS = 50_000
 """Maximum number of turns whose scores a revision can still replace. A turn counts once for each metric."""
 _LEAST_WEIGHT = 0.5
-"""Weight below that of any turn. Smaller sums are rounding errors after everything was removed."""
+"""Smallest plausible sum of weights. Smaller sums are rounding errors, because each turn has a weight of at least 1."""
 
 
 Group = Literal["rule", "drawn", "itself"]
-"""How a turn got its score: selected by a rule, drawn at random, or without a judge call."""
+"""Class of a turn: selected by a rule, drawn at random, or scored without a judge call."""
 _GROUPS: tuple[Group, ...] = ("rule", "drawn", "itself")
 
 
@@ -88,7 +88,7 @@ class _Turn:
     key: tuple[str, str]
     """Metric and agent of the series. A revision can have another agent, but counts in the same series."""
     chosen: tuple[int, Group, float] | None = None
-    """Part of the time in which the turn was selected, its class, and its weight."""
+    """Number of the time part in which the turn was selected, its class, and its weight."""
     certain: bool = False
     answer: _TurnScore | None = None
     proxies: Any = None
@@ -114,7 +114,7 @@ class Estimates:
         self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
         """Cached estimates and the state they belong to, because each scrape reads four fields."""
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
-        """By metric and turn: the series and part in which the proxies were counted, and the proxies."""
+        """Series and time part in which proxies were counted, and the proxies, by metric and turn."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
         """Record the proxies of a turn that takes part in a metric's draw. They replace older proxies of the turn."""
@@ -151,7 +151,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Let a drawn turn represent only itself, because a rule now selects it, for example after late feedback."""
+        """Make a drawn turn represent only itself, because a rule now selects it, for example after late feedback."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -185,7 +185,7 @@ class Estimates:
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
         ``trace`` is the unit of the variance, and ``turn_id`` the turn's first id. A late score of an earlier revision is
-        ignored. ``replaces`` has the ids of other turns that turned out to be parts of this turn.
+        ignored. ``replaces`` contains the ids of other turns that became parts of this turn.
         """
         if probability <= 0 or not math.isfinite(value):
             return
@@ -209,7 +209,7 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return the part with this number and the part for all time, if they are still kept."""
+        """Return the time part with this number and the part for all time, if they are still kept."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -224,7 +224,7 @@ class Estimates:
         return found
 
     def _count(self, key: tuple[str, str], answer: _TurnScore, sign: int) -> list[Sums]:
-        """Add a score to its trace's sums, for its part of the time and for all time. Return the sums. A sign of -1 removes it."""
+        """Add a score to its trace's sums, in its time part and for all time, and return both. A sign of -1 removes the score."""
         key, number, _ = self._now(*key, 0)
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)

@@ -1,10 +1,10 @@
-"""Compares two groups of turns, for all commands and pages: difference, uncertainty, and turns needed for a clear result.
+"""Comparison of two groups of turns, for all commands and pages: difference, uncertainty, and turns needed for a clear result.
 
 - Values with a case id are compared case by case if at least half of the smaller group's cases are also in the other group.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
   test, and other measures of small groups a permutation test.
-- As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece of
-  evidence, so the variance is computed over conversations.
+- As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece
+  of evidence, so the variance is computed over conversations.
 - Amounts, such as seconds and dollars, are tested on a logarithm, because a few large amounts would hide a change of all others.
   With few conversations, the variance of amounts would be underestimated, so the conversations' means get a permutation test.
 """
@@ -27,11 +27,11 @@ _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
-"""Maximum number of a measure's values in one group. With more, only their sums are kept, to limit memory."""
+"""Maximum number of a measure's values that are kept for one group. Beyond it, only sums are kept, to limit memory."""
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
 """Terms of the relative excess of Student's over the normal 95 % quantile, each divided by a power of the degrees of freedom."""
 _FEW = 200
-"""Maximum number of turns in both groups for a permutation test. With more, it would take seconds and change nothing."""
+"""Maximum number of turns in both groups for a permutation test. Beyond it, the test would take seconds and change nothing."""
 
 
 class Group:
@@ -71,7 +71,7 @@ class Difference(NamedTuple):
     """Number of turns in each group or, if paired, of pairs."""
     paired: bool = False
     effect: float | None = None
-    """Cohen's d of pairs or Cliff's delta of independent turns, or None if it isn't known."""
+    """Cohen's d of pairs or Cliff's delta of independent turns, or None if unknown."""
     varies: bool = True
     """False if all values are equal or, for pairs, if no pair differs. No test can then be significant."""
 
@@ -80,14 +80,14 @@ class Difference(NamedTuple):
         return self.after.mean - self.before.mean
 
     def turns_needed(self, effect: float) -> tuple[int, int]:
-        """Return how many more turns each group needs to detect an effect (power 80 %), or -1 if no number is enough."""
+        """Return the number of further turns that each group needs to detect an effect (power 80 %), or -1 if none is enough."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in self.turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0)) -> Difference:
-    """Compare two means. The interval of the difference follows from theirs (MOVER, Zou and Donner 2008)."""
+    """Compare two means. The interval of the difference is derived from the means' intervals (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
@@ -136,7 +136,7 @@ class Side:
 
 
 def compare_sides(before: Side, after: Side, *, is_rate: bool) -> Difference | None:
-    """Compare a measure in two groups. Returns None if one of them has no value."""
+    """Compare a measure in two groups, or return None if a group has no value."""
     in_logs = before._logs is not None and after._logs is not None
     cases = before._cases or {}, after._cases or {}
     common = sorted(cases[0].keys() & cases[1].keys())
@@ -162,7 +162,7 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with the p value of a permutation test of the clusters' means, and an interval of Student's width."""
+    """Return the difference with a p value from a permutation test of the clusters' means, and with Student's wider interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1
@@ -214,7 +214,7 @@ class GroupValue(NamedTuple):
     unit: str
     direction: Direction
     trace: str
-    """The turn's conversation or, without one, its trace."""
+    """The turn's conversation or, without a conversation, its trace."""
     value: float
     probability: float
     case: str | None
@@ -222,7 +222,7 @@ class GroupValue(NamedTuple):
     passed: int | None
 
     def measures(self) -> Iterable[tuple[Measure, float]]:
-        """Yield the score's measures that are compared, with their values."""
+        """Yield each measure of the score that is compared, with its value."""
         has_verdict = self.passed is not None and self.direction != "neutral"
         if self.type != "boolean":
             yield "mean", self.value
@@ -244,7 +244,7 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
     """Compare the metrics of two groups. Also return the metrics that only one group has."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
-        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of the input is no case
+        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of the input isn't a case
         for measure, value in one.measures():
             of_groups = sides.setdefault((one.metric, measure), {})
             if one.group not in of_groups:

@@ -32,8 +32,10 @@ def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
 
 
 def always_valid(n: float, error: float) -> float:
-    """Return the half-width of an interval that is valid at every check at once, in standard errors. Asymptotic confidence
-    sequence: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, tuned to be narrowest near 300 effective values.
+    """Return the half-width, in standard errors, of an interval that is valid no matter how often it is checked.
+
+    This is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024), tuned to be narrowest near
+    300 effective values.
     """
     tuned = (-2 * math.log(error) + math.log(-2 * math.log(error) + 1)) / 300.0
     size = max(n, 1.0) * tuned
@@ -47,7 +49,7 @@ def wilson(successes: float, n: float, z: float = Z95) -> Interval:
 
 
 def wilson_around(mean: float, variance: float, n: float, z: float) -> Interval:
-    """Return the middle and the half-width of Wilson's interval of a mean from 0 to 1, with the mean's variance."""
+    """Return the middle and the half-width of Wilson's interval for a mean from 0 to 1. ``variance`` is the mean's variance."""
     z2 = z * z
     middle = (mean + z2 / (2 * n)) / (1 + z2 / n)
     return middle, z * math.sqrt(variance + z2 / (4 * n * n)) / (1 + z2 / n)
@@ -76,13 +78,13 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Return the 95 % interval of a mean, for example of paired differences. Up to :data:`MANY` values, it is from a bootstrap."""
+    """Return the 95 % interval of a mean, for example of paired differences. Up to :data:`MANY` values, use a bootstrap."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 
 
 def difference_interval(before: Sequence[float], after: Sequence[float]) -> Interval:
-    """Return the 95 % interval of the difference of two independent means. Up to :data:`MANY` values, it is from a bootstrap."""
+    """Return the 95 % interval of the difference of two independent means. Up to :data:`MANY` values, use a bootstrap."""
     first, second = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
     difference, variance = float(second.mean() - first.mean()), _error(first) ** 2 + _error(second) ** 2
     return _interval(difference, variance, max(first.size, second.size), lambda: _bootstrap(second) - _bootstrap(first, 1))

@@ -1,8 +1,9 @@
-"""Compares the scores of a new ``service.version`` with those of the version before, as they arrive.
+"""Comparison of a new ``service.version`` with the version before, while scores arrive.
 
-The test is the same as in :mod:`.groups`, so that a report and the commands agree on the same turns. It runs after 20 scores of
-the new version, and then each time that their number has grown by a quarter, up to about 3,000. All tests of a release share its
-allowed false alarms. Versions may run side by side. Only a new version begins a release, and both versions get further scores.
+The test is the same as in :mod:`.groups`, so that a report and the commands agree on the same turns. The test runs after 20
+scores of the new version, and then each time that their number has grown by a quarter, up to about 3,000 scores. All tests of a
+release share its allowed false alarms. Versions can run side by side: only a new version begins a release, and both versions get
+further scores.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from .tests import fisher
 from .weighted import Sums
 
 FIRST = 20
-"""Scores that each version needs before the first test."""
+"""Number of scores that each version needs before the first test."""
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""Independent tests that give as many false alarms as the 23 tests of a release, by simulation (``tests/statistics``)."""
+"""Number of independent tests with as many false alarms as a release's 23 tests, by simulation (``tests/statistics``)."""
 _OF_AMOUNTS = 0.25
-"""Share of the allowed false alarms for amounts, which follow the mix of requests more than scores do."""
+"""Share of the allowed false alarms that amounts get, because amounts depend more on the mix of requests than scores do."""
 _EXEMPLARS = 3
 _KNOWN = 8
-"""Number of versions that are remembered, so that a return to one of them isn't taken for a release."""
+"""Number of remembered versions, so that a return to an earlier version doesn't count as a release."""
 
 
 _LEAST_SPREAD = 0.02
@@ -63,7 +64,7 @@ class Moments:
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value. For bounded values, it isn't below a plausible minimum."""
+        """Return the variance of a single value. For ``bounded`` values (0 to 1), it is at least a plausible minimum."""
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -150,7 +151,7 @@ class VersionScores:
 
 
 class ReleaseWatch:
-    """The current version of a series and the one before it. ``error`` is the probability of a false alarm per release."""
+    """Current version of a series and the version before. ``error`` is the probability of a false alarm per release."""
 
     __slots__ = (
         "_after", "_before", "_error", "_high", "_is_amount", "_known", "_last", "_low", "_next", "before", "reported",
@@ -205,7 +206,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return a significant difference, with the new version's scores and exemplars. None without one or if no test is due."""
+        """Return a significant difference with the new version's scores and exemplars, or None, also if no test is due."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None

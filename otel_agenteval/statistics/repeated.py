@@ -1,4 +1,4 @@
-"""Statistics on repetitions of the same case: pass rates over k tries, and consistency.
+"""Statistics on repetitions of the same case, such as pass rates over k tries and consistency.
 
 The case is the unit of every interval.
 """
@@ -20,12 +20,12 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer than k."""
+    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer than k tries."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer than k."""
+    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer than k tries."""
     if not 1 <= k <= tries.n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
     return math.comb(tries.passed, k) / math.comb(tries.n, k)
@@ -53,8 +53,9 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
     """Return the mean of all values, with the case as the cluster, or None without values.
 
     ``is_share`` is True if no value can be below 0 or above 1. The interval has Student's quantile. Shares get Wilson's interval
-    with the observed variance, other positive values an interval of the mean's logarithm, and the rest a symmetric interval. In
-    simulations, 93 to 97 % of the intervals contain the true mean. It is 90 % for very skewed values, such as a few extreme costs.
+    with the observed variance. Other positive values get an interval of the mean's logarithm, and all other values a symmetric
+    interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such as a few extreme
+    costs, only 90 % do.
     """
     cases = [found for found in values.values() if found]
     if not cases:
@@ -81,7 +82,7 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
 
 
 def _student(df: float) -> float:
-    """Return Student's quantile for two-sided 95 % intervals (Fisher and Cornish). Three digits are exact for ``df`` ≥ 4."""
+    """Return Student's quantile for two-sided 95 % intervals (Fisher and Cornish), exact to three digits for ``df`` ≥ 4."""
     z = Z95
     terms = (
         (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,

@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return p value and interval of paired differences. Rates of zeros and ones get McNemar's test, others a sign-flip test."""
+    """Return the p value and interval of paired differences, by McNemar's test for zeros and ones, or a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -105,7 +105,7 @@ def cliffs_delta(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def cohens_d(differences: Sequence[float]) -> float | None:
-    """Return Cohen's d of paired differences, or None if they don't vary."""
+    """Return Cohen's d of paired differences, or None if the differences don't vary."""
     found = np.asarray(differences, dtype=float)
     spread = float(found.std(ddof=1)) if found.size > 1 else 0.0
     return float(found.mean()) / spread if spread > _SLACK * float(np.abs(found).max(initial=0.0)) else None
@@ -121,7 +121,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return the agreement of two raters beyond chance, from -1 to 1. None without items, or if all levels are the same."""
+    """Return the agreement of two raters beyond chance, from -1 to 1, or None without items or if all levels are the same."""
     if not len(first):
         return None
     a, b, levels = _coded(first, second)

@@ -1,9 +1,9 @@
 """Topics of texts: stable clusters of their vectors, and the words that set each topic apart.
 
-Clusters are joined while the mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if most
-of it is found again in random parts of the texts (mean Jaccard index, Hennig 2007). A text belongs to the topic with the nearest
-center, or to none. The mean of some general texts is subtracted from all vectors, because any two texts have something in common.
-The figures were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
+Clusters are joined while the mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if
+random subsets of the texts contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with
+the nearest center, or to no topic. The mean of some general texts is subtracted from all vectors, because any two texts have
+something in common. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 ALIKE = 0.12
 REACH = 0.3
-"""Minimum cosine of a text and the center of its topic."""
+"""Minimum cosine between a text and the center of its topic."""
 LEAST = 5
 """Minimum number of texts in a new topic."""
 STABLE = 0.6
@@ -38,9 +38,9 @@ _LEAST_SHARE = 0.1
 
 class NewTopic(NamedTuple):
     center: list[float]
-    """Mean direction of its texts."""
+    """Mean of the directions of the topic's texts."""
     stability: float
-    """Mean Jaccard index of the cluster and the nearest cluster in random parts of the texts, from 0 to 1."""
+    """Mean Jaccard index of the cluster and the most similar cluster in random subsets of the texts, from 0 to 1."""
 
 
 class Position(NamedTuple):
@@ -55,7 +55,7 @@ def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[fl
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return the stable topics of the texts (directions) that belong to no known topic (centers)."""
+    """Return stable topics among the texts that belong to no known topic. ``texts`` are directions, ``known`` are centers."""
     found: list[NewTopic] = []
     for _ in range(_ROUNDS):  # until a later call with the same texts finds no more
         centers = [*known, *(topic.center for topic in found)]
@@ -100,7 +100,7 @@ def _stability(alike: np.ndarray, clusters: Sequence[set[int]]) -> list[float]:
 
 
 def _clusters(alike: np.ndarray) -> list[list[int]]:
-    """Return the clusters of average linkage, found by chains of nearest neighbors (Murtagh 1983)."""
+    """Return clusters by average linkage, found with chains of nearest neighbors (Murtagh 1983)."""
     sums, sizes, free = alike.copy(), np.ones(len(alike)), np.ones(len(alike), dtype=bool)
     np.fill_diagonal(sums, -np.inf)
     members, found = [[at] for at in range(len(alike))], []
@@ -130,7 +130,7 @@ def _clusters(alike: np.ndarray) -> list[list[int]]:
 
 
 def distinguishing_words(texts: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return up to four words that are frequent in the texts of a topic and rare in others, the most telling first."""
+    """Return up to four words that are frequent in a topic's texts and less frequent in others, the most distinctive first."""
     inside, outside = [_words(text) for text in texts], [_words(text) for text in others]
     counts, elsewhere = (Counter(word for words in group for word in words) for group in (inside, outside))
     scores = {}

@@ -40,7 +40,7 @@ ALPHA = 0.05
 
 
 class Estimate(NamedTuple):
-    """A mean over all turns, with its 95 % interval."""
+    """Mean over all turns, with its 95 % interval."""
 
     mean: float
     low: float
@@ -95,7 +95,8 @@ class Sums:
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
         """Return the sums of turns, each of which is a separate trace.
 
-        ``once`` has the sums of weights, of weighted values and of weighted squares. ``squared`` has those with squared weights.
+        ``once`` has the sums of weights, of weighted values and of weighted squares. ``squared`` has the same sums with squared
+        weights.
         """
         found = cls(least=ends[0], most=ends[1])
         found.total[:_FIRST] = once
@@ -133,12 +134,12 @@ class Sums:
         return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, which informative proxies of all turns narrow, or None without scores."""
+        """Return the mean with its interval, or None without scores. Informative proxies of all turns narrow the interval."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that is valid at all checks at once, or None without scores."""
+        """Return the mean with an interval that is valid no matter how often it is checked, or None without scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, always_valid(moments[2], ALPHA))
 
@@ -156,7 +157,7 @@ class Sums:
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """Return the moments improved with proxies, or None if proxies improve nothing."""
+        """Return the moments improved with proxies, or None if proxies don't improve them."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
@@ -188,7 +189,7 @@ class Sums:
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with Wilson's interval for scores from 0 to 1, even if all turns agree, or else a normal one."""
+        """Return the estimate with Wilson's interval for scores from 0 to 1, or with a normal interval for other scores."""
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
