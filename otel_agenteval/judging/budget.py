@@ -58,7 +58,7 @@ def bounds_of(options: BudgetOptions) -> list[Bound]:
 
 
 class JudgeBudget:
-    """Limits that admit judge calls. Calls that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
+    """Budget for judge calls. Calls that aren't urgent can use only the share ``soft`` of each limit. Thread-safe."""
 
     def __init__(self, bounds: Sequence[Bound], book: SpendBook, clock: Clock, soft: float = 0.8) -> None:
         self.bounds = tuple(bounds)

@@ -217,7 +217,7 @@ class Dispatcher:
         return True
 
     def _next(self) -> Job | None:
-        """Return a due job, or None. One thread claims jobs for several, because a queue file serves only one claim at a time."""
+        """Return a due job, or None. One thread claims jobs for others too, because a queue file serves one claim at a time."""
         while True:
             with suppress(IndexError):
                 return self._claimed.popleft()

@@ -28,7 +28,7 @@ class NoScore(NamedTuple):
     label: str
     """Label in the counter ``agenteval.results``."""
     text: str
-    """Text for ``why``."""
+    """Outcome as text, such as ``gated: when.agent``."""
     reason: str | None = None
     """Label in the counter of dropped results, if the result was dropped."""
 

@@ -74,7 +74,7 @@ class OverBudget(Exception):
 
 
 class PaidReply(NamedTuple):
-    """A reply, and how much of the material the judge received."""
+    """Reply, and the extent of the material that the judge received."""
 
     reply: dict[str, Any]
     pieces: int
@@ -107,7 +107,7 @@ class Session(Answers):
     """Seconds until the budget has room again, or 0."""
     pause: float = field(default=0.0, init=False)
     broken: Exception | None = field(default=None, init=False)
-    """Error that prevented reading or writing the budget. No model is called in this case."""
+    """Error while reading or writing the budget. If the budget can't be read, no model is called."""
     fault: str | None = field(default=None, init=False)
     accounts: list[Account] = field(default_factory=list, init=False)
     exchanges: list[Exchange] = field(default_factory=list, init=False)
@@ -319,7 +319,7 @@ class CommandBudget:
         return self.ask(Models(judge=judge), lambda session: session.answer(question))
 
     def ask(self, models: Models, call: Callable[[Session], T]) -> T:
-        """Call a model once the budget has room. Raises a JudgeError if it fails or must wait over :data:`LONGEST_WAIT`."""
+        """Call a model once the budget has room. Raises a JudgeError if the call fails or must wait over :data:`LONGEST_WAIT`."""
         assert self._budget is not None
         evaluation = current_evaluation()
         metric = evaluation.metric if evaluation is not None else ""
@@ -329,7 +329,9 @@ class CommandBudget:
                 return call(session)
             except OverBudget:
                 if session.broken is not None:
-                    raise JudgeError(f"judge.budget: can't read spending: {type(session.broken).__name__}", "over_budget") from None
+                    raise JudgeError(
+                        f"judge.budget: can't read spending: {type(session.broken).__name__}", "over_budget"
+                    ) from None
                 if session.wait > LONGEST_WAIT:
                     raise JudgeError(f"judge.budget: {metric} reached a limit", "over_budget") from None
                 self._sleep(session.wait)

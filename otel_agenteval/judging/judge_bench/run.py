@@ -295,7 +295,6 @@ def run(
 
 
 def _evaluate(judge: JudgeModel, case: BenchCase) -> tuple[CaseOutcome, float]:
-    """Return the outcome of a case, and its cost in dollars."""
     start = time.monotonic()
     metric = case.bound
     with bypassing_cache(), recording() as accounts:

@@ -55,7 +55,7 @@ class JudgeMeasures:
     output_tokens: int
     cost_usd: float | None
     seconds: float
-    """Sum of the evaluations' durations, which overlap."""
+    """Sum of the evaluations' durations, which can overlap."""
     trust: Trust
 
 

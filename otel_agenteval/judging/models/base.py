@@ -53,7 +53,6 @@ class JudgeModel(Model, Answers):
     """True if replies are cached, so that an identical judge call isn't repeated."""
 
     def cached(self, question: Question) -> dict[str, Any] | None:
-        """Return the cached reply to a question, or None."""
         return None
 
     def server_of(self, metric: str, agent: str) -> str:
@@ -66,7 +65,7 @@ class EmbedderModel(Model, ABC):
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text, see :meth:`otel_agenteval.Embedder.embed`."""
+        """Return one vector per text. See :meth:`otel_agenteval.Embedder.embed`."""
 
 
 # --- records of requests
@@ -84,7 +83,7 @@ class Account:
     """Record of one request, including its retries. Unknown values are None. Only ``charge_usd`` can be an estimate."""
 
     stage: str
-    """The metric's name for the judge call, or ``embed`` for embeddings."""
+    """Name of the judge call, which the metric chooses, or ``embed`` for embeddings."""
     provider: str
     model: str
     attempts: int
@@ -101,7 +100,6 @@ class Account:
     charge_usd: float | None = None
     """Amount charged to the budget: the cost, or an estimate if the price is known but the usage isn't."""
     error_type: str | None = None
-    """Error type of a request without an answer."""
     repair: bool = False
     """True if the request repaired an unreadable reply."""
 

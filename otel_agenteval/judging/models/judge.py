@@ -284,7 +284,7 @@ class Judge(JudgeModel):
         return found
 
     def _repair(self, message: ChatMessage, reply: ChatReply, question: Question, until: float, request: str) -> ChatReply:
-        """Request the reply again, with more tokens if it was truncated. If status 400 rejects them, return the first reply."""
+        """Request the reply again, with more tokens if it was truncated. If status 400 rejects this, return the first reply."""
         cut = reply.finish == "length"
         room = MORE_TOKENS if cut else MAX_TOKENS
         admit_repair()

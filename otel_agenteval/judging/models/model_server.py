@@ -36,11 +36,11 @@ _TOKENS_PER_IMAGE = 800
 _CHARACTERS_PER_TOKEN = 4
 _MOST_TOKENS = 10_000_000
 _FREE = frozenset(("unreachable", "circuit_open", "rate_limited", "context_overflow"))
-"""Error types of requests that the server didn't process. Error types that begin with ``http_`` belong to them too."""
+"""Error types of requests that the server didn't process. The same holds for error types that begin with ``http_``."""
 
 
 class RequestKeywords(TypedDict, total=False):
-    """Keyword arguments of judges and embedders, see :class:`RequestOptions`."""
+    """Keyword arguments of judges and embedders. See :class:`RequestOptions`."""
 
     headers: Mapping[str, str] | None
     timeout: float
@@ -68,7 +68,6 @@ class RequestOptions:
     tokens_per_minute: float | None = None
     """Maximum rate of input and output tokens, estimated first and corrected by the server's count."""
     prices: Prices | None = None
-    """Prices by model, in USD per million tokens."""
     clock: Clock = SYSTEM_CLOCK
     sleep: Callable[[float], None] = time.sleep
 
@@ -177,7 +176,6 @@ class ModelServer:
 
     @contextmanager
     def _recording(self, stage: str, model: str, estimate: TokenUsage, sent: _Sent, *, repair: bool) -> Iterator[None]:
-        """Record an account of the block's request."""
         started, error_type = self.clock.monotonic(), None
         try:
             yield

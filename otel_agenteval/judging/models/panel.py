@@ -47,7 +47,7 @@ class SecondOpinion:
 
 @dataclass(eq=False, repr=False)
 class JudgeGroup(JudgeModel, ChoosesJudges):
-    """Judge that combines several judges. The first choice that fits replaces ``main``. A ``panel`` replaces both."""
+    """Judge that combines several judges. The first choice that fits replaces ``main``. A ``panel`` replaces all other judges."""
 
     main: Judge
     choices: Sequence[Choice] = ()

@@ -65,7 +65,6 @@ _OVERLAP = 8
 class Prompt(NamedTuple):
     message: ChatMessage
     pieces: int = 1
-    """Number of pieces into which the material was split."""
     truncated: bool = False
     """True if texts were shortened. False for pieces, because other calls contain the rest."""
 

@@ -35,7 +35,7 @@ _MARKED = (
 )
 """Start and end of thoughts that a server left in the reply."""
 _UNMARKED = (r"(?:analysis|commentary)(?=[^\W\d_])", r"assistant\s*final")
-"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies contain such words."""
+"""Channels without their marks: ``analysisIt fits.assistantfinal{…}``. Not in :data:`_ENDED`, because replies use such words."""
 _UNQUOTED = r"(?<![\"'“‘«])(?<![^`]`)"  # a quoted "</think>" doesn't end a thought
 _THOUGHTS = [(re.compile(rf"(?i)\s*{begin}"), re.compile(rf"(?i){_UNQUOTED}{end}")) for begin, end in (*_MARKED, _UNMARKED)]
 _ENDED = re.compile(rf"{_UNQUOTED}(?<![ \t])(?:{'|'.join(end for _, end in _MARKED)})[ \t]*\r?\n\s*\n", re.IGNORECASE)

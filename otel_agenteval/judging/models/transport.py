@@ -90,7 +90,7 @@ class Reply(NamedTuple):
 
 
 class BrokenAnswer(ConnectionError):
-    """The reply isn't complete, valid HTTP/1.1. The error message doesn't quote it."""
+    """The reply isn't complete, valid HTTP/1.1. The error message doesn't quote the reply."""
 
 
 class ReplyTooLarge(Exception):
@@ -398,7 +398,7 @@ def _requested_wait(reply: Reply, clock: Clock) -> float:
 
 
 def _seconds_in(value: str, clock: Clock) -> float:
-    """Return the seconds of a span (``6m0s``), of a number, or until a time (``2026-11-30T12:00:00Z``)."""
+    """Return the seconds in a time span (``6m0s``) or a number, or those until a time (``2026-11-30T12:00:00Z``)."""
     span = _TIME_SPAN.fullmatch(value) if value else None
     if span is not None:
         hours, minutes, seconds, ms = (float(part or 0) for part in span.groups())

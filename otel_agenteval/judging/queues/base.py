@@ -141,7 +141,10 @@ class JobQueue(ABC):
 
     @abstractmethod
     def retry_at(self, job: Job | str, at: float, *, counted: bool = True) -> bool:
-        """Put a claimed job back, due at a Unix time. Return False if the lease was lost. If ``counted``, the attempt counts."""
+        """Put a claimed job back, due at a Unix time. Return False if the lease was lost.
+
+        Unless ``counted``, the claim doesn't count as an attempt.
+        """
 
     @abstractmethod
     def dead_letters(self) -> list[tuple[str, str]]:
@@ -253,7 +256,7 @@ class Counter(NamedTuple):
         return int(at // (self.window / SLOTS))
 
     def expires_at(self, slot: int) -> float:
-        """Return when the end of a slot is as old as the window."""
+        """Return the Unix time at which the end of a slot is as old as the window."""
         return (slot + SLOTS + 1) * (self.window / SLOTS)
 
 

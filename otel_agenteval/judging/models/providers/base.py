@@ -24,7 +24,7 @@ MORE_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """An image, audio or video: its bytes in base64, or a URL for the model's server to fetch."""
+    """Image, audio, video or document, as base64 bytes or as a URL that the model's server fetches."""
 
     mime: str
     data: str = ""
@@ -142,7 +142,7 @@ def unsupported_media(media: Media, provider: str) -> JudgeError:
 
 
 class ClosedSchema(dict[str, Any]):
-    """A schema that is known to be closed, see :func:`is_closed`."""
+    """Schema that is known to be closed. See :func:`is_closed`."""
 
 
 def is_closed(schema: Any) -> bool:
