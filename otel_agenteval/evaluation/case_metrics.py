@@ -183,7 +183,6 @@ def _placeholders_in(params: Any) -> set[str]:
 
 
 def _filled(bound: BoundMetric, case: Case) -> BoundMetric:
-    """Return the metric with its placeholders replaced by the values of the case's columns."""
     columns = _columns(case)
     if _placeholders_in(bound.params).isdisjoint(columns):
         return bound
@@ -234,7 +233,7 @@ def _with_parameters(given: Mapping[str, Any], system: str | None) -> Mapping[st
 
 
 def _keyed_by_metric(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry with the metric's name as its key."""
+    """Return an entry with the metric's name as its key: ``{metric: Contains, value: x}`` becomes ``{Contains: {value: x}}``."""
     key = next((key for key in _NAMED_BY if isinstance(given.get(key), str)), None)
     if key is None and "value" in given:
         typo = next(

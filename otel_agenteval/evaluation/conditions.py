@@ -2,8 +2,8 @@
 
     error or score.code_tool_success < 1 or duration_s > 30 or event.user_feedback
 
-A condition can contain facts of the turn, values of the scores that were computed when it closed, and comparisons
-with earlier turns. A comparison with an unknown value is false.
+A condition can contain facts of the turn, names of events, values of scores, and comparisons with earlier turns. A comparison
+with an unknown value is false.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Known(NamedTuple):
     """Values that a condition can use in addition to facts of the turn."""
 
     scores: Sequence[Score] = ()
-    """Scores that were computed when the turn closed."""
+    """Scores that exist before the decision: computed scores and user feedback, or the score of a cascade's first metric."""
     compared: Mapping[str, Any] = {}
-    """Comparisons with earlier turns; see :class:`~otel_agenteval.judging.choose.History`."""
+    """Comparisons with earlier turns. See :class:`~otel_agenteval.judging.choose.History`."""
     events: Collection[str] = ()
     """Names of the events on the turn's spans."""
 

@@ -382,7 +382,6 @@ class ExpectedMetrics:
 
 
 def turned_on_by(given: Collection[str]) -> list[str]:
-    """Return the names of the metrics that these references turn on."""
     known = [metric for name in builtin() if name not in _OF_OTHER_FORMS and (metric := indexed(name)) is not None]
     return [
         metric.name

@@ -94,7 +94,7 @@ class ForeignMetrics:
 # --- load shedding
 
 LEVELS = ("llm", "embed", "heavy")
-"""Kinds of metrics that levels 1, 2 and 3 skip, in addition to the levels before."""
+"""Kinds of metrics that are skipped from levels 1, 2 and 3 on."""
 _ON = (0.5, 0.7, 0.85)
 _LOWER = 0.25
 """A level ends only when the fill is this far below the value that started it."""

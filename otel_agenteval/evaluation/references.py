@@ -107,7 +107,7 @@ class ReferenceSources:
         return case
 
     def attach(self, turn: Turn, attributes: Mapping[str, Any]) -> dict[str, str]:
-        """Attach the turn's references before it is evaluated, and return the source of each reference."""
+        """Attach references to a turn before its evaluation, and return the source of each reference."""
         sources: dict[str, str] = {}
         for absent in _unwrap_response(turn, self._response, sources) if self._response.options_given and turn.output else ():
             self._absent.setdefault(absent, False)
@@ -143,7 +143,7 @@ class ReferenceSources:
             turn.ground_truth, turn.output = _trimmed(turn.ground_truth), _trimmed(turn.output)
 
     def log_absent(self) -> None:
-        """Log each part that JSON answers lacked once. Not called on the agent's thread."""
+        """Log one warning for each part that JSON answers lacked. Not called on the agent's thread."""
         for part in [part for part, is_logged in self._absent.items() if not is_logged]:
             self._absent[part] = True
             paths = " or ".join(getattr(self._response, part))
@@ -152,7 +152,7 @@ class ReferenceSources:
     def _sources(
         self, turn: Turn, attributes: Mapping[str, Any], baggage: Mapping[str, Any], found: Mapping[str, Any]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield each source except ``expect()`` with its references. ``found`` has the earlier references, which can name a case."""
+        """Yield each source except ``expect()`` with its references. The references ``found`` so far can name a case."""
         for attribute, name in self._accepted:
             if attribute in attributes:
                 yield f"span attribute {attribute}", {name: parsed_value(attributes[attribute])}
@@ -273,7 +273,6 @@ def _call(entry: Any) -> ToolCall:
 
 
 def _trimmed(value: Any) -> Any:
-    """Return a text, or the texts of a list, without trailing white space."""
     if isinstance(value, str):
         return value.rstrip()
     return [_trimmed(item) for item in value] if isinstance(value, list) else value

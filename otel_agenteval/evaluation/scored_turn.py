@@ -22,7 +22,7 @@ class Receipt(Protocol):
 
 @dataclass(slots=True)
 class Root:
-    """The span to which scores refer, with all data needed after it ended."""
+    """Span to which scores refer, with all data that is needed after its end."""
 
     trace_id: int
     span_id: int
@@ -65,7 +65,7 @@ class Judged:
 
 @dataclass(slots=True)
 class ScoredTurn:
-    """One evaluated turn with its scores, on its way to the outlets."""
+    """Evaluated turn with its scores, on its way to the outlets."""
 
     turn: Turn
     root: Root
@@ -105,7 +105,6 @@ class ScoredTurn:
     spans: Sequence[SpanRecord] = ()
     """The turn's spans, if an outlet requires them."""
     receipt: Receipt | None = None
-    """The job of a judged score."""
     on_span: Collection[int] = ()
     """Indexes of the :attr:`scores` that the exported root span contains as events. Set when the events are written."""
 

@@ -119,7 +119,6 @@ class FactCondition(NamedTuple):
             return None
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
-        """Return True if a turn with these facts meets the condition."""
         known, number = facts.get(self.name), self.number
         if isinstance(known, bool):
             known = "yes" if known else "no"
@@ -128,7 +127,7 @@ class FactCondition(NamedTuple):
         return self.sign == "=" and (known == self.value or (isinstance(known, list) and self.value in known))
 
     def without(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the facts without the one that the condition tests. If it is a list, remove only the condition's value."""
+        """Return the facts without the fact that the condition tests. From a list, remove only the condition's value."""
         known = facts.get(self.name)
         left = [name for name in known if name != self.value] if isinstance(known, list) else None
         return {name: left if name == self.name else value for name, value in facts.items() if name != self.name or left}
