@@ -69,7 +69,6 @@ class Contrast:
 
     @property
     def few(self) -> bool:
-        """True if fewer than :data:`FEW` bad turns have the facts."""
         return self.turns[0] < FEW
 
     @property

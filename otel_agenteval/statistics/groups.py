@@ -29,13 +29,13 @@ _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
 """Maximum number of a measure's values that are kept for one group. Beyond it, only sums are kept, to limit memory."""
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
-"""Terms of the relative excess of Student's over the normal 95 % quantile, each divided by a power of the degrees of freedom."""
+"""Coefficients of the ratio of Student's to the normal 95 % quantile: 1 + the sum of each one / degrees of freedom ** power."""
 _FEW = 200
 """Maximum number of turns in both groups for a permutation test. Beyond it, the test would take seconds and change nothing."""
 
 
 class Group:
-    """The scores of one metric in one group. The turns of a trace should follow each other."""
+    """Scores of one metric in one group. The turns of a trace should follow each other."""
 
     __slots__ = ("_open", "_sums", "turns")
 
@@ -99,7 +99,7 @@ def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0
 
 
 class Side:
-    """The values of one measure in one group, turn by turn. ``is_amount`` is true for seconds, dollars and other amounts."""
+    """Values of one measure in one group, turn by turn. ``is_amount`` is true for seconds, dollars and other amounts."""
 
     __slots__ = ("_alone", "_cases", "_clusters", "_group", "_logs")
 
