@@ -177,7 +177,6 @@ class Series:
     # --- usual level
 
     def _set_bounds(self) -> None:
-        """Set the bounds of the bets and the size of the batches."""
         usual = self._usual
         n = self._known = usual.n
         if self._bounded:

@@ -155,5 +155,4 @@ def _common_words() -> frozenset[str]:
 
 
 def general_texts() -> list[str]:
-    """Return the general texts for :func:`directions`."""
     return Path(__file__).with_name("general_texts.txt").read_text(encoding="utf-8").splitlines()
