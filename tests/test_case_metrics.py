@@ -92,7 +92,10 @@ def test_policy_over_gates_combines_those_of_a_case() -> None:
         ({"metrics": [{"is-json": {}, "name": "a b"}]}, r"metrics\[0\]: name: must be a word"),
         ({"metrics": ["is-json"], "assert": ["is-xml"]}, "case 1: must have metrics or assert, got both"),
         ({"assert": [{"value": "Paris"}]}, r"metrics\[0\]: must have the metric's name"),
-        ({"metrics": [{"contains": {"value": one}, "name": "same"} for one in "ab"]}, r"metrics\[1\]: two metrics have the name .*same"),
+        (
+            {"metrics": [{"contains": {"value": one}, "name": "same"} for one in "ab"]},
+            r"metrics\[1\]: two metrics have the name .*same",
+        ),
         ({"value": "many"}, "case 1: code_equals_number.value: must be an allowed value, got 'many'"),
     ],
 )
