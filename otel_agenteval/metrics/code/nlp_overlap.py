@@ -23,6 +23,7 @@ If a text is compared with itself, the value is 1, with three exceptions:
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from annotated_types import Ge, Le
 from ...core.errors import MetricError
 from ...core.fact_forms import a_document, one_or_more
 from ...core.turn import Turn
-from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, skip_bigrams, stem, tokens_of
+from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, stem, tokens_of
 from ..lib.values import Share, readable, reference, rendered, truth_of
 from ..registry import Param, Result, metric, skip
 
@@ -88,10 +89,6 @@ def _match(common: int, candidate: int, wanted: int) -> _Match:
     precision = common / candidate if candidate else 0.0
     recall = common / wanted if wanted else 0.0
     return _Match(precision, recall, 2 * precision * recall / (precision + recall) if common else 0.0)
-
-
-def _index_of_best(values: Sequence[float]) -> int:
-    return max(range(len(values)), key=values.__getitem__)
 
 
 # --- BLEU and its relatives ---------------------------------------------------------------------------------------
@@ -215,7 +212,7 @@ def code_gleu(
     wanted = [_ngrams_between(tokens_of(text, tokenizer), min_n, max_n) for text in texts]
     common = [(runs & candidate).total() for runs in wanted]
     values = [matches / max(total, runs.total(), 1) for matches, runs in zip(common, wanted, strict=True)]
-    index = _index_of_best(values)
+    index = values.index(max(values))
     detail = {"matches": common[index], "output_runs": total, "reference_runs": wanted[index].total(), "reference_index": index}
     return Result(values[index], detail=detail)
 
@@ -269,7 +266,7 @@ _UNITS: dict[str, _Units | None] = {
     "rouge1": functools.partial(ngrams, n=1),
     "rouge2": functools.partial(ngrams, n=2),
     "rougeL": None,
-    "rougeS": skip_bigrams,
+    "rougeS": lambda tokens: Counter(itertools.combinations(tokens, 2)),
 }
 
 
@@ -310,7 +307,7 @@ def _rouge(
 
     matches = [match(tokens) for tokens in wanted]
     values: list[float] = [getattr(found, measure) for found in matches]
-    index = _index_of_best(values)
+    index = values.index(max(values))
     return Result(values[index], detail={**detail, **matches[index]._asdict(), "reference_index": index})
 
 
@@ -375,14 +372,6 @@ def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measu
 # --- METEOR -------------------------------------------------------------------------------------------------------
 
 
-class _Alignment(NamedTuple):
-    value: float
-    matches: int
-    precision: float
-    recall: float
-    chunks: int
-
-
 @_overlap_metric(aliases=("hpd:MeteorEvaluator",))
 def code_meteor(
     turn: Turn,
@@ -432,15 +421,17 @@ def code_meteor(
 
     candidate = words(output)
     found = [_alignment(candidate, words(text), alpha, beta, gamma) for text in texts]
-    index = _index_of_best([alignment.value for alignment in found])
-    value, matches, precision, recall, chunks = found[index]
-    detail = {"matches": matches, "precision": precision, "recall": recall, "chunks": chunks, "reference_index": index}
-    return Result(value, detail=detail)
+    values = [value for value, _ in found]
+    index = values.index(max(values))
+    return Result(values[index], detail={**found[index][1], "reference_index": index})
 
 
-def _alignment(candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float) -> _Alignment:
+def _alignment(
+    candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float
+) -> tuple[float, dict[str, float]]:
+    """Return the value for one reference, and its details."""
     if not candidate and not wanted:
-        return _Alignment(1.0, 0, 1.0, 1.0, 0)
+        return 1.0, {"matches": 0, "precision": 1.0, "recall": 1.0, "chunks": 0}
     free: dict[str, list[int]] = {}
     for place in range(len(wanted) - 1, -1, -1):
         free.setdefault(wanted[place], []).append(place)
@@ -454,7 +445,8 @@ def _alignment(candidate: Sequence[str], wanted: Sequence[str], alpha: float, be
             chunks += before is None or here != before + 1
         before = here
     if not matches:
-        return _Alignment(0.0, 0, 0.0, 0.0, 0)
+        return 0.0, {"matches": 0, "precision": 0.0, "recall": 0.0, "chunks": 0}
     precision, recall = matches / len(candidate), matches / len(wanted)
     mean = min(1.0, precision * recall / (alpha * precision + (1 - alpha) * recall))  # rounding can exceed 1
-    return _Alignment((1 - gamma * (chunks / matches) ** beta) * mean, matches, precision, recall, chunks)
+    value = (1 - gamma * (chunks / matches) ** beta) * mean
+    return value, {"matches": matches, "precision": precision, "recall": recall, "chunks": chunks}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -38,7 +38,22 @@ def interactions_of(turn: Turn) -> list[Interaction]:
     given: list[Any] = turn.interactions
     if given and isinstance(given[0], Interaction):
         return given
-    return [_provided(entry) for entry in fact(turn, "interactions")] if given else _from_spans(turn)
+    if not given:
+        return _from_spans(turn)
+    found = []
+    for entry in fact(turn, "interactions"):
+        kind = entry.get("type", "").strip().lower() or "request"
+        found.append(
+            Interaction(
+                sender=entry.get("from") or None,
+                recipients=tuple(filter(None, entry.get("to", ()))),
+                kind=kind,
+                message_type=entry.get("message_type", "").strip().lower() or kind,
+                success=entry.get("success"),
+                response_s=seconds(entry.get("response_time_s")) or None,
+            )
+        )
+    return found
 
 
 class _AsFact:
@@ -97,18 +112,6 @@ def seconds(value: Any) -> float | None:
 def mean(values: Sequence[float]) -> float:
     """Return the mean of at least one value. Divides before it adds, so that the sum can't overflow."""
     return sum(value / len(values) for value in values)
-
-
-def _provided(entry: Mapping[str, Any]) -> Interaction:
-    kind = entry.get("type", "").strip().lower() or "request"
-    return Interaction(
-        sender=entry.get("from") or None,
-        recipients=tuple(filter(None, entry.get("to", ()))),
-        kind=kind,
-        message_type=entry.get("message_type", "").strip().lower() or kind,
-        success=entry.get("success"),
-        response_s=seconds(entry.get("response_time_s")) or None,
-    )
 
 
 def _observed(sender: str, recipient: str, kind: str, success: bool | None, duration_s: float | None) -> Interaction:

@@ -254,22 +254,17 @@ def xml_elements(text: str) -> list[str]:
     An element is open until its end tag. Text that isn't XML invalidates all open elements, because each of them would contain
     it. Elements that are already closed stay valid. Parsing then resumes at the next markup.
     """
-    encoded = text.encode("utf-8", "surrogatepass")
-    data = _without_endless_markup(encoded)
+    data = encoded = text.encode("utf-8", "surrogatepass")
+    # Markup without an end becomes invalid, at the same length. Otherwise, the parser searches for each end in all of the text.
+    data = re.sub(b"<!--", lambda found: found[0] if data.startswith(b"-->", data.find(b"--", found.end())) else b"< --", data)
+    for opening, closing in ((b"<?", b"?>"), (b"<![CDATA[", b"]]>")):
+        after_last = data.rfind(closing) + 1
+        data = data[:after_last] + data[after_last:].replace(opening, b"< " + opening[2:])
     found: list[tuple[int, int]] = []
     markup = _MARKUP.search(data)
     while markup:
         markup = _MARKUP.search(data, max(markup.end(), _parse_content(data, markup.start(), found)))
     return [encoded[start:end].decode("utf-8", "surrogatepass") for start, end in found]
-
-
-def _without_endless_markup(data: bytes) -> bytes:
-    """Make markup without an end invalid, at the same length. Otherwise, the parser searches for each end in all of the text."""
-    data = re.sub(b"<!--", lambda found: found[0] if data.startswith(b"-->", data.find(b"--", found.end())) else b"< --", data)
-    for opening, closing in ((b"<?", b"?>"), (b"<![CDATA[", b"]]>")):
-        after_last = data.rfind(closing) + 1
-        data = data[:after_last] + data[after_last:].replace(opening, b"< " + opening[2:])
-    return data
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:

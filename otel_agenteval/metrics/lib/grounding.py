@@ -7,7 +7,7 @@ ground anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core import jsonio
@@ -133,23 +133,17 @@ def has_material(turn: Turn) -> bool:
     Tool calls, tool results and retrieved documents count. Instructions and earlier messages count if they contain numbers, and
     the user's words if they are a text to work on.
     """
-    has_results = (
+    earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
+    return (
         bool(turn.tool_calls)
         or any(turn.context)
         or any(retrieval.documents for retrieval in turn.retrievals)
         or any(message.tool_results or message.role == "tool" for message in turn.messages)
+        or has_number(turn.system or "")
+        or any(has_number(str(value)[:SCAN_LIMIT]) for value in (turn.history, turn.tool_definitions) if value)
+        or any(has_number(message.content) for message in earlier if message.content)
+        or is_text_to_work_on(turn.input or "")
     )
-    return has_results or any(map(has_number, _conversation(turn))) or is_text_to_work_on(turn.input or "")
-
-
-def _conversation(turn: Turn) -> Iterable[str]:
-    yield turn.system or ""
-    if turn.history:
-        yield str(turn.history)[:SCAN_LIMIT]
-    if turn.tool_definitions:
-        yield str(turn.tool_definitions)[:SCAN_LIMIT]
-    earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
-    yield from (message.content for message in earlier if message.content)
 
 
 def _last_user_message(messages: Sequence[Message]) -> int:

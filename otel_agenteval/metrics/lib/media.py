@@ -7,7 +7,7 @@ model gets its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -103,10 +103,6 @@ def _medium(attachment: Mapping[str, Any], modality: Modality) -> Medium:
     )
 
 
-def numbered_names(media: Iterable[Medium]) -> str:
-    return "\n".join(f"{index}. {medium.name}" for index, medium in enumerate(media, 1))
-
-
 def images_for_model(media: Iterable[Medium]) -> list[str]:
     return [image_for_model(medium.reference) for medium in media if medium.reference]
 
@@ -143,18 +139,18 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     If a recording has none, the configured transcriber writes one, if the recording may be opened. ``for_judge`` is True
     if the text leaves the process. New transcripts are then redacted, as the rest of the turn already is.
     """
-    clean = current_rules().clean if for_judge else None
-    return "\n".join(text for medium in media if (text := medium.transcript or _transcript_by_service(medium, clean)))
+    rules = current_rules()
+    found = []
+    for medium in media:
+        text = medium.transcript
+        if not text and rules.transcription is not None and medium.reference is not None and may_open(medium.reference):
+            from ...media.transcription import transcribed  # imports httpx
 
-
-def _transcript_by_service(medium: Medium, clean: Callable[[str], str] | None) -> str | None:
-    wanted = current_rules().transcription
-    if wanted is None or medium.reference is None or not may_open(medium.reference):
-        return None
-    from ...media.transcription import transcribed  # imports httpx
-
-    found = transcribed(content_of(medium.reference, "audio"), wanted)
-    return found if clean is None else clean(found)
+            text = transcribed(content_of(medium.reference, "audio"), rules.transcription)
+            text = rules.clean(text) if for_judge and rules.clean is not None else text
+        if text:
+            found.append(text)
+    return "\n".join(found)
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[MediaContent]:

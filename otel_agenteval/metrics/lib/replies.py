@@ -83,10 +83,10 @@ def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
     return found
 
 
-def choice(reply: Mapping[str, Any], choices: Sequence[str], key: str = "label") -> str:
-    """Return the configured choice that a reply names, ignoring case."""
+def choice(reply: Mapping[str, Any], choices: Sequence[str]) -> str:
+    """Return the configured choice that a reply names as its label, ignoring case."""
     by_word = {one.strip().upper(): one for one in choices}
-    return by_word[word_of(reply.get(key), list(by_word), key)]
+    return by_word[word_of(reply.get("label"), list(by_word), "label")]
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
@@ -178,27 +178,23 @@ def g_eval(
     if given == []:
         raise MetricError("invalid_parameter", "steps: must contain at least one step that isn't blank")
     wanted = [criteria] if isinstance(criteria, str) else list(criteria)
-    found = [_judged_by(judge, criterion, given, what, material, media) for criterion in wanted]
+    found: list[dict[str, Any]] = []
+    for criterion in wanted:
+        by = given
+        if by is None:
+            task = _PROMPTS["steps"].replace("{what}", what)
+            reply = judge.ask("steps", task, {}, '{"steps": ["<step>", ...]}', criteria={"criteria": criterion})
+            if not (by := texts(reply, "steps")):
+                raise invalid("steps", "at least one step")
+        standard = {"criteria": criterion, "evaluation_steps": by}
+        reply = judge.ask("score", _PROMPTS["score"].replace("{what}", what), material, TEN, criteria=standard, media=media)
+        score, reason = number_within(reply, 0, 10), reason_of(reply)
+        if reason is None or not reason.strip():
+            raise invalid("reason", "a text")
+        found.append({"steps": by, "score": score, "reason": reason})
     value = sum(one["score"] for one in found) / (10 * len(found))
     if len(found) == 1:
         return Result(value, detail=found[0], explanation=found[0]["reason"])
     reasons = "\n".join(one["reason"] for one in found)
     criteria_found = [{"criterion": criterion, **one} for criterion, one in zip(wanted, found, strict=True)]
     return Result(value, detail={"criteria": criteria_found, "reason": reasons}, explanation=reasons)
-
-
-def _judged_by(
-    judge: Asks, criterion: str, steps: list[str] | None, what: str, material: Mapping[str, Any], media: Sequence[str]
-) -> dict[str, Any]:
-    if steps is None:
-        reply = judge.ask(
-            "steps", _PROMPTS["steps"].replace("{what}", what), {}, '{"steps": ["<step>", ...]}', criteria={"criteria": criterion}
-        )
-        if not (steps := texts(reply, "steps")):
-            raise invalid("steps", "at least one step")
-    by = {"criteria": criterion, "evaluation_steps": steps}
-    reply = judge.ask("score", _PROMPTS["score"].replace("{what}", what), material, TEN, criteria=by, media=media)
-    score, reason = number_within(reply, 0, 10), reason_of(reply)
-    if reason is None or not reason.strip():
-        raise invalid("reason", "a text")
-    return {"steps": steps, "score": score, "reason": reason}

@@ -102,10 +102,6 @@ def calls_as_text(
     return numbered_lines(lines, most=len(lines) if most is None else most, chars=None, what="calls")
 
 
-def messages_as_text(messages: Sequence[Message]) -> str:
-    return "\n".join(f"{one_line(message.role)}: {one_line(message.content)}" for message in messages if message.content)
-
-
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
     """Return the available tools one per line, with their parameters and descriptions.
 
@@ -226,7 +222,14 @@ class _StepWriter:
         self._runs = {run.span_id: run for run in turn.agent_runs[1:]}
         self._models = {call.span_id: call for call in turn.llm_calls if call.span_id is not None}
         recognized = {*self._calls_by_span, *self._runs, *self._models, *(span.id for span in turn.spans if _is_model(span))}
-        self._wrappers = _ancestors(turn.spans, recognized)
+        parents: dict[str | None, str | None] = {span.id: span.parent for span in turn.spans}
+        self._wrappers: set[str] = set()
+        """Ids of the spans that contain a step. The texts of these spans repeat the steps' texts."""
+        for start in recognized:
+            at = parents.get(start)
+            while at is not None and at not in self._wrappers:
+                self._wrappers.add(at)
+                at = parents.get(at)
 
     def lines(self) -> Iterator[str]:
         turn = self._turn
@@ -262,18 +265,6 @@ class _StepWriter:
 
 def _failed(error: ErrorInfo | None) -> str:
     return "" if error is None else f" → error: {failure_of(error)}"
-
-
-def _ancestors(spans: Sequence[SpanInfo], recognized: Iterable[str | None]) -> set[str]:
-    """Return the ids of the spans that contain a step. The texts of these spans repeat the steps' texts."""
-    parents: dict[str | None, str | None] = {span.id: span.parent for span in spans}
-    found: set[str] = set()
-    for start in recognized:
-        at = parents.get(start)
-        while at is not None and at not in found:
-            found.add(at)
-            at = parents.get(at)
-    return found
 
 
 def _have_several_agents(calls: Iterable[ToolCall]) -> bool:

@@ -149,10 +149,6 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
     return Counter(zip(*(itertools.islice(tokens, start, None) for start in range(n)), strict=False))
 
 
-def skip_bigrams(tokens: Sequence[str]) -> Counter[Gram]:
-    return Counter(itertools.combinations(tokens, 2))
-
-
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
     """Return the length of the longest common subsequence, with one bit per word of ``other``."""
     places: dict[str, int] = {}
@@ -164,9 +160,6 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
         matched = row & places.get(token, 0)
         row = ((row + matched) | (row - matched)) & full
     return len(other) - row.bit_count()
-
-
-_VOWELS = "aeiou"
 
 
 def stem(token: str) -> str:
@@ -185,4 +178,4 @@ def stem(token: str) -> str:
 
 def _single_end(token: str) -> str:
     """Reduce a double consonant at the end: ``runn`` → ``run``."""
-    return token[:-1] if token[-1] == token[-2] and token[-1] not in _VOWELS else token
+    return token[:-1] if token[-1] == token[-2] and token[-1] not in "aeiou" else token

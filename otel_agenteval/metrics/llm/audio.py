@@ -21,11 +21,10 @@ from pydantic import StringConstraints
 from ...core.errors import MetricError
 from ...core.fact_forms import a_document, one_or_more
 from ...core.turn import Turn
-from ...media.access import MediaContent
 from ...media.decoding import can_find_speech, sound_of
 from ..lib import applies
-from ..lib.media import contents_of, media_of, numbered_names, recordings_for_model, transcripts_of
-from ..lib.replies import boolean, choice, entries, invalid, optional_number, reason_of
+from ..lib.media import contents_of, media_of, recordings_for_model, transcripts_of
+from ..lib.replies import boolean, choice, entries, invalid, numbered, optional_number, reason_of
 from ..lib.values import Words, readable
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip, vacuous
@@ -33,14 +32,6 @@ from ..registry import Asks, Result, metric, skip, vacuous
 _audio_metric = functools.partial(metric, references=("transcript",), applies=applies.audio, traits=("media",))
 
 _PROMPTS = Prompts("audio")
-
-
-def _speech_times(content: MediaContent) -> dict[str, Any] | None:
-    """Return each channel's speech times in a recording with one channel per speaker, or None."""
-    if not can_find_speech():
-        return None
-    found = sound_of(content, speech=True)
-    return {name: found[name] for name in ("speech", "interruptions", "talk_over_s")} if len(found["speech"]) > 1 else None
 
 
 def _speech_as_text(measured: Mapping[str, Any]) -> str:
@@ -74,7 +65,7 @@ def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
     if not recordings and not transcript:
         return None
-    material = {"recordings": numbered_names(recordings), "transcript": transcript}
+    material = {"recordings": numbered(one.name for one in recordings), "transcript": transcript}
     return {name: text for name, text in material.items() if text}, recordings_for_model(recordings)
 
 
@@ -218,7 +209,9 @@ def llm_audio_interruption_handling(turn: Turn, judge: Asks) -> Result:
     if (recordings := _recordings_of(turn)) is None:
         return skip("missing:audio")
     material, media = recordings
-    measured = [found for content in contents_of(turn, "audio") if (found := _speech_times(content))]
+    sounds = [sound_of(content, speech=True) for content in contents_of(turn, "audio") if can_find_speech()]
+    separate = [sound for sound in sounds if len(sound["speech"]) > 1]  # with one channel per speaker
+    measured = [{name: sound[name] for name in ("speech", "interruptions", "talk_over_s")} for sound in separate]
     reply = judge.ask(
         "interruptions",
         _PROMPTS["interruptions"],
@@ -257,4 +250,4 @@ def llm_audio_false_intent_identification(turn: Turn, judge: Asks, *, expected: 
         return skip("missing:audio")
     detected, reason = boolean(reply, "detected"), reason_of(reply)
     detail = {"detected": detected, "evidence": reply.get("evidence"), "reason": reason}
-    return Result(detected == expected if expected is not None else not detected, detail=detail, explanation=reason)
+    return Result(detected == bool(expected), detail=detail, explanation=reason)

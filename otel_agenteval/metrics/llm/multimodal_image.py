@@ -14,7 +14,7 @@ from typing import Any
 from ...core import jsonio
 from ...core.turn import Turn
 from ..lib import applies
-from ..lib.media import images_for_model, media_of, numbered_names
+from ..lib.media import images_for_model, media_of
 from ..lib.replies import entries, number_within, numbered, reason_of, yes_no
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric, skip
@@ -79,7 +79,7 @@ def llm_multimodal_contextual_relevancy(turn: Turn, judge: Asks) -> Result:
     reply = judge.ask(
         "verdicts",
         _PROMPTS["relevant"],
-        {"question": turn.input, "context": numbered(turn.context), "images": numbered_names(images)},
+        {"question": turn.input, "context": numbered(turn.context), "images": numbered(image.name for image in images)},
         '{"verdicts": [{"statement": "<the statement, or the image and what it shows>", "reason": "<why>", "verdict": "<yes or no>"}, ...]}',
         media=images_for_model(images),
     )
@@ -100,7 +100,11 @@ def llm_multimodal_contextual_recall(turn: Turn, judge: Asks) -> Result:
     reply = judge.ask(
         "verdicts",
         _PROMPTS["recalled"],
-        {"right_answer": jsonio.text_of(turn.ground_truth), "context": numbered(turn.context), "images": numbered_names(images)},
+        {
+            "right_answer": jsonio.text_of(turn.ground_truth),
+            "context": numbered(turn.context),
+            "images": numbered(image.name for image in images),
+        },
         '{"verdicts": [{"statement": "<the sentence or image>", "reason": "<which text or image says so, or what is missing>", '
         '"verdict": "<yes or no>"}, ...]}',
         media=images_for_model(images),

@@ -24,7 +24,7 @@ from ...core.score import Score
 from ...core.turn import Message, Turn
 from ..code.safety_policy import Rating, SafetyPolicy, action_word
 from ..lib.replies import as_boolean, invalid, number_within, reason_of
-from ..lib.steps import calls_as_text, cut, findings_of, last_as_text, messages_as_text, shortened, start_of, unsent
+from ..lib.steps import calls_as_text, cut, findings_of, last_as_text, one_line, shortened, start_of, unsent
 from ..prompts import Prompts
 from ..registry import Asks, Result, metric
 
@@ -114,7 +114,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
     known = {
         "system_prompt": None if hides_system else shortened(turn.system or "", _SYSTEM_CHARACTERS),
         "earlier": last_as_text(earlier, max(_MESSAGES - own, _MESSAGES // 2), _EARLIER_CHARACTERS),
-        "conversation": messages_as_text(messages),
+        "conversation": "\n".join(f"{one_line(one.role)}: {one_line(one.content or '')}" for one in messages),
         "request": None if asked else turn.input,
         "retrieved": findings_of(turn) if topic in _WITH_FINDINGS else None,
         "reasoning": cut(turn.reasoning or "", _REASONING_CHARACTERS),
