@@ -52,32 +52,23 @@ def code_blocks(text: str) -> list[Block]:
     A fence is a line that starts with three or more backticks or tildes, also inside a list. A block without a closing fence
     ends with the text. In a text without fences, the whole text is one block if it is code.
     """
-    if (fenced := _fenced_blocks(text)) is not None:
-        return fenced
-    return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
-
-
-def _fenced_blocks(text: str) -> list[Block] | None:
-    if "```" not in text and "~~~" not in text:
-        return None
-    found: list[Block] = []
+    fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
-    lines: list[str] = []
-    any_fence = False
-    for line in (*text.split("\n"), None):
-        mark = None if line is None else _FENCE.match(line)
+    for line in text.split("\n") if "```" in text or "~~~" in text else ():
+        mark = _FENCE.match(line)
         if opening is None:
             if mark is not None and "`" not in mark[3]:
-                opening, lines, any_fence = mark, [], True
-        elif line is None or (mark is not None and mark[2].startswith(opening[2]) and not mark[3].strip()):
-            if any(map(str.strip, lines)) and len(found) < MAX_BLOCKS:
-                info = _INFO.match(opening[3])
-                found.append(Block("\n".join(lines) + "\n", language_name(info[1]) if info else None))
+                opening = mark
+                fenced.append((mark[3], []))
+        elif mark is not None and mark[2].startswith(opening[2]) and not mark[3].strip():
             opening = None
         else:
             indent = len(line) - len(line.lstrip(" \t"))
-            lines.append(line[min(indent, len(opening[1])) :].rstrip("\r"))
-    return found if any_fence else None
+            fenced[-1][1].append(line[min(indent, len(opening[1])) :].rstrip("\r"))
+    if not fenced:
+        return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
+    found = [(_INFO.match(info), lines) for info, lines in fenced if any(map(str.strip, lines))][:MAX_BLOCKS]
+    return [Block("\n".join(lines) + "\n", language_name(info[1]) if info else None) for info, lines in found]
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
