@@ -103,36 +103,31 @@ def llm_task_completion(
     Detail: ``task``, ``outcome`` and ``reason`` for ``two_stage``, or ``criteria_results`` and ``reasoning`` for ``holistic``.
     """
     criteria = reference(turn, criteria, "evaluation_criteria")
-    found = _holistic_completion(turn, judge, criteria) if method == "holistic" else _two_stage_completion(turn, judge, criteria)
+    if method == "holistic":
+        reply = judge.ask(
+            "score",
+            _PROMPTS["completed"],
+            trace_of(turn),
+            '{"criteriaResults": [{"criterion": "<criterion>", "reason": "<why>", "met": <true or false>}], '
+            '"reasoning": "<why this score>", "score": <0 to 100>}',
+            criteria={"criteria": criteria or _CRITERIA},
+        )
+        found = scored(reply, top=100, why="reasoning", criteria_results="criteriaResults")
+    else:
+        form = '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}'
+        extracted = judge.ask("extract", _PROMPTS["outcome"], trace_of(turn), form)
+        detail = reply_details(extracted, task="task", outcome="outcome")
+        task = _PROMPTS["accomplished"]
+        if criteria:
+            task += "\nThe criteria say what an accomplished task is; where they differ from the scale, they win."
+        material = {**detail, "user_input": turn.input, "final_answer": turn.output}
+        form = '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}'
+        reply = judge.ask("verdict", task, material, form, criteria={"criteria": criteria} if criteria else None)
+        found = _judged(reply, detail, "verdict")
     if threshold is None:
         threshold = float(turn.references.get("passing_score", 100 * _THRESHOLDS[method])) / 100
         found.passed = found.value is not None and found.value >= threshold - EPSILON
     return found
-
-
-def _two_stage_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
-    form = '{"task": "<what the user wanted>", "outcome": "<what was done and answered>"}'
-    extracted = judge.ask("extract", _PROMPTS["outcome"], trace_of(turn), form)
-    detail = reply_details(extracted, task="task", outcome="outcome")
-    task = _PROMPTS["accomplished"]
-    if criteria:
-        task += "\nThe criteria say what an accomplished task is; where they differ from the scale, they win."
-    material = {**detail, "user_input": turn.input, "final_answer": turn.output}
-    form = '{"reason": "<why, in one or two sentences>", "verdict": <0 to 1>}'
-    reply = judge.ask("verdict", task, material, form, criteria={"criteria": criteria} if criteria else None)
-    return _judged(reply, detail, "verdict")
-
-
-def _holistic_completion(turn: Turn, judge: Asks, criteria: str | list[str] | None) -> Result:
-    reply = judge.ask(
-        "score",
-        _PROMPTS["completed"],
-        trace_of(turn),
-        '{"criteriaResults": [{"criterion": "<criterion>", "reason": "<why>", "met": <true or false>}], '
-        '"reasoning": "<why this score>", "score": <0 to 100>}',
-        criteria={"criteria": criteria or _CRITERIA},
-    )
-    return scored(reply, top=100, why="reasoning", criteria_results="criteriaResults")
 
 
 @metric(needs=("input", "output"), uses=("context",), boolean=True, version="2", aliases=("hpd:TaskSuccessEvaluator",))
@@ -145,8 +140,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
     Detail: ``success`` and ``reason``.
     """
     form = '{"reason": "<why, in one or two sentences>", "success": <true or false>}'
-    reply = judge.ask("success", _PROMPTS["succeeded"], trace_of(turn), form)
-    return judged_true(reply, "success")
+    return judged_true(judge.ask("success", _PROMPTS["succeeded"], trace_of(turn), form), "success")
 
 
 @metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
@@ -286,8 +280,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
     material = {**material, "tools": tools or "(unknown)", "found_before": "\n".join(found_before)}
     task = f"{_PROMPTS['arguments_right']}\nThere are {len(calls)} calls: give one entry for each."
     form = '{"verdicts": [{"call": "<number and name>", "reason": "<what is wrong; null for yes>", "verdict": "<yes or no>"}]}'
-    reply = judge.ask("verdicts", task, material, form)
-    if not (given := entries(reply)):
+    if not (given := entries(judge.ask("verdicts", task, material, form))):
         return vacuous(1.0, **detail, verdicts=[])
     if len(given) < len(calls):
         raise MetricError("invalid_reply", f"verdicts: must be one per tool call ({len(calls)}), got {len(given)}")

@@ -37,7 +37,7 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
     """
     if not (turn.output or "").strip():
         return vacuous(True, flags=[])
-    wanted = {_code(category) for category in categories if category.strip()}
+    wanted = {category.strip().casefold() for category in categories if category.strip()}
     material = {**({"message": turn.input} if turn.input else {}), "response": turn.output or ""}
     by = {"categories": "\n".join(categories)} if wanted else None
     reply = judge.ask("moderation", _PROMPTS["named"] if wanted else _PROMPTS["every"], material, _REPLY, criteria=by)
@@ -49,7 +49,7 @@ def llm_moderation(turn: Turn, judge: Asks, *, categories: tuple[str, ...] = (),
         confidence = 1.0 if certain else number_within(entry, 0, 1, "confidence")
         if wanted and not isinstance(code, str):
             raise invalid("code", "a category's name")
-        if confidence >= min_confidence and (not wanted or _code(str(code)) in wanted):
+        if confidence >= min_confidence and (not wanted or str(code).strip().casefold() in wanted):
             flags.append({"code": code, "description": entry.get("description"), "confidence": confidence})
     named = list(dict.fromkeys(str(flag["code"] or "unnamed") for flag in flags))[:_NAMED]
     return Result(not flags, detail={"flags": flags}, explanation=f"flagged as {', '.join(named)}" if flags else None)
@@ -59,7 +59,3 @@ _REPLY = (
     '{"flags": [{"description": "<what was found>", "code": "<name of the category>", "confidence": <0 to 1>}, …]}, '
     "with an empty list when there is nothing to flag"
 )
-
-
-def _code(value: str) -> str:
-    return value.strip().casefold()
