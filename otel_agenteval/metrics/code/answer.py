@@ -239,8 +239,7 @@ def _reason_of(call: LlmCall) -> str | None:
 def _plain_reason(reason: str) -> str:
     """Normalize a finish reason, such as ``FinishReason.MAX_TOKENS`` to ``max_tokens``."""
     words = _HUMP.sub("_", reason.strip().rpartition(".")[2])  # ContentFilter, maxTokens
-    plain = words.casefold().replace("-", "_").replace(" ", "_")
-    return plain.removeprefix("finish_reason_")
+    return words.casefold().replace("-", "_").replace(" ", "_").removeprefix("finish_reason_")
 
 
 def _says_filtered(error_type: str | None) -> bool:

@@ -302,7 +302,14 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
     except SystemExit:
         raise MetricError("SystemExit", "oracle: tried to exit the process") from None
     if isinstance(found, Score):
-        return _from_score(found)
+        if found.status == "error":
+            raise MetricError(found.error_type or "oracle_error", found.explanation or "oracle: returned an error")
+        detail = dict(found.detail)
+        if found.status == "skipped" or (found.value is None and found.label is None):
+            return Result(None, skipped=str(detail.get("reason") or "not_applicable"), detail=detail)
+        return Result(
+            found.value, passed=found.passed, label=found.label, explanation=found.explanation, detail=detail, also=found.also
+        )
     if isinstance(found, Result):
         return found
     if found is None:
@@ -316,21 +323,6 @@ def code_task_oracle(turn: Turn, *, oracle: Annotated[Oracle, BeforeValidator(_o
         return Result(float(found))
     except OverflowError:
         raise MetricError("invalid_value", "oracle: returned a number that is too large") from None
-
-
-def _from_score(score: Score) -> Result:
-    if score.status == "error":
-        raise MetricError(score.error_type or "oracle_error", score.explanation or "oracle: returned an error")
-    if score.status == "skipped" or (score.value is None and score.label is None):
-        return Result(None, skipped=str(score.detail.get("reason") or "not_applicable"), detail=dict(score.detail))
-    return Result(
-        score.value,
-        passed=score.passed,
-        label=score.label,
-        explanation=score.explanation,
-        detail=dict(score.detail),
-        also=score.also,
-    )
 
 
 @metric(

@@ -535,8 +535,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
         return skip(reason)
     share = 1 - len({claim.text for claim in left}) / len(stated)
     why = f"{len(left)} of the answer's numbers can't be found in, or calculated from, the sources"
-    compared = [numbers.nearest(claim) for claim in left[:_LISTED]]
-    nearest = chain((each or (None, None) for each in compared), repeat((None, None)))
+    nearest = chain((numbers.nearest(claim) or (None, None) for claim in left[:_LISTED]), repeat((None, None)))
     findings = [
         Finding("output", one.at, one.end, "number", "info", one.text, *beside)
         for one, beside in zip(left, nearest, strict=False)

@@ -131,8 +131,7 @@ def code_conflict_rate(turn: Turn) -> Result:
     conflicts, interactions = len(fact(turn, "conflicts")), len(interactions_of(turn))
     if not conflicts and not turn.interactions:
         return vacuous(0.0, conflicts=0, interactions=interactions)
-    value = conflicts / max(1, interactions) * 100
-    return Result(value, detail={"conflicts": conflicts, "interactions": interactions})
+    return Result(conflicts / max(1, interactions) * 100, detail={"conflicts": conflicts, "interactions": interactions})
 
 
 @metric(uses=("conflicts",), applies=applies.a_conflict, aliases=("agentunit:conflict_resolution_rate",))

@@ -64,15 +64,6 @@ def _whole_number(text: str) -> Decimal | None:
     return _decimal(found["sign"] + inner_sign + found["digits"] + found["exponent"])
 
 
-def _number(text: str, extract: Extract) -> Decimal | None:
-    if (whole := _whole_number(text)) is not None:
-        return whole
-    numbers = _TOKEN.findall(_plain(text))
-    if not numbers or (extract == "only" and len(numbers) > 1):
-        return None
-    return _decimal("".join(numbers[-1 if extract == "last" else 0]))
-
-
 def _configured(value: str | float) -> Decimal | None:
     return _whole_number(value) if isinstance(value, str) else Decimal(str(value))
 
@@ -99,7 +90,12 @@ def _shown(number: Decimal) -> float | str:
 def _compared(turn: Turn, value: str | float, extract: Extract, holds: Callable[[Decimal, Decimal], bool]) -> Result:
     if (wanted := _configured(value)) is None:
         raise MetricError("invalid_parameter", "value: must be a number")
-    if (number := _number(turn.output or "", extract)) is None:
+    text = turn.output or ""
+    if (number := _whole_number(text)) is None:
+        numbers = _TOKEN.findall(_plain(text))
+        if len(numbers) == 1 or (numbers and extract != "only"):
+            number = _decimal("".join(numbers[-1 if extract == "last" else 0]))
+    if number is None:
         return Result(False, detail={"reason": "no_number", "number": None, "value": _shown(wanted)})
     return Result(holds(number, wanted), detail={"number": _shown(number), "value": _shown(wanted)})
 

@@ -295,7 +295,6 @@ class _OwnLedger:
 
 
 _Scope = Annotated[Literal["user", "tenant", "conversation", "all"] | None, _OwnLedger()]
-_EPSILON_ATTRIBUTE = "privacy.epsilon"
 
 
 @metric(
@@ -366,7 +365,7 @@ def code_privacy_budget(
 
 def _epsilon(turn: Turn, given: Any) -> float:
     if given is None:
-        on_spans = [span.attributes.get(_EPSILON_ATTRIBUTE) for span in turn.spans]
+        on_spans = [span.attributes.get("privacy.epsilon") for span in turn.spans]
         given = [value for value in on_spans if _is_amount(value)]  # ignore invalid telemetry, but validate provided values
     listed = given if isinstance(given, (list, tuple)) else [given]
     return _amount(sum(_amount(value, "epsilon") for value in listed), "epsilon")

@@ -6,11 +6,10 @@ JSON must strictly follow RFC 8259. A fenced Markdown block isn't a JSON documen
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
-from annotated_types import Ge, MinLen
+from annotated_types import MinLen
 
 from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
@@ -20,7 +19,7 @@ from ..lib.documents import ABSENT, as_text, containers, first_difference, looku
 from ..lib.schema import Schema, violations
 from ..lib.values import excerpt, json_equal
 from ..registry import Result, metric, skip, vacuous
-from .text_matching import EXPECTED_OUTPUT, in_range
+from .text_matching import EXPECTED_OUTPUT, Bound, in_range
 
 _EXAMINED = 10_000
 """Maximum values or elements in a text that are examined one by one."""
@@ -92,27 +91,21 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
         detail["first"] = output[start : min(end, start + _SHOWN)]
     if schema is None:
         return Result(bool(found), detail=detail)
-    first = _violations_of_texts(schema, [output[start:end] for start, end in found[:_EXAMINED]])
-    if first:
-        detail["violations"] = first
-    return Result(first == [], detail=detail)
-
-
-def _violations_of_texts(schema: Schema | str, texts: Sequence[str]) -> list[dict[str, str]] | None:
-    """Return the first document's violations, an empty list if any document is valid, or None without documents."""
     feature = "code_contains_json with a schema"
-    if not texts:
+    if not found:
         violations(schema, None, feature=feature)  # an invalid schema is always an error
-    first = None
-    for text in texts:
+    first: list[dict[str, str]] = []
+    for start, end in found[:_EXAMINED]:
         try:
-            value = jsonio.loads(text)
+            value = jsonio.loads(output[start:end])
         except ValueError:  # nested too deeply
             continue
-        if not (found := violations(schema, value, feature=feature)):
-            return []
-        first = first or found
-    return first
+        if not (faults := violations(schema, value, feature=feature)):
+            return Result(True, detail=detail)
+        first = first or faults
+    if first:
+        detail["violations"] = first
+    return Result(False, detail=detail)
 
 
 def _element_names(given: tuple[str, ...] | str) -> list[str]:
@@ -311,9 +304,6 @@ def _as_json(value: Any) -> Any:
         return jsonio.loads(value)
     except ValueError:
         return value
-
-
-Bound = Annotated[int, Ge(0)]
 
 
 @metric(needs=("output",), boolean=True, aliases=("trusys:array-length",))

@@ -417,10 +417,6 @@ def _expected(turn: Turn, expected: TextOrNumber | None) -> list[str]:
     return [rendered(text) for text in (given if isinstance(given, list) else [given]) if text is not None]
 
 
-def _bigrams(text: str) -> Counter[tuple[str, str]]:
-    return Counter(itertools.pairwise(text))
-
-
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), traits=("heavy",))
 def code_content_similarity(
     turn: Turn, *, expected: TextOrNumber | None = None, mode: Literal["multiset", "seed"] = "multiset", inverse: bool = False
@@ -443,10 +439,10 @@ def code_content_similarity(
     if not (wanted := _expected(turn, expected)):
         return skip("missing:criteria")
     output = turn.output or ""
-    ours = _bigrams(output)
+    ours = Counter(itertools.pairwise(output))
 
     def alike(text: str) -> tuple[float, int, int]:
-        theirs = _bigrams(text)
+        theirs = Counter(itertools.pairwise(text))
         shared = ours & theirs
         common = shared.total() if mode == "multiset" else len(shared)
         pairs = ours.total() + theirs.total()

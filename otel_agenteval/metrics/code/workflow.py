@@ -34,10 +34,6 @@ _FAILED = frozenset(("error", "failed", "failure"))
 _WORKFLOW_NAMES = frozenset(("gen_ai.workflow.name", "workflow.name"))
 
 
-def _key(name: str) -> str:
-    return name.lower()
-
-
 @dataclass(frozen=True, slots=True)
 class _ExecutorRun:
     executor: str
@@ -55,13 +51,13 @@ def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
     if "steps" not in workflow:
         return _runs_in_spans(turn)
     named = {  # executors that an error names, each with the step, or None for all runs
-        (_key(error["executor"]), jsonio.text_of(error["step"]) if "step" in error else None)
+        (error["executor"].lower(), jsonio.text_of(error["step"]) if "step" in error else None)
         for error in workflow.get("errors", ())
         if isinstance(error, Mapping) and "executor" in error
     }
     runs = []
     for place, step in enumerate(workflow["steps"]):
-        key = _key(step["executor"])
+        key = step["executor"].lower()
         is_named = (key, None) in named or (key, jsonio.text_of(step.get("id", place))) in named
         tools = step.get("tool_calls")
         failed = is_named or step.get("status", "").lower() in _FAILED
@@ -83,15 +79,14 @@ def _runs_in_spans(turn: Turn) -> list[_ExecutorRun] | None:
             for span in executors
         ]
     outermost = [run for run in agents if run.parent is None]
-    if len(outermost) == 1 and not any(_is_of_workflow(span.attributes) for span in turn.spans):
+    if len(outermost) == 1 and all(  # no span describes a workflow
+        _WORKFLOW_NAMES.isdisjoint(span.attributes) and span.attributes.get("gen_ai.operation.name") != "invoke_workflow"
+        for span in turn.spans
+    ):
         (first,) = outermost
         called = [run for run in agents if run is not first and first.name is not None and run.parent == first.name]
         outermost = [first, *called] if called else []
     return [_ExecutorRun(run.name or "", run.error is not None) for run in outermost] or None
-
-
-def _is_of_workflow(attributes: Mapping[str, Any]) -> bool:
-    return not _WORKFLOW_NAMES.isdisjoint(attributes) or attributes.get("gen_ai.operation.name") == "invoke_workflow"
 
 
 # --- structure
@@ -115,17 +110,17 @@ class _Structure:
     def __init__(self, given: Mapping[str, list[Any]], entry: str | None, exits: Sequence[str]) -> None:
         ids: list[str] = given.get("nodes", [])
         edges: list[list[str]] = given.get("edges", [])
-        self.spelling = {_key(node): node for node in reversed(ids)}  # reversed, to keep the first spelling
+        self.spelling = {node.lower(): node for node in reversed(ids)}  # reversed, to keep the first spelling
         self.nodes = set(self.spelling)
-        self.edges = {(_key(source), _key(target)) for source, target in edges}
+        self.edges = {(source.lower(), target.lower()) for source, target in edges}
         inner = {(source, target) for source, target in self.edges if source in self.nodes and target in self.nodes}
-        entries = {_key(name) for name in ([entry] if entry else given.get("entry", ()))}
-        leaves = {_key(name) for name in (exits or given.get("exits", ()))}
+        entries = {name.lower() for name in ([entry] if entry else given.get("entry", ()))}
+        leaves = {name.lower() for name in (exits or given.get("exits", ()))}
         # If none are declared, nodes without incoming edges are entries, and nodes without outgoing edges are exits.
         starts = entries & self.nodes if entries else self.nodes - {target for _, target in inner}
         ends = leaves & self.nodes if leaves else self.nodes - {source for source, _ in inner}
         reached = _reachable(starts, inner)  # an entry that isn't a node reaches nothing
-        self.unreachable = [node for node in dict.fromkeys(map(_key, ids)) if node not in reached]
+        self.unreachable = [node for node in dict.fromkeys(map(str.lower, ids)) if node not in reached]
         self.checks = {
             "nodes_present": bool(self.nodes),
             "unique_ids": len(self.nodes) == len(ids),
@@ -180,17 +175,21 @@ def code_workflow_structure_validity(
         return skip("missing:workflow")
     structure = _Structure(graph, entry, exits or ())
     checks = structure.checks
-    missing_nodes = [name for name in expected_nodes if _key(name) not in structure.nodes]
-    missing_edges = [[a, b] for a, b in expected_edges if (_key(a), _key(b)) not in structure.edges]
+    missing_nodes = [name for name in expected_nodes if name.lower() not in structure.nodes]
+    missing_edges = [[a, b] for a, b in expected_edges if (a.lower(), b.lower()) not in structure.edges]
     if expected_nodes:
         checks["expected_nodes"] = not missing_nodes
     if expected_edges:
         checks["expected_edges"] = not missing_edges
     failed = [name for name, passed in checks.items() if not passed]
     why = f"failed: {', '.join(failed)}" if failed else None
-    unreachable = [structure.spelling[node] for node in structure.unreachable[:_SHOWN]]
-    detail = {"checks": checks, "missing_nodes": missing_nodes[:_SHOWN], "missing_edges": missing_edges[:_SHOWN]}
-    return Result((len(checks) - len(failed)) / len(checks), explanation=why, detail={**detail, "unreachable": unreachable})
+    detail = {
+        "checks": checks,
+        "missing_nodes": missing_nodes[:_SHOWN],
+        "missing_edges": missing_edges[:_SHOWN],
+        "unreachable": [structure.spelling[node] for node in structure.unreachable[:_SHOWN]],
+    }
+    return Result((len(checks) - len(failed)) / len(checks), explanation=why, detail=detail)
 
 
 # --- execution
@@ -198,11 +197,11 @@ def code_workflow_structure_validity(
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
     """Return the names that aren't in ``used``. Each used name matches only one name."""
-    partners = Counter(map(_key, used))
+    partners = Counter(map(str.lower, used))
     found = []
     for name in names:
-        if partners[_key(name)]:
-            partners[_key(name)] -= 1
+        if partners[name.lower()]:
+            partners[name.lower()] -= 1
         else:
             found.append(name)
     return found
@@ -236,7 +235,7 @@ def code_workflow_execution_order(
     if (runs := runs_of(turn)) is None:
         return skip("missing:workflow")
     executed = [run.executor for run in runs]
-    common = common_subsequence([_key(name) for name in expected_order], [_key(name) for name in executed])
+    common = common_subsequence([name.lower() for name in expected_order], [name.lower() for name in executed])
     length = max(len(expected_order), len(executed)) if strict else len(expected_order)
     missing, extra = _left_over(expected_order, executed), _left_over(executed, expected_order)
     detail = {"executed": executed[:_SHOWN], "lcs": common, "missing": missing[:_SHOWN], "extra": extra[:_SHOWN]}
@@ -263,7 +262,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
     counts: dict[str, dict[str, int]] = {}
     spelling: dict[str, str] = {}
     for run in runs:
-        name = spelling.setdefault(_key(run.executor), run.executor)
+        name = spelling.setdefault(run.executor.lower(), run.executor)
         count = counts.setdefault(name, {"runs": 0, "failures": 0})
         count["runs"] += 1
         count["failures"] += run.failed
@@ -296,9 +295,9 @@ def ToolPattern(tool: str, **conditions: Any) -> dict[str, Any]:  # noqa: N802 -
 
 def _is_satisfied(pattern: ToolRequirement, calls: Sequence[tuple[str, str | None]]) -> bool:
     def first_call(tool: str, executor: str | None = None) -> int | None:
-        by = None if executor is None else _key(executor)
-        known = ((place, _key(name), _key(agent or "")) for place, (name, agent) in enumerate(calls))
-        return next((place for place, name, agent in known if name == _key(tool) and by in (None, agent)), None)
+        by = None if executor is None else executor.lower()
+        known = ((place, name.lower(), (agent or "").lower()) for place, (name, agent) in enumerate(calls))
+        return next((place for place, name, agent in known if name == tool.lower() and by in (None, agent)), None)
 
     if (first := first_call(pattern.tool, pattern.executor)) is None:
         return not pattern.required

@@ -48,16 +48,6 @@ def cosine(one: Vector, other: Vector) -> float:
     return float(min(1.0, max(-1.0, left @ right)))
 
 
-def dot(one: Vector, other: Vector) -> float:
-    left, right = _as_arrays(one, other)
-    return float(left @ right)
-
-
-def distance(one: Vector, other: Vector) -> float:
-    left, right = _as_arrays(one, other)
-    return float(numpy.linalg.norm(left - right))
-
-
 def share(similarity: float) -> float:
     """Return a similarity as a score from 0 to 1. Negative similarities become 0."""
     return min(1.0, max(0.0, similarity))
@@ -148,12 +138,13 @@ def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
     """Return the value, and True if it is near enough (or, if inverse, far enough)."""
+    left, right = _as_arrays(answer, wanted)
     if measure == "euclidean":
-        length = distance(answer, wanted)
+        length = float(numpy.linalg.norm(left - right))
         near, far = length <= threshold + EPSILON, length >= threshold - EPSILON
         value = 1 / (1 + length)
     else:
-        similarity = (cosine if measure == "cosine" else dot)(answer, wanted)
+        similarity = cosine(answer, wanted) if measure == "cosine" else float(left @ right)
         near, far = similarity >= threshold - EPSILON, similarity <= threshold + EPSILON
         value = share(similarity) if measure == "cosine" else similarity
     return (1 - value, far) if inverse else (value, near)
