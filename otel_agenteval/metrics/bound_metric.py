@@ -43,11 +43,10 @@ class _Absent:
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def ask(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def ask(self, *args: Any, **kwargs: Any) -> Any:
         raise NoModel(self._reason)
 
-    def embed(self, *args: Any, **kwargs: Any) -> list[list[float]]:
-        raise NoModel(self._reason)
+    embed = ask
 
 
 _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")

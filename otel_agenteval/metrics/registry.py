@@ -120,12 +120,6 @@ class Definition(NamedTuple):
     """Other names, each with the parameters that it presets."""
     doc: str
 
-    @property
-    def spellings(self) -> dict[str, str]:
-        """Other names of parameters, mapped to their names."""
-        notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
-        return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
-
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -204,7 +198,9 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        return self.definition.spellings
+        """Other names of parameters, mapped to their names."""
+        notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
+        return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
     @property
     def doc(self) -> str:
@@ -643,8 +639,7 @@ def resolve(name: str) -> ResolvedName:
         raise ConfigError(f"{name}: ambiguous name. Use one of {', '.join(candidates)}")
     if entries:
         target, preset = entries[0]
-        agree = all(entry[1] == preset for entry in entries)
-        return _resolve_seed_name(name, target, preset if agree else {})
+        return _resolve_seed_name(name, target, preset if all(entry[1] == preset for entry in entries) else {})
     for pattern, seed, target, parameter in _PATTERN_ALIASES:
         if found := pattern.fullmatch(name):
             return _resolve_seed_name(f"{seed}:{name.rpartition(':')[2]}", target, {parameter: int(found[1])})
