@@ -412,8 +412,7 @@ def _check_declarations(
     ):
         if isinstance(given, str):
             raise ConfigError(f"{place}: {option} must be a tuple of names, such as {(given,)}, got {given!r}")
-        missing = [fact for fact in given if fields is not None and fact not in fields]
-        if missing:
+        if missing := [fact for fact in given if fields is not None and fact not in fields]:
             raise ConfigError(f"{place}: {option} {missing[0]!r} is not a field of a turn{meant(missing[0], fields or ())}")
     for option, given, known in (("groups", groups, _DECLARED), ("traits", traits, TRAITS)):
         unknown = [given] if isinstance(given, str) else [word for word in given if word not in known]
@@ -498,8 +497,7 @@ def builtin() -> dict[str, dict[str, Any]]:
 
 def _find(name: str) -> Metric | None:
     """Return the metric with a canonical name, without importing a built-in metric, or None."""
-    found = _METRICS.get(name) or indexed(name)
-    if found is None:
+    if (found := _METRICS.get(name) or indexed(name)) is None:
         _import_entry_points()
         found = _METRICS.get(name)
     return found

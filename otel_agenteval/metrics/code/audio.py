@@ -53,8 +53,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
         return skip("missing:transcript")
     if isinstance(turn.ground_truth, (dict, list, tuple)):
         raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
-    reference = jsonio.text_of(turn.ground_truth)
-    if not reference.strip():
+    if not (reference := jsonio.text_of(turn.ground_truth)).strip():
         return skip("missing:ground_truth")
     if len(reference) > _LONGEST or len(transcript) > _LONGEST:
         return skip("too_long")
@@ -133,11 +132,9 @@ def code_audio_talk_over(turn: Turn) -> Result:
     Detail: ``recordings``, each with ``duration_s``, ``channels``, ``talk_over``, ``talk_over_s``, ``speech_s`` and ``interruptions``. An
     interruption has ``at_s``, ``by_channel``, ``of_channel``, and ``stops_after_s`` (how long the interrupted speaker continues).
     """
-    found = _measured(turn, speech=True)
-    if isinstance(found, Result):
+    if isinstance(found := _measured(turn, speech=True), Result):
         return found
-    separate = [one for one in found if len(one["speech"]) > 1]
-    if not separate:
+    if not (separate := [one for one in found if len(one["speech"]) > 1]):
         return skip("not_applicable:one_channel")
     for one in separate:
         one["talk_over"] = one["talk_over_s"] / one["speech_s"] if one["speech_s"] else 0.0

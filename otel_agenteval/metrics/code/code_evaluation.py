@@ -54,8 +54,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
 
     Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
-    output = turn.output or ""
-    if len(output) > OUTPUT_CHARS:
+    if len(output := turn.output or "") > OUTPUT_CHARS:
         return skip("too_long")
     found = languages(code_blocks(output), labels=detector == "fence")
     return Result(bool(found) and all(one == language for one in found), detail={"languages": found})
@@ -72,8 +71,7 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
 
     Detail: ``languages``, the languages of the code blocks in order. An unknown language is null.
     """
-    output = turn.output or ""
-    if len(output) > OUTPUT_CHARS:
+    if len(output := turn.output or "") > OUTPUT_CHARS:
         return skip("too_long")
     found = languages(code_blocks(output))
     return Result(language in found, detail={"languages": found})
@@ -140,8 +138,7 @@ def code_code_execution(
     """
     if sandbox is None:
         return skip("no_sandbox")
-    output = turn.output or ""
-    if len(output) > OUTPUT_CHARS:
+    if len(output := turn.output or "") > OUTPUT_CHARS:
         return skip("too_long")
     if (chosen := _usable_sandbox(sandbox)) is None:
         return skip("no_sandbox")

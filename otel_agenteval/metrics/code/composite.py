@@ -95,8 +95,7 @@ def code_composite_mean(subject: Subject, *, metrics: list[InnerMetric] | None =
     Source: AgentUnit composite, which returns 0 if there is no value.
     """
     scores = _inner_scores(subject, metrics)
-    used = [score for score in scores if _has_value(score)]
-    if not used:
+    if not (used := [score for score in scores if _has_value(score)]):
         return skip("all_inner_null")
     value = math.fsum(score.value or 0.0 for score in used) / len(used)
     details: dict[str, Any] = {}

@@ -205,8 +205,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
 def _name_of(definition: Any) -> str | None:
     if not isinstance(definition, dict):
         return None
-    name = definition.get("name")
-    if not name:
+    if not (name := definition.get("name")):
         function = definition.get("function")
         name = (function.get("name") if isinstance(function, dict) else None) or definition.get("type")
     return name if isinstance(name, str) else None
@@ -439,8 +438,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     | an ungrounded URL and truncated sources | skipped as ``too_long`` if the metric truncated them, or as ``truncated`` if they arrived truncated |
     """
     output = turn.output or ""
-    text = output[:SCAN_LIMIT]
-    if not may_hold_links(text):
+    if not may_hold_links(text := output[:SCAN_LIMIT]):
         return vacuous(True)
     text = revealed(without_examples(text))
     if not (links := links_in(text)):
@@ -518,8 +516,7 @@ def code_ungrounded_numbers(turn: Turn, *, derived: bool = True, ignored: tuple[
     if ignored:
         text = without_forms(text, ignored)
     claims = claims_in(text)
-    worded = word_claims(text, screen if text is screen.text else None)
-    if worded:
+    if worded := word_claims(text, screen if text is screen.text else None):
         claims = sorted([*claims, *worded], key=lambda claim: claim.at)
     stated = {claim.text for claim in claims if not (claim.readings and claim.is_small)}
     if not stated:

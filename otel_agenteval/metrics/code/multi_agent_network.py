@@ -78,8 +78,7 @@ class AgentGraph:
         """
         steps, total = 0, 0.0
         for recipients in self.out:
-            k = len(recipients)
-            if k <= 1:
+            if (k := len(recipients)) <= 1:
                 continue
             steps += sum(min(k, len(self.out[other])) + 1 for other in recipients)
             _check(steps, MOST_STEPS)

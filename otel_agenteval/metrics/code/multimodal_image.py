@@ -101,8 +101,7 @@ def _contents(turn: Turn) -> list[MediaContent] | Result:
 
 
 def _share_that_holds(turn: Turn, holds: Callable[[Measures], bool], *shown: str) -> Result:
-    found = _contents(turn)
-    if isinstance(found, Result):
+    if isinstance(found := _contents(turn), Result):
         return found
     measures = [measured(content) for content in found]
     good = sum(map(holds, measures))
@@ -190,8 +189,7 @@ def code_image_duplicate(turn: Turn, *, max_likeness: Share = 0.95) -> Result:
 
     Detail: ``duplicates``, a list of ``[position, position of the earlier image, likeness]``. Positions start at 0.
     """
-    found = _contents(turn)
-    if isinstance(found, Result):
+    if isinstance(found := _contents(turn), Result):
         return found
     if len(found) == 1:
         return skip("not_applicable:one_image")
@@ -236,13 +234,11 @@ def code_image_text_overlap(
     text = turn.output if against == "output" else None if turn.ground_truth is None else jsonio.text_of(turn.ground_truth)
     if text is None:
         return skip(f"missing:{against}")
-    found = _contents(turn)
-    if isinstance(found, Result):
+    if isinstance(found := _contents(turn), Result):
         return found
     read, wanted = _words("\n".join(line for lines in writing_in(found) for line in lines)), _words(text)
     both = (read & wanted).total()
     detail = {"read": read.total(), "words": wanted.total(), "found": both}
-    whole = (read if share_of == "image" else wanted).total()
-    if not whole:
+    if not (whole := (read if share_of == "image" else wanted).total()):
         return skip("no_writing", **detail)
     return Result(both / whole, detail=detail)

@@ -339,8 +339,7 @@ def code_privacy_budget(
     """
     privacy = fact(turn, "privacy") or {}
     used = _epsilon(turn, privacy.get("epsilon"))
-    before = privacy.get("spent_before")
-    if before is not None:
+    if (before := privacy.get("spent_before")) is not None:
         before = _amount(before, "spent_before")
     else:
         key, ledger = ("all", scope) if isinstance(scope, EpsilonLedger) else (_scope_key(turn, scope), _LEDGER)

@@ -39,8 +39,7 @@ def _document_of(turn: Turn) -> Any:
 
 
 def _conforms(turn: Turn, schema: Any, feature: str) -> Result:
-    document = _document_of(turn)
-    if isinstance(document, Result):
+    if isinstance(document := _document_of(turn), Result):
         if document.skipped is None:
             violations(schema, None, feature=feature)  # an invalid schema is always an error
         return document
@@ -201,8 +200,7 @@ def code_is_sql(
     Detail: ``statements`` (number), ``tables``, ``parser`` (``sqlglot`` or ``shape``), and the tables and columns that aren't allowed
     (``refused_tables``, ``refused_columns``).
     """
-    output = (turn.output or "").strip()
-    if too_long(output):
+    if too_long(output := (turn.output or "").strip()):
         return skip("too_long")
     has_lists = allowed_tables is not None or allowed_columns is not None
     try:
@@ -289,8 +287,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
     expected = turn.ground_truth if value is None else value
     if expected is None or (expected == "" and value is None):
         return skip("missing:ground_truth")
-    actual = _document_of(turn)
-    if isinstance(actual, Result):
+    if isinstance(actual := _document_of(turn), Result):
         return actual
     path = first_difference(_as_json(expected), actual, ignore_list_order=ignore_list_order)
     return Result(path is None, detail={"path": path} if path is not None else None)
@@ -331,8 +328,7 @@ def code_array_length(
         raise MetricError("missing_parameter", "code_array_length: set value, min or max")
     if value is None and min is not None and max is not None and min > max:
         raise MetricError("invalid_parameter", f"code_array_length.min: must be at most max ({max}), got {min}")
-    document = _document_of(turn)
-    if isinstance(document, Result):
+    if isinstance(document := _document_of(turn), Result):
         return document
     found = document if path in ("", "$") else lookup(document, path)
     if not isinstance(found, list):

@@ -44,8 +44,7 @@ def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
-    states = [amount is not None for amount in amounts]
-    if not any(states):
+    if not any(states := [amount is not None for amount in amounts]):
         return None
     _, stated_outside = Forest(turn.spans).ancestors(states)
     return sum(amount for amount, outside in zip(amounts, stated_outside, strict=True) if amount is not None and not outside)
@@ -210,8 +209,7 @@ def _closeness_to_target(actual: float, target: float) -> float:
     """Return 1 for a use from 0.5 to 1.2 times the target, and less for any other use."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
-    ratio = actual / target
-    if ratio > 1.2 + EPSILON:
+    if (ratio := actual / target) > 1.2 + EPSILON:
         return max(0.0, 1 - (ratio - 1))
     return min(1.0, ratio / 0.5)
 

@@ -312,8 +312,7 @@ def code_tool_efficiency(
 
     Detail: ``call_count``, ``total_duration_s``, and ``duplicates`` (number of equal calls for each repeated tool).
     """
-    calls = [call for call in turn.tool_calls or () if call.ran]
-    if not calls:
+    if not (calls := [call for call in turn.tool_calls or () if call.ran]):
         return vacuous(1.0, call_count=0, total_duration_s=0.0, duplicates={})
     count = len(calls)
     total = sum((call.duration_s or 0.0 for call in calls), 0.0)

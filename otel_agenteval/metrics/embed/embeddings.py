@@ -32,8 +32,7 @@ def _as_arrays(one: Vector, other: Vector) -> tuple[numpy.ndarray, numpy.ndarray
 
 def _direction(vector: numpy.ndarray) -> numpy.ndarray | None:
     """Return the vector scaled to length 1, or None for a zero vector."""
-    largest = numpy.max(numpy.abs(vector), initial=0.0)
-    if largest == 0:
+    if (largest := numpy.max(numpy.abs(vector), initial=0.0)) == 0:
         return None
     scaled: numpy.ndarray = vector / largest  # avoids overflow and underflow of the squares
     scaled /= numpy.linalg.norm(scaled)
@@ -74,8 +73,7 @@ def embed_answer_similarity(turn: Turn, embedder: Embeds) -> Result:
     Detail: ``cosine_similarity`` (-1..1) and ``interpretation`` (Excellent from 0.9, Good from 0.75, Satisfactory from 0.6, Needs
     Improvement from 0.4, Poor from 0.2, otherwise Very Poor).
     """
-    output = turn.output or ""
-    if _blank(output):
+    if _blank(output := turn.output or ""):
         return skip("empty_output")
     truth, answer = embedder.embed([jsonio.text_of(turn.ground_truth), output])
     similarity = cosine(truth, answer)
@@ -186,8 +184,7 @@ def embed_similar(
 
     Detail: ``index``, the position (from 0) of the text that determines the value.
     """
-    output = turn.output or ""
-    if _blank(output):
+    if _blank(output := turn.output or ""):
         return skip("empty_output")
     wanted = [value] if isinstance(value, str) else value
     answer, *others = embedder.embed([output, *wanted])

@@ -43,8 +43,7 @@ def embed_cross_modal_grounding(
     """
     if not (images := images_for_model(media_of(turn, "image"))):
         return skip("missing:image")
-    output = turn.output or ""
-    if not output.strip():
+    if not (output := turn.output or "").strip():
         return skip("empty_output")
     answer, *seen = embedder.embed([output, *images])
     similarity = max(cosine(image, answer) for image in seen)

@@ -31,11 +31,9 @@ def embed_video_response_relevance(turn: Turn, embedder: Embeds, *, num_frames: 
 
     Detail: ``avg``, ``max`` and ``min`` of the cosines, and ``num_frames_analyzed``.
     """
-    video = newest_video(turn, with_frames=True) or newest_video(turn)
-    if video is None:
+    if (video := newest_video(turn, with_frames=True) or newest_video(turn)) is None:
         return skip("missing:video")
-    output = turn.output or ""
-    if not output.strip():
+    if not (output := turn.output or "").strip():
         return skip("empty_output")
     if video.frames:
         frames = [image_for_model(video.frames[place]) for place in evenly_spaced(len(video.frames), num_frames)]

@@ -97,8 +97,7 @@ def a_conflict(turn: Turn, params: Params) -> str | None:
 
 def roles(turn: Turn, params: Params) -> str | None:
     """Turns with an interaction whose sender has a role."""
-    table = params.get("roles") or turn.agents
-    if not table:
+    if not (table := params.get("roles") or turn.agents):
         return "missing:agents"
     return None if any(each.sender in table for each in interactions_of(turn)) else "missing:interactions"
 

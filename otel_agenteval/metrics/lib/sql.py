@@ -368,8 +368,7 @@ def _cte(table: Any) -> Any:
         return None
     node, inside = table, None
     while node is not None:
-        clause = node.args.get("with_") or node.args.get("with")
-        if isinstance(clause, exp.With):
+        if isinstance(clause := node.args.get("with_") or node.args.get("with"), exp.With):
             ctes = clause.expressions
             own = next((index for index, cte in enumerate(ctes) if cte is inside), len(ctes))
             for cte in ctes[: own + bool(clause.args.get("recursive"))]:  # a CTE sees earlier CTEs and, if recursive, itself

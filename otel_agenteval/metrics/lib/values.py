@@ -105,8 +105,7 @@ def fact(turn: Turn, name: str) -> Any:
     Raises:
         MetricError: It has an unknown key, or a value of another type.
     """
-    given = getattr(turn, name)
-    if not given:
+    if not (given := getattr(turn, name)):
         given = turn.references.get(name, given)
         if given in (None, "", [], {}):
             return given

@@ -35,8 +35,7 @@ def llm_code_readability(turn: Turn, judge: Asks) -> Result:
     - for Python, with the extra ``[code]``: ``complexity`` (mean cyclomatic complexity of the functions), ``most_complex_function``
       (highest complexity) and ``maintainability_index`` (0..100, of the worst block)
     """
-    output = turn.output or ""
-    if len(output) > OUTPUT_CHARS:
+    if len(output := turn.output or "") > OUTPUT_CHARS:
         return skip("too_long")
     if not (blocks := code_blocks(output)):
         return skip("no_code")
@@ -62,8 +61,7 @@ def llm_code_correctness(turn: Turn, judge: Asks, *, spec: str | None = None) ->
 
     Detail: ``issues`` and ``reason``.
     """
-    wanted = jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""
-    if not wanted:
+    if not (wanted := jsonio.text_of(reference(turn, spec, "spec")) or turn.input or ""):
         return skip("missing:input")
     if (output := turn.output) is None:
         return skip("missing:output")

@@ -150,8 +150,7 @@ def llm_repetition(turn: Turn, judge: Asks, *, last_n: Count = 5) -> Result:
         answers = [jsonio.text_of(earlier.get("output")) for earlier in turn.history]
     else:
         answers = [turn.messages[place].content or "" for place in _answered(turn.messages)[:-1]]
-    answers = [text for text in answers if text.strip()]
-    if not answers:
+    if not (answers := [text for text in answers if text.strip()]):
         return vacuous(1.0)
     earlier = numbered(map(one_line, answers[-last_n:]))
     material = {"earlier_answers": earlier, "user_input": turn.input or "(unknown)", "answer": turn.output or "(empty)"}
@@ -253,8 +252,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     messages = [(place, message) for place, message in enumerate(whole_conversation(turn)) if says_something(message)]
     if not messages:
         return skip("missing:conversation")
-    own = {place for place, message in messages if message.role == "assistant"}
-    if not own:
+    if not (own := {place for place, message in messages if message.role == "assistant"}):
         return vacuous(1.0)
     reply = judge.ask(
         "verdicts",

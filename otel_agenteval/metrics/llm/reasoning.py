@@ -25,8 +25,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
     Detail: ``reason``.
     """
-    reasoning = turn.reasoning or ""
-    if not reasoning.strip():
+    if not (reasoning := turn.reasoning or "").strip():
         return skip("missing:reasoning")
     return scored(judge.ask("coherence", _PROMPTS["coherent"], {"reasoning": reasoning, "answer": turn.output or ""}, SCORE))
 
@@ -42,8 +41,7 @@ def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Cha
 
     Detail: ``reason``.
     """
-    reasoning = turn.reasoning or ""
-    if not reasoning.strip():
+    if not (reasoning := turn.reasoning or "").strip():
         return skip("missing:reasoning")
     calls = "(unknown)"
     if turn.tool_calls is not None:
@@ -68,8 +66,7 @@ def llm_reasoning_efficiency(turn: Turn, judge: Asks, *, max_chars: Chars = 800)
 
     Detail: ``reason``.
     """
-    reasoning = turn.reasoning or ""
-    if not reasoning.strip():
+    if not (reasoning := turn.reasoning or "").strip():
         return skip("missing:reasoning")
     lengths = {"reasoning": len(reasoning), "answer": len(turn.output or "")}
     material = {"task": turn.input or "", "reasoning": reasoning[:max_chars], "lengths": lengths}

@@ -26,8 +26,7 @@ def llm_semantic_field_equality(turn: Turn, judge: Asks, *, field: str) -> Resul
 
     Source: HPD SemanticFieldEqualityEvaluator, which calls the judge even if the field is missing.
     """
-    output = turn.output or ""
-    if too_long(output):
+    if too_long(output := turn.output or ""):
         return skip("too_long")
     document = object_of(output)
     if document is None or field not in document:

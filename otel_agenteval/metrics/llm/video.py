@@ -96,8 +96,7 @@ def _by_dimensions(
         'in order, what decides it and in which frame>", ' + ", ".join(f'"{name}": <0 to 10>' for name in dimensions) + "}}",
         media=sample.media,
     )
-    scores = reply.get("scores")
-    if not isinstance(scores, Mapping):
+    if not isinstance(scores := reply.get("scores"), Mapping):
         raise invalid("scores", "an object with a number for each dimension")
     detail: dict[str, Any] = {"reason": reason_of(reply)}
     if sample.measured is not None:

@@ -74,8 +74,7 @@ def _query(query: Any) -> Any:
         return query
     found: dict[str, Any] = {}
     for key, value in query.items():
-        name = snake_case(str(key)).rstrip("_")
-        if name in ("min_duration", "max_duration"):
+        if (name := snake_case(str(key)).rstrip("_")) in ("min_duration", "max_duration"):
             found[f"{name}_s"] = _seconds(value)
         else:
             found[name] = value if name in _ATTRIBUTE_CONDITIONS else _query(value)
@@ -231,8 +230,7 @@ def _sql(value: Any) -> Mapping[str, Any]:
         raise ValueError("must be an object with databaseType, allowedTables and allowedColumns")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
         raise ValueError("must have plain names of tables and columns, without select::null::")
-    database = str(value.get("databaseType", "")).lower()
-    if database in ("db2", "flinksql", "noql"):
+    if (database := str(value.get("databaseType", "")).lower()) in ("db2", "flinksql", "noql"):
         raise ValueError("must be a supported dialect. Omit databaseType for a generic one")
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}
 
