@@ -146,10 +146,8 @@ def code_bleu(
     words = len(candidate)
     closest = min((len(tokens) for tokens in wanted), key=lambda length: (abs(length - words), length))
     penalty = 1.0 if words > closest else math.exp(1 - closest / words) if words else 0.0
-    if smoothing == "method4":
-        mean, precisions = _smoothed_by_method4(candidate, wanted, max_n)
-    else:
-        mean, precisions = _smoothed_by_epsilon(candidate, wanted, max_n)
+    smoothed = _smoothed_by_method4 if smoothing == "method4" else _smoothed_by_epsilon
+    mean, precisions = smoothed(candidate, wanted, max_n)
     detail = {"precisions": precisions, "brevity_penalty": penalty, "output_words": words, "reference_words": closest}
     return Result(penalty * mean, detail=detail)
 

@@ -53,7 +53,6 @@ def share(similarity: float) -> float:
 
 
 _GRADES = ((0.9, "Excellent"), (0.75, "Good"), (0.6, "Satisfactory"), (0.4, "Needs Improvement"), (0.2, "Poor"))
-_SEPARATOR = "\n---\n"
 
 
 def _blank(text: str | None) -> bool:
@@ -85,7 +84,7 @@ def _with_context(embedder: Embeds, text: str, context: Sequence[str], aggregate
     if all(_blank(chunk) for chunk in context):
         return skip("missing:context")
     # Embedders refuse a text without words, so a blank chunk has no similarity.
-    chunks = [_SEPARATOR.join(context)] if aggregate == "joined" else [chunk for chunk in context if not _blank(chunk)]
+    chunks = ["\n---\n".join(context)] if aggregate == "joined" else [chunk for chunk in context if not _blank(chunk)]
     first, *others = embedder.embed([text, *chunks])
     found = [cosine(first, other) for other in others]
     similarity = sum(found) / len(found) if aggregate == "mean" else max(found)
