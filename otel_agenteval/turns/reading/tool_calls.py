@@ -55,7 +55,11 @@ class ToolCalls:
     @computed_once
     def calls(self) -> list[ToolCall] | None:
         """One entry per execution, by start time. None if there may be calls that the spans don't show."""
-        calls = self._with_lost_spans(self._calls_with_spans()) if self.spans else self._calls_in_messages()
+        if self.spans:
+            in_spans = (self._call_of_span(*matched) for matched in self._matched)
+            calls = self._with_lost_spans([call for call in in_spans if call is not None])
+        else:
+            calls = self._calls_in_messages()
         if not calls and not self._none_was_called():
             return self._calls_of_runs() or None
         if not self.spans and self._stopped_for_tools():
@@ -65,11 +69,21 @@ class ToolCalls:
     @computed_once
     def spans(self) -> list[ToolSpan]:
         """The spans of the calls, one per call, by start time."""
-        functions = self._functions()
-        if functions:
-            tools = [*map(ToolSpan.of_tool, self._tool_steps), *map(ToolSpan.of_function, functions)]
-            return join_layers(self._turn, sorted(tools, key=lambda tool: tool.step.record.start_ns))
-        return join_layers(self._turn, [*map(ToolSpan.of_tool, self._tool_steps)])
+        turn = self._turn
+        tools = [*map(ToolSpan.of_tool, self._tool_steps)]
+        functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
+        if functions:  # those with the name of a tool that models received or requested are tools
+            requested = {request.name for request, _ in self._requested}
+            names = {definition["name"] for definition in self.definitions} | requested
+            names.difference_update(step.tool_name for step in self._tool_steps)
+            read_back = {request.name for request, _ in self._read_back} - requested
+            tools += [
+                ToolSpan.of_function(step) for step in functions
+                if step.record.name in names
+                and (step.record.name not in read_back or step.input_messages is not None or step.input_value is not None)
+            ]  # fmt: skip
+            tools.sort(key=lambda tool: tool.step.record.start_ns)
+        return join_layers(turn, tools)
 
     @computed_once
     def definitions(self) -> list[dict[str, Any]]:
@@ -87,16 +101,6 @@ class ToolCalls:
 
     # --- calls with spans
 
-    def _calls_with_spans(self) -> list[ToolCall]:
-        calls = []
-        for span, arguments, request in self._matched:
-            if request is not None and span.step.tool_unnamed and self._is_no_tool(request.name):
-                continue
-            call = self._call_of_span(span, arguments, request)
-            if call is not None:
-                calls.append(call)
-        return calls
-
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
         """Each span with its arguments and, if a span lacks arguments, a call id or a name, with its request."""
@@ -112,8 +116,10 @@ class ToolCalls:
         return found
 
     def _call_of_span(self, span: ToolSpan, arguments: dict[str, Any] | None, request: ToolRequest | None) -> ToolCall | None:
-        """Return the call of a tool span, or None if the tool is an output tool."""
+        """Return the call of a tool span, or None if the tool is a hand-off or an output tool."""
         step, name = span.step, _name_of(span, request)
+        if request is not None and step.tool_unnamed and self._is_no_tool(name):
+            return None
         call_id = requested_id = span.call_id
         if request is not None:
             requested_id = request.call_id or call_id
@@ -157,22 +163,6 @@ class ToolCalls:
             calls.insert(next(later, len(calls)), call)
         return calls
 
-    def _functions(self) -> list[Step]:
-        """Return function spans with the name of a tool that models received or requested."""
-        turn = self._turn
-        functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
-        if not functions:
-            return []
-        requested = {request.name for request, _ in self._requested}
-        names = {definition["name"] for definition in self.definitions} | requested
-        names.difference_update(step.tool_name for step in self._tool_steps)
-        read_back = {request.name for request, _ in self._read_back} - requested
-        return [
-            step for step in functions
-            if step.record.name in names
-            and (step.record.name not in read_back or step.input_messages is not None or step.input_value is not None)
-        ]  # fmt: skip
-
     @computed_once
     def _arguments_elsewhere(self) -> dict[str, Any]:
         """Arguments from spans other than the tool's span, by call id."""
@@ -207,7 +197,10 @@ class ToolCalls:
             if result is None:
                 result = self._take_result(step, request.name, arguments_of(request.arguments))
             if request.name == INTERPRETER:
-                calls += self._calls_in_code(request, printed(result), step)
+                parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
+                found = calls_in_code(request.arguments, parameters)
+                output = printed(result) if len(found) == 1 else None  # of several calls, any may have printed it
+                calls += [ToolCall(one.name or "", one.arguments, output, error_in(output), agent=step.agent) for one in found]
             elif not _accepts_answer(result) and (call := self._call_of_request(request, step, result)) is not None:
                 calls.append(call)
         return calls
@@ -238,14 +231,6 @@ class ToolCalls:
                     if request.call_id and request.arguments:
                         found.setdefault(request.call_id, request.arguments)
         return found
-
-    def _calls_in_code(self, request: ToolRequest, result: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in an agent's code. The code's output is a call's result only if there is exactly one call."""
-        parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
-        found = calls_in_code(request.arguments, parameters)
-        if len(found) != 1:
-            result = None
-        return [ToolCall(call.name or "", call.arguments, result, error_in(result), agent=step.agent) for call in found]
 
     def _calls_of_runs(self) -> list[ToolCall]:
         """Return the answered calls in the conversations that runs recorded. Only the first conversation's calls may lack ids."""
@@ -341,8 +326,8 @@ class ToolCalls:
         texts = [message.content for message in answer.messages if message.content]
         if not is_last and any(mark in text for text in texts for mark in _CODE):
             return False
-        whole = not (answer.hidden or answer.truncated)
-        if whole and (texts or any(message.reasoning or message.attachments for message in answer.messages)):
+        is_whole = not (answer.hidden or answer.truncated)
+        if is_whole and (texts or any(message.reasoning or message.attachments for message in answer.messages)):
             return True
         return rules_out_tools(step, is_last)
 
@@ -359,11 +344,10 @@ class ToolCalls:
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
         """Names of output tools that frameworks name after an answer's type. Their spans or results identify them."""
-        by_span = {
-            step.tool_name for step in self._tool_steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))
-        }
-        return by_span | {
-            request.name for request, _ in self._requested if _accepts_answer(self._results.get(request.call_id or ""))
+        steps = self._tool_steps
+        return {
+            *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
+            *(request.name for request, _ in self._requested if _accepts_answer(self._results.get(request.call_id or ""))),
         }
 
 
