@@ -84,10 +84,8 @@ class TurnSteps:
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self._prompts: dict[int, Decoded] = {}
         """Messages of long prompts that were decoded because a later prompt begins with them."""
-        self._prompt_before: dict[int, Step] | None = None
         self.ancestor: Step | None = None
         """A span above this turn, and maybe above other turns. Only its user and conversation are used."""
-        self._tree: SpanTree | None = None
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
@@ -108,14 +106,12 @@ class TurnSteps:
     def first(self, field: str) -> Any:
         return next((value for step in self.steps if (value := getattr(step, field)) is not None), None)
 
-    @property
+    @computed_once
     def tree(self) -> SpanTree:
-        if self._tree is None:
-            self._tree = SpanTree(self.steps, self.by_id)
-        return self._tree
+        return SpanTree(self.steps, self.by_id)
 
     def drop_tree(self) -> None:
-        self._tree = None
+        vars(self).pop("tree", None)
 
     def parent(self, step: Step) -> Step | None:
         parent = self.by_id.get(step.record.parent_id)
@@ -174,8 +170,6 @@ class TurnSteps:
 
     def _decode_prompt(self, step: Step) -> Decoded:
         """Decode a prompt. Its beginning shares the decoded messages of the earlier prompt that it continues, if any."""
-        if self._prompt_before is None:
-            self._prompt_before = _prompts_before(self.of_role.get(LLM, ()))
         longer = [step]
         before = self._prompt_before.get(step.record.span_id)
         while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
@@ -193,6 +187,20 @@ class TurnSteps:
             shorter, known = raw, found
         return self._prompts[step.record.span_id]
 
+    @computed_once
+    def _prompt_before(self) -> dict[int, Step]:
+        """By each call's span id, the latest earlier call whose prompt has the same beginning, if any."""
+        found: dict[int, Step] = {}
+        latest: dict[str, Step] = {}
+        for step in self.of_role.get(LLM, ()):
+            raw = step.input_messages
+            if raw.__class__ is str:
+                beginning = raw[:_BEGINNING]
+                if beginning in latest:
+                    found[step.record.span_id] = latest[beginning]
+                latest[beginning] = step
+        return found
+
     def inputs(self, step: Step) -> list[Message]:
         return self.decode(step, "input_messages", "user").messages
 
@@ -202,20 +210,6 @@ class TurnSteps:
 
     def requests_of(self, step: Step) -> list[ToolRequest]:
         return [request for message in self.outputs(step) for request in message.tool_calls]
-
-
-def _prompts_before(calls: Iterable[Step]) -> dict[int, Step]:
-    """Return, by each call's span id, the latest earlier call whose prompt has the same beginning, if any."""
-    found: dict[int, Step] = {}
-    latest: dict[str, Step] = {}
-    for step in calls:
-        raw = step.input_messages
-        if raw.__class__ is str:
-            beginning = raw[:_BEGINNING]
-            if beginning in latest:
-                found[step.record.span_id] = latest[beginning]
-            latest[beginning] = step
-    return found
 
 
 def _join_events(steps: list[Step]) -> None:
@@ -242,18 +236,14 @@ def _join_events(steps: list[Step]) -> None:
             ended.add(call.record.span_id)
         if call is step:
             calls[key] = latest[stem] = step
-        else:
-            _join(call, step, event)
-
-
-def _join(call: Step, step: Step, event: str) -> None:
-    for field, value in vars(step).items():
-        if getattr(call, field) is None:
-            setattr(call, field, value)
-    if event == "error" and call.error is None:
-        call.error = ErrorInfo("error", step.record.status_message or None)
-    call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
-    step.role = None
+            continue
+        for field, value in vars(step).items():
+            if getattr(call, field) is None:
+                setattr(call, field, value)
+        if event == "error" and call.error is None:
+            call.error = ErrorInfo("error", step.record.status_message or None)
+        call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
+        step.role = None
 
 
 def _order_ties(steps: list[Step]) -> None:
