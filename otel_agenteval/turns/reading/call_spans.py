@@ -55,7 +55,13 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
         calls = calls_in.get(span_id, []) if loop.loop else held if _sums_up(loop, held) else []
         if not calls:
             continue
-        _move_facts(loop, calls)
+        loop.role = INNER
+        for call in calls:  # they get the loop's facts
+            fill(call, loop, ("model", "provider"))
+        fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
+        last = max(calls, key=END)
+        fill(last, loop, ("finish_reason",))
+        last.error = last.error or loop.error
         layers = (layer for call in calls for layer in (call, *calls_in.get(call.record.span_id, ())))
         if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
             totals.append(loop)
@@ -141,7 +147,8 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
     answer, because a callback may end before its stream.
     """
     found: dict[int, Step] = {}
-    running: dict[tuple[bool, int, str], _OuterSpans] = {}
+    running: dict[tuple[bool, int, str], list[Step]] = {}
+    """Spans that may be outer spans of a scope's later spans, by whether both calls must be alike, place and scope."""
     scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
     taken: set[int] = set()
     for step in steps:
@@ -149,7 +156,7 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
         places = _places(turn, step)
         for alike, place in places:
             spans = running.get((alike, place, record.scope))
-            outer = spans.duplicate_of(step, taken, partial(_is_alike, turn) if alike else None) if spans is not None else None
+            outer = _take_duplicate(spans, step, taken, partial(_is_alike, turn) if alike else None) if spans else None
             if outer is not None:
                 found[record.span_id] = outer
                 taken.add(outer.record.span_id)
@@ -158,7 +165,7 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
             for alike, place in places:
                 for scope in scopes:
                     if scope != record.scope:  # this span may be the outer span of another scope's span
-                        running.setdefault((alike, place, scope), _OuterSpans()).steps.append(step)
+                        running.setdefault((alike, place, scope), []).append(step)
     return found
 
 
@@ -238,17 +245,6 @@ def _is_later_call(step: Step, outer: Step) -> bool:
     return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < (step.input_tokens or 0)
 
 
-def _move_facts(loop: Step, calls: list[Step]) -> None:
-    """Complete the calls in a loop with the loop's facts, and stop treating the loop as a model call."""
-    loop.role = INNER
-    for call in calls:
-        fill(call, loop, ("model", "provider"))
-    fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
-    last = max(calls, key=END)
-    fill(last, loop, ("finish_reason",))
-    last.error = last.error or loop.error
-
-
 def fill(target: Step, source: Step, names: Iterable[str]) -> None:
     for name in names:
         if getattr(target, name) is None:
@@ -286,35 +282,33 @@ def _counts_more(source: Step, target: Step) -> bool:
     return bool(source.cached_tokens or source.cache_write_tokens) and not (target.cached_tokens or target.cache_write_tokens)
 
 
-class _OuterSpans:
-    __slots__ = ("steps",)
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-
-    def duplicate_of(self, step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None) -> Step | None:
-        """Return the latest match that isn't ``taken``. With ``is_alike``, both spans must be alike instead of nested in time."""
-        record, steps = step.record, self.steps
-        found: Step | None = None
-        ended = compared = 0
-        for index in range(len(steps) - 1, -1, -1):
-            outer = steps[index]
-            if not outer.deferred and outer.record.end_ns < record.start_ns:
-                ended += 1
-                continue
-            if outer.record.span_id in taken:
-                steps.pop(index)
-                continue
-            fits = outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns if is_alike is None else True
-            if fits and _same_call(outer, step) and (is_alike is None or is_alike(outer, step)):
-                found = steps.pop(index)
-                break
-            compared += 1
-            if compared == _MOST_COMPARED:
-                break
-        if ended > _MOST_COMPARED:  # don't pass over ended spans again
-            self.steps = [one for one in steps if one.deferred or one.record.end_ns >= record.start_ns]
-        return found
+def _take_duplicate(
+    running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
+) -> Step | None:
+    """Return the latest match that isn't ``taken``. With ``is_alike``, both spans must be alike instead of nested in time. Removes
+    the match, and spans that can't match later spans, from ``running``.
+    """
+    record = step.record
+    found: Step | None = None
+    ended = compared = 0
+    for index in range(len(running) - 1, -1, -1):
+        outer = running[index]
+        if not outer.deferred and outer.record.end_ns < record.start_ns:
+            ended += 1
+            continue
+        if outer.record.span_id in taken:
+            running.pop(index)
+            continue
+        fits = is_alike is not None or outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns
+        if fits and _same_call(outer, step) and (is_alike is None or is_alike(outer, step)):
+            found = running.pop(index)
+            break
+        compared += 1
+        if compared == _MOST_COMPARED:
+            break
+    if ended > _MOST_COMPARED:  # don't pass over ended spans again
+        running[:] = [one for one in running if one.deferred or one.record.end_ns >= record.start_ns]
+    return found
 
 
 def _sums_up(step: Step, calls: list[Step]) -> bool:
