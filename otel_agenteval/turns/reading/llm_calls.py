@@ -79,19 +79,15 @@ class TurnCalls(TurnSteps):
             if message.role == "system" or (message.role == "user" and not message.tool_results):
                 break
             rounds += bool(message.tool_calls)
+        if not rounds:  # tools beside the span started during it; concurrent ones count once
+            record, until = step.record, 0
+            for tool in self.of_role.get(TOOL, ()):
+                ran = tool.record
+                if ran.parent_id == record.parent_id != 0 and record.start_ns <= ran.start_ns <= record.end_ns:
+                    rounds += ran.start_ns > until
+                    until = max(until, ran.end_ns)
         call = LlmCall(f"{step.record.shown_id:016x}", step.model, step.provider)
-        return [replace(call) for _ in range(rounds or self._rounds_of_tools(step))]
-
-    def _rounds_of_tools(self, step: Step) -> int:
-        """Return how often tools beside a span started during it. Concurrent tools count once."""
-        record = step.record
-        rounds = until = 0
-        for tool in self.of_role.get(TOOL, ()):
-            ran = tool.record
-            if ran.parent_id == record.parent_id != 0 and record.start_ns <= ran.start_ns <= record.end_ns:
-                rounds += ran.start_ns > until
-                until = max(until, ran.end_ns)
-        return rounds
+        return [replace(call) for _ in range(rounds)]
 
     def usage(self) -> Usage | None:
         counts = zip(*map(_TOKENS, (*self.own_llm, *self.totals)), strict=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...core import jsonio
-from ...core.turn import ErrorInfo, Message, ToolRequest
+from ...core.turn import ErrorInfo, Message
 from ...dialects.content import REDACTED, is_tagged
 from ...dialects.dspy import answer_of, user_words
 from ...dialects.generic.values import transcript
@@ -201,9 +201,15 @@ class MessageReader:
         if found.hidden or step.output_messages is None or step.error is not None:
             return None
         requested = [call for message in found.messages for call in message.tool_calls]
-        if requested:  # a call that requests a tool has no answer, unless it is an output tool
-            return self._answer_in_output_tool(requested[-1]) if is_output_tool(requested[-1].name) else None
-        return ""
+        if not requested:
+            return ""
+        name = requested[-1].name
+        if not is_output_tool(name):  # a call that requests another tool has no answer
+            return None
+        tools = self.calls.of_role.get(TOOL, ())
+        in_spans = (tool.tool_arguments for tool in tools if tool.tool_name == name and tool.tool_arguments)
+        arguments = next(in_spans, requested[-1].arguments)
+        return jsonio.text_of(arguments) if arguments is not None else None
 
     def _is_asked_for_thoughts(self, step: Step) -> bool:
         """Return True if a prompt asks for lines that begin with ``Thought:`` and ``Final Answer:``, as ReAct agents do."""
@@ -213,13 +219,6 @@ class MessageReader:
     def _asks_for_tools(self, step: Step) -> bool:
         """Return True if a call ended with tool requests, according to the finish reason of the call or of a message."""
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
-
-    def _answer_in_output_tool(self, request: ToolRequest) -> str | None:
-        """Return the answer in an output tool's arguments, which are taken from its span or, if unset, from the request."""
-        steps = self.calls.of_role.get(TOOL, ())
-        in_spans = (step.tool_arguments for step in steps if step.tool_name == request.name and step.tool_arguments)
-        arguments = next(in_spans, request.arguments)
-        return jsonio.text_of(arguments) if arguments is not None else None
 
     def system(self) -> str | None:
         for step in (self.root, *self.calls.main_llm):

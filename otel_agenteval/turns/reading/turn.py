@@ -28,11 +28,6 @@ from .messages import MessageReader
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
-def turn_id_of(root: SpanRecord) -> str:
-    """Return ``<trace id>-<root span id>`` in hex. If the turn has a tenant, its name and a colon come first."""
-    return turn_id_in(root.trace_id, root.span_id)
-
-
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
@@ -58,7 +53,7 @@ class TurnReader(MessageReader):
             *(step.record.end_ns for step in self.calls.steps if step.role is not None),
         ]
         known: dict[str, Any] = {
-            "turn_id": turn_id_of(record),
+            "turn_id": turn_id_in(record.trace_id, record.span_id),
             "tenant": tenant_of(record.trace_id),
             "trace_id": f"{trace_id_of(record.trace_id):032x}",
             "conversation_id": self.calls.conversation_id(),
