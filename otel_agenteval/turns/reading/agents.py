@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from ...core.turn import AgentRun
 from ...dialects.generic.kinds import is_agent
@@ -95,6 +95,8 @@ class _Names:
     def __init__(self, turn: TurnCalls, tools: ToolCalls) -> None:
         self._turn = turn
         self._tools = tools
+        self._requests: dict[int, list[str]] = {}
+        """Names of the tools that a model call requested, by the call's span id."""
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
         """Return True if an agent span describes the same run as the agent span above it."""
@@ -116,48 +118,37 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that an agent's caller requested in its last model call before the run, or None."""
-        return self._requested.name_of(step, caller) if caller.role == AGENT else None
-
-    @computed_once
-    def _requested(self) -> RequestedRuns:
-        turn = self._turn
-        calls: dict[int, list[Step]] = {}
-        for call in turn.llm:
-            agent = turn.nearest(call, _AGENTS)
-            if agent is not None:
-                calls.setdefault(agent.record.span_id, []).append(call)
-        return RequestedRuns(
-            calls, turn.of_role[AGENT], lambda call: [request.name for request in turn.requests_of(call) if request.name]
-        )
-
-
-class RequestedRuns:
-    """Agents without a tool span, and the tool requests that started them. ``agents`` has all runs by start time."""
-
-    def __init__(
-        self, calls: Mapping[int, Sequence[Step]], agents: Iterable[Step], names_of: Callable[[Step], list[str]]
-    ) -> None:
-        self._calls = {span_id: sorted(own, key=END) for span_id, own in calls.items()}
-        self._ends = {span_id: [call.record.end_ns for call in own] for span_id, own in self._calls.items()}
-        self._starts: dict[int, list[int]] = {}
-        """Start times of the runs, by the parent's span id."""
-        for agent in agents:
-            self._starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)
-        self._names: dict[int, list[str]] = {}
-        self._names_of = names_of
-
-    def name_of(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that the caller requested for a run. The runs after a model call take the call's requests in order."""
-        ends = self._ends.get(caller.record.span_id, [])
-        place = bisect_right(ends, step.record.start_ns)
+        """Return the tool name that an agent's caller requested in its last model call before the run, or None. The runs after a model
+        call take the call's requests in order.
+        """
+        calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
+        place = bisect_right(calls, step.record.start_ns, key=END)
         if not place:
             return None
-        end = ends[place - 1]
-        call = self._calls[caller.record.span_id][bisect_left(ends, end)]
-        names = self._names.get(call.record.span_id)
+        end = calls[place - 1].record.end_ns
+        call = calls[bisect_left(calls, end, key=END)]
+        names = self._requests.get(call.record.span_id)
         if names is None:
-            names = self._names[call.record.span_id] = self._names_of(call)
+            names = [request.name for request in self._turn.requests_of(call) if request.name]
+            self._requests[call.record.span_id] = names
         starts = self._starts[step.record.parent_id]
         place = bisect_right(starts, step.record.start_ns) - bisect_left(starts, end)
         return names[place - 1] if place <= len(names) else None
+
+    @computed_once
+    def _calls(self) -> dict[int, list[Step]]:
+        """The model calls of each agent run by end time, by the run's span id."""
+        calls: dict[int, list[Step]] = {}
+        for call in sorted(self._turn.llm, key=END):
+            agent = self._turn.nearest(call, _AGENTS)
+            if agent is not None:
+                calls.setdefault(agent.record.span_id, []).append(call)
+        return calls
+
+    @computed_once
+    def _starts(self) -> dict[int, list[int]]:
+        """The start times of agent runs, by the parent's span id."""
+        starts: dict[int, list[int]] = {}
+        for agent in self._turn.of_role[AGENT]:
+            starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)
+        return starts

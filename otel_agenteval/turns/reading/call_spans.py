@@ -148,7 +148,6 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
-    """Spans that may be outer spans of a scope's later spans, by whether both calls must be alike, place and scope."""
     scopes = [*dict.fromkeys(step.record.scope for step in steps)][:_LAYERS]
     taken: set[int] = set()
     for step in steps:
