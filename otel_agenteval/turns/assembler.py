@@ -73,7 +73,7 @@ class Assembler:
     def set_limits(self, limits: TurnLimits) -> None:
         """Replace the limits. Existing deadlines don't change."""
         self.limits = limits
-        self.late.set_limits(limits)
+        self.late.limits = limits
         self._max_spans = limits.max_spans
         self._max_bytes = limits.max_bytes
         self._held.limit = limits.total_bytes
@@ -333,7 +333,8 @@ class Assembler:
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
-                self._add_late(trace_id, span, size, local_root)
+                self.late.note(trace_id)
+                self.late.hold(trace_id, span, size, local_root)
                 return []
             trace = self._traces[trace_id] = OpenTrace(trace_id, self._now())
             trace.continued = self.late.has_closed(trace_id)
@@ -346,7 +347,8 @@ class Assembler:
         if trace is None:
             if self.late.receives(trace_id):
                 for span in spans:
-                    self._add_late(trace_id, span, span.size, local_root)
+                    self.late.note(trace_id)
+                    self.late.hold(trace_id, span, span.size, local_root)
                 return []
             trace = self._open.open_received(trace_id, self._now())
             trace.continued = self.late.has_closed(trace_id)
@@ -386,10 +388,6 @@ class Assembler:
                     trace.loose[place] = span
                     self._open.grow(trace, span.size - earlier.size)
         return list(new.values())
-
-    def _add_late(self, trace_id: int, span: Any, size: int, local_root: bool) -> None:
-        self.late.note(trace_id)
-        self.late.hold(trace_id, span, size, local_root)
 
     def _added(self, trace: OpenTrace, spans: Sequence[Any], size: int, local_root: bool) -> list[Closed]:
         trace.last_seen = self._now()
@@ -462,7 +460,7 @@ class Assembler:
         end = trace.first_seen + self.limits.max_duration
         deadline = min(trace.last_seen + self.limits.idle_timeout, end)
         if deadline > now:
-            self._open.postpone(trace, deadline)
+            self._open.replace_deadline(trace, None, deadline)
             return []
         return self._close_loose(trace, "max_duration" if now >= end else "idle")
 
@@ -675,26 +673,24 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
+        """Close turns that only wait for their deadline, until no limit is exceeded. Then close late data and the oldest traces."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
         ):
-            closed += self._evict_next(crowded)
+            candidate: Candidate | None = None
+            if self._open.shares:
+                trace, waits = self._open.next_of_largest_tenant(crowded)
+            else:
+                waits = bool(self._open.waiting)
+                trace, candidate = self._open.waiting.popitem(last=False)[1] if waits else (None, None)
+            if not waits and self.late and not crowded:
+                closed += self.late.close_oldest()
+            elif candidate is None or trace is None:
+                closed += self._close_trace(trace or next(iter(self._traces.values())), "evicted")
+            elif not candidate.closed:
+                closed += self._force(trace, candidate, "evicted")
         return closed
-
-    def _evict_next(self, crowded: bool) -> list[Closed]:
-        """Close a turn that only waits for its deadline. Without such a turn, close late data or the oldest trace."""
-        candidate: Candidate | None = None
-        if self._open.shares:
-            trace, waits = self._open.next_of_largest_tenant(crowded)
-        else:
-            waits = bool(self._open.waiting)
-            trace, candidate = self._open.waiting.popitem(last=False)[1] if waits else (None, None)
-        if not waits and self.late and not crowded:
-            return self.late.close_oldest()
-        if candidate is not None and trace is not None:
-            return [] if candidate.closed else self._force(trace, candidate, "evicted")
-        return self._close_trace(trace or next(iter(self._traces.values())), "evicted")
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
         """Close a candidate although spans below it may be open. A span that ends afterwards is late."""

@@ -60,7 +60,7 @@ class LateData:
     """Late data of recently closed traces. Not thread-safe."""
 
     def __init__(self, limits: TurnLimits, held: HeldBytes, role: Role, now: Callable[[], float]) -> None:
-        self.set_limits(limits)
+        self.limits = limits
         self._bytes = held
         self._role = role
         self._now = now
@@ -72,9 +72,6 @@ class LateData:
         """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
         self.unused = 0
         """Number of late spans that revise nothing: the turn closed at a limit, or the spans are too many or have other roles."""
-
-    def set_limits(self, limits: TurnLimits) -> None:
-        self._limits = limits
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -155,7 +152,7 @@ class LateData:
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
         """Hold a late span. If it has a role that revises turns, or is a local root, the turn is evaluated again."""
         late = self._late_of(trace_id)
-        if late is not None and len(late.spans) < self._limits.max_spans and late.size + size <= self._limits.max_bytes:
+        if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
             late.spans.append(span)
             late.size += size
@@ -172,7 +169,7 @@ class LateData:
         late = self._held.get(trace_id)
         closed = self._closed.get(trace_id)
         if late is None and not (closed is not None and closed.roles is None) and len(self._held) < MAX_TRACES:
-            late = self._held[trace_id] = _LateData(self._now() + self._limits.decision_delay)
+            late = self._held[trace_id] = _LateData(self._now() + self.limits.decision_delay)
         return late
 
     def close_due(self) -> list[Closed]:

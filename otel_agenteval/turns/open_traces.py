@@ -71,13 +71,9 @@ class OpenTraces:
         """Set the deadline of a candidate or of a trace's loose spans, unless an earlier one is set."""
         holder = trace if candidate is None else candidate
         if holder.deadline == 0.0 or when < holder.deadline:
-            self._push(trace, candidate, when)
+            self.replace_deadline(trace, candidate, when)
 
-    def postpone(self, trace: OpenTrace, when: float) -> None:
-        """Set a later deadline for a trace's loose spans, after the earlier one has passed."""
-        self._push(trace, None, when)
-
-    def _push(self, trace: OpenTrace, candidate: Candidate | None, when: float) -> None:
+    def replace_deadline(self, trace: OpenTrace, candidate: Candidate | None, when: float) -> None:
         holder = trace if candidate is None else candidate
         holder.deadline = when
         heapq.heappush(self.deadlines, (when, next(self._sequence), trace, candidate))
