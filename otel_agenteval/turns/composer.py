@@ -205,26 +205,25 @@ class Composer:
     def due(self) -> list[SpanGroup]:
         """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
         with self._holding:
-            now = self._now()
-            late = [call for since, calls in self._overdue(now - self._patience) for call in calls]
-            added = [whole for call in late for whole in self._add(call, now)]
-            return [*added, *map(self._lost_tools.joined, self._parts.due(now)), *self._due_tools(now)]
-
-    def _overdue(self, until: float) -> list[tuple[float, list[SpanGroup]]]:
-        return [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
+            return self._released(everything=False)
 
     def stop_waiting(self) -> list[SpanGroup]:
         with self._holding:
-            now = self._now()
-            left = [call for _, calls in self._overdue(math.inf) for call in calls]
-            added = [whole for call in left for whole in self._add(call, now)]
-            return [*added, *map(self._lost_tools.joined, self._parts.release_all(now)), *self._due_tools(now, everything=True)]
+            return self._released(everything=True)
 
-    def _due_tools(self, now: float, *, everything: bool = False) -> list[SpanGroup]:
-        """Return turns whose tools arrived after them, and count the tools that belong to no turn."""
-        found = [*self._lost_tools.due(now, everything=everything)] if self._lost_tools else []
-        self._count_lost_tools(group for group, is_turn in found if not is_turn)
-        return [group for group, is_turn in found if is_turn]
+    def _released(self, *, everything: bool) -> list[SpanGroup]:
+        """Return the turns that waited long enough, or all. Count the tools that belong to no turn."""
+        now = self._now()
+        until = math.inf if everything else now - self._patience
+        overdue = [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
+        found = [whole for _, calls in overdue for call in calls for whole in self._add(call, now)]
+        found += map(self._lost_tools.joined, self._parts.release_all(now) if everything else self._parts.due(now))
+        for group, is_turn in self._lost_tools.due(now, everything=everything):
+            if is_turn:
+                found.append(group)
+            else:
+                self._count_lost_tools([group])
+        return found
 
     def _count_lost_tools(self, tools: Iterable[SpanGroup]) -> None:
         for tool in tools:
