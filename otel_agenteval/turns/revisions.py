@@ -24,6 +24,7 @@ import bisect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..dialects.reader import role_in
@@ -104,7 +105,20 @@ class RevisableTrace:
 
     def remove_absorbed(self, part: TracePart) -> None:
         for old in dict.fromkeys(self._absorbed(part)):
-            self._remove(old)
+            del self._parts[old]
+            self.size -= old.size
+            for record in old.records:
+                if self._of_span.get(record.span_id) is old:
+                    del self._of_span[record.span_id]
+            for parent_id in old.missing:
+                siblings = self._below[parent_id]
+                del siblings[old]
+                if not siblings:
+                    del self._below[parent_id]
+            if old.group is not None:
+                root = old.group.root
+                del self._of_root[root.span_id]
+                del self._by_end[bisect.bisect_left(self._by_end, (root.end_ns, id(old)))]
 
     def _absorbed(self, part: TracePart) -> Iterator[TracePart]:
         if part.group is not None and part.group.root.span_id in self._of_root:
@@ -116,21 +130,6 @@ class RevisableTrace:
             inner = self._of_root.get(record.span_id)
             if inner is not None and part.group is not None and _is_part_of(inner, part.group):
                 yield inner
-
-    def _remove(self, part: TracePart) -> None:
-        del self._parts[part]
-        self.size -= part.size
-        for record in part.records:
-            if self._of_span.get(record.span_id) is part:
-                del self._of_span[record.span_id]
-        for parent_id in part.missing:
-            siblings = self._below[parent_id]
-            del siblings[part]
-            if not siblings:
-                del self._below[parent_id]
-        if part.group is not None:
-            del self._of_root[part.group.root.span_id]
-            del self._by_end[bisect.bisect_left(self._by_end, (part.group.root.end_ns, id(part)))]
 
     def with_span(self, span_id: int) -> TracePart | None:
         return self._of_span.get(span_id)
@@ -210,24 +209,17 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
 
 
+@dataclass(slots=True)
 class SingleTurn:
     """A trace with one turn whose root was seen, the usual case. It is indexed only when late data arrives."""
 
-    __slots__ = ("earlier", "group", "kept_at")
-
-    def __init__(self, now: float, group: SpanGroup, earlier: Earlier) -> None:
-        self.kept_at = now
-        self.group = group
-        self.earlier = earlier
+    kept_at: float
+    group: SpanGroup
+    earlier: Earlier
 
     @property
     def size(self) -> int:
         return self.group.size
-
-    def as_trace(self) -> RevisableTrace:
-        trace = RevisableTrace(self.kept_at)
-        trace.add(TracePart.of_turn(self.group, self.earlier))
-        return trace
 
     @staticmethod
     def missing_roots() -> list[int]:
@@ -315,7 +307,9 @@ class Revisions:
     def _trace_of(self, trace_id: int) -> RevisableTrace | None:
         trace = self._traces.get(trace_id)
         if isinstance(trace, SingleTurn):
-            trace = self._traces[trace_id] = trace.as_trace()
+            indexed = RevisableTrace(trace.kept_at)
+            indexed.add(TracePart.of_turn(trace.group, trace.earlier))
+            trace = self._traces[trace_id] = indexed
         return trace
 
     # --- late data
@@ -333,8 +327,12 @@ class Revisions:
                 trace.kept_at = self._now()  # don't forget the trace while it is being revised
                 self._traces.move_to_end(trace_id)
                 parts, turns = trace.affected(late, with_logs, loose=bool(loose)), trace.turns
-        if trace is None:
-            return self._new_turns(trace_id, late)
+        if trace is None:  # a late root isn't a new turn if its rootless turn was evaluated
+            alone = [group for group in split(late) if stands_alone(group)]
+            with self._lock:
+                return [
+                    group for group in alone if not any((trace_id, one.span_id) in self._missing_roots for one in group.members)
+                ]
         known = {record.span_id: record for part in parts for record in part.records}
         new: dict[int, SpanRecord] = {}
         for record in late:
@@ -344,19 +342,17 @@ class Revisions:
                 join_logs(record, earlier.logs)
                 new[record.span_id] = record
         before = [part.group for part in parts if part.group is not None]
-        after = _rebuilt(before, [*(known | new).values()], turns <= len(before), loose)
+        ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
+        # known roots stay roots
+        after = split([*(known | new).values()], frozenset(ancestors), turns <= len(before), loose)
+        for group in after:
+            group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
         if loose:
             return after
         changed = new.keys() | with_logs
         if len(after) > 1:
             changed |= _moved_spans(before, after)
         return [group for group in after if any(record.span_id in changed for record in group.members)]
-
-    def _new_turns(self, trace_id: int, late: list[SpanRecord]) -> list[SpanGroup]:
-        """Return the turns in late spans of a forgotten trace. A late root isn't a new turn if its rootless turn was evaluated."""
-        groups = [group for group in split(late) if stands_alone(group)]
-        with self._lock:
-            return [group for group in groups if not any((trace_id, one.span_id) in self._missing_roots for one in group.members)]
 
     # --- earlier evaluations
 
@@ -400,15 +396,6 @@ def _traces_of(group: SpanGroup) -> list[int]:
     if group.until_ns is None:  # a turn in one trace
         return [first]
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
-
-
-def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, loose: Sequence[LogPart]) -> list[SpanGroup]:
-    """Build turns from the spans of earlier turns and late spans. Known roots stay roots, and keep their ancestors."""
-    ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
-    after = split(records, frozenset(ancestors), alone, loose)
-    for group in after:
-        group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
-    return after
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:
