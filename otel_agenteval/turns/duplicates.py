@@ -49,14 +49,15 @@ class Duplicates:
         self._stitcher.forget()
         self._by_response_id: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed_by_model: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
-        self._waiting_duplicates: OrderedDict[_Recording, _WaitingDuplicates] = OrderedDict()
+        self._waiting_duplicates: OrderedDict[_Recording, tuple[float, list[SpanGroup]]] = OrderedDict()
+        """Duplicates of each evaluated turn, with the arrival time of the first."""
         self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         """Latest calls in traces of their own, and runs without steps."""
         self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._stitcher) + sum(len(waiting.groups) for waiting in self._waiting_duplicates.values())
+        return len(self._stitcher) + sum(len(groups) for _, groups in self._waiting_duplicates.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
@@ -103,8 +104,7 @@ class Duplicates:
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
             return self._replace(whole, together([whole, call]), now)
-        waiting = self._waiting_duplicates.setdefault(other, _WaitingDuplicates(now))
-        waiting.groups.append(call)
+        self._waiting_duplicates.setdefault(other, (now, []))[1].append(call)
         self._bytes += call.size
         released: list[SpanGroup] = []
         while self._bytes > self._max_bytes and self._waiting_duplicates:
@@ -137,15 +137,15 @@ class Duplicates:
         """Return turns whose continuation or further duplicates didn't arrive in time."""
         turns = self._update_recordings(self._stitcher.due(now))
         while self._waiting_duplicates:
-            recording, waiting = next(iter(self._waiting_duplicates.items()))
-            if waiting.since + self._stitcher.patience > now:
+            recording, (since, _) = next(iter(self._waiting_duplicates.items()))
+            if since + self._stitcher.patience > now:
                 break
             turns += self._with_duplicates(recording, now)
         return self._with_delegates(turns)
 
     def release_all(self, now: float) -> list[SpanGroup]:
         """Return everything that waits, by start time, and stop holding turns from now on."""
-        self._stitcher.stop_holding()
+        self._stitcher.patience = 0.0
         turns = [group for recording in list(self._waiting_duplicates) for group in self._with_duplicates(recording, now)]
         turns += self._update_recordings(self._stitcher.release_all())
         return sorted(self._with_delegates(turns), key=order)
@@ -185,17 +185,17 @@ class Duplicates:
         return related
 
     def traces(self) -> set[int]:
-        waiting = {group.root.trace_id for waiting in self._waiting_duplicates.values() for group in waiting.groups}
+        waiting = {group.root.trace_id for _, groups in self._waiting_duplicates.values() for group in groups}
         return self._stitcher.traces() | waiting
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
         all_dropped = self._stitcher.forget_traces(trace_ids)
-        for recording, waiting in list(self._waiting_duplicates.items()):
-            dropped = [group for group in waiting.groups if group.root.trace_id in trace_ids]
+        for recording, (_, groups) in list(self._waiting_duplicates.items()):
+            dropped = [group for group in groups if group.root.trace_id in trace_ids]
             all_dropped += dropped
             self._bytes -= sum(group.size for group in dropped)
-            waiting.groups = [group for group in waiting.groups if group.root.trace_id not in trace_ids]
-            if not waiting.groups:
+            groups[:] = [group for group in groups if group.root.trace_id not in trace_ids]
+            if not groups:
                 del self._waiting_duplicates[recording]
         return all_dropped
 
@@ -241,10 +241,9 @@ class Duplicates:
         parts: dict[int, SpanGroup] = {id(group): group}
         unrelated: list[SpanGroup] = []
         for recording, whole in earlier.items():
-            waiting = self._waiting_duplicates.pop(recording, None)
-            if waiting is not None:
-                self._bytes -= sum(duplicate.size for duplicate in waiting.groups)
-                parts.update((id(duplicate), duplicate) for duplicate in waiting.groups)
+            _, duplicates = self._waiting_duplicates.pop(recording, (now, []))
+            self._bytes -= sum(duplicate.size for duplicate in duplicates)
+            parts.update((id(duplicate), duplicate) for duplicate in duplicates)
             if self._stitcher.holds(whole):
                 released = self._stitcher.release_parts(whole)
                 unrelated += (part for part in released if earlier.keys().isdisjoint(part.recordings))
@@ -254,7 +253,7 @@ class Duplicates:
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
         """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
-        groups = self._waiting_duplicates.pop(recording).groups
+        _, groups = self._waiting_duplicates.pop(recording)
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
         if evaluated is None:
@@ -290,14 +289,6 @@ class _Recording:
         self.is_lone_call = is_lone_call
         """True for a model call in a separate trace. Of two duplicates, at least one is such a call."""
         self.group = weakref.ref(group)
-
-
-class _WaitingDuplicates:
-    __slots__ = ("groups", "since")
-
-    def __init__(self, since: float) -> None:
-        self.groups: list[SpanGroup] = []
-        self.since = since
 
 
 def _groups_of(recordings: Iterable[_Recording]) -> list[SpanGroup]:

@@ -126,7 +126,7 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
     whole.pending = tuple(spans for group in groups for spans in group.pending)
     whole.recordings = [recording for group in groups for recording in group.recordings]
     whole.reason, whole.ancestor = groups[-1].reason, first.ancestor
-    whole.until_ns = max(group.root.end_ns if group.until_ns is None else group.until_ns for group in groups)
+    whole.until_ns = max(map(end_of, groups))
     whole.reader = reader_of(first).extended([reader_of(group) for group in others], whole.until_ns)
     return whole
 
