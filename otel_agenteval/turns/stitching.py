@@ -218,9 +218,6 @@ class _PieceIndex:
         latest = pieces[max(start, stop - _MOST_CANDIDATES - 1) : stop]
         return [piece for _, _, piece in reversed(latest)]
 
-    def clear(self) -> None:
-        self._pieces.clear()
-
 
 class Stitcher:
     """Holds parts of turns until they are complete or no part has arrived for ``patience`` seconds. Not thread-safe. Beyond
@@ -234,9 +231,10 @@ class Stitcher:
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._threads = Threads()
-        self._clear()
+        self.forget()
 
-    def _clear(self) -> None:
+    def forget(self) -> None:
+        self._threads.forget()
         self._bytes = 0
         self._numbers = itertools.count()
         self._held: OrderedDict[int, _Piece] = OrderedDict()
@@ -252,18 +250,17 @@ class Stitcher:
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
 
-    def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
-        return self._add(group, now, now)
-
-    def _add(self, group: SpanGroup, now: float, first_arrival: float) -> list[SpanGroup]:
+    def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
+        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait.
+        ``first_arrival`` is earlier than ``now`` if a less complete version of the turn was added before.
+        """
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
         if thread is not None:
             self._threads.add(group, thread, now)
             return self._threads.due(now, now) if self._threads.size > self._max_bytes else []
-        piece = _Piece(group, steps_of(group), first_arrival)
+        piece = _Piece(group, steps_of(group), now if first_arrival is None else first_arrival)
         self._places[id(group)] = piece.places[0]
         earlier = self._continued_piece(piece)
         if earlier is not None:
@@ -274,9 +271,6 @@ class Stitcher:
         piece.last_arrival = now
         return self._whole_or_held(piece, now)
 
-    def stop_holding(self) -> None:
-        self.patience = 0.0
-
     def holds(self, group: SpanGroup) -> bool:
         return id(group) in self._places
 
@@ -285,7 +279,7 @@ class Stitcher:
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:
-            return self._add(whole, now, piece.first_arrival)
+            return self.add(whole, now, piece.first_arrival)
         piece.replace(place, whole)
         piece.last_arrival = now
         self._places[id(whole)] = place
@@ -339,10 +333,6 @@ class Stitcher:
         pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
-
-    def forget(self) -> None:
-        self._clear()
-        self._threads.forget()
 
     def _continued_piece(self, piece: _Piece) -> _Piece | None:
         """Return the waiting part that a new part continues, or None."""
