@@ -15,6 +15,7 @@ only its owner can read it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import heapq
 import math
@@ -25,7 +26,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from ..core.processes import Processes
 from ..core.turn import Turn
@@ -146,7 +147,8 @@ def results(
         for one in done:
             readings.add(one.readings)
         readings.finish()
-        with _ResultFiles([one.file for one in done]) as files:
+        with contextlib.ExitStack() as streams:
+            files = [_results_in(streams.enter_context(Path(one.file).open("rb"))) for one in done]
             yield from (result for _, result in heapq.merge(*files, key=lambda one: one[0]))
 
 
@@ -370,21 +372,9 @@ def _write_results(work: TurnWork, folder: Path, slot: Slot) -> _SlotResults:
     return _SlotResults(str(file), len(groups), readings)
 
 
-class _ResultFiles:
-    def __init__(self, files: Sequence[str]) -> None:
-        self._streams = [Path(file).open("rb") for file in files]  # noqa: SIM115 - closed at the exit
-
-    def __enter__(self) -> list[Iterator[tuple[Key, Any]]]:
-        return [self._read(stream) for stream in self._streams]
-
-    def __exit__(self, *_: object) -> None:
-        for stream in self._streams:
-            stream.close()
-
-    @staticmethod
-    def _read(stream: Any) -> Iterator[tuple[Key, Any]]:
-        while True:
-            try:
-                yield pickle.load(stream)  # noqa: S301 - as above
-            except EOFError:
-                return
+def _results_in(stream: IO[bytes]) -> Iterator[tuple[Key, Any]]:
+    while True:
+        try:
+            yield pickle.load(stream)  # noqa: S301 - as above
+        except EOFError:
+            return
