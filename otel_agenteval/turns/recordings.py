@@ -13,6 +13,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -55,18 +56,18 @@ def _ignore(trace: UnreadTrace) -> None:
     pass
 
 
+@dataclass
 class Reading:
     """Counts of a reading in progress. ``on_progress`` is called every thousand lines."""
 
-    def __init__(self, on_progress: Callable[[Reading], None] | None = None) -> None:
-        self.on_progress = on_progress
-        self.lines = 0
-        self.bad = 0
-        self.spans = 0
-        self.logs = 0
-        self.turns = 0
-        self.scopes: Counter[str] = Counter()
-        """Number of spans by instrumentation scope."""
+    on_progress: Callable[[Reading], None] | None = None
+    lines: int = 0
+    bad: int = 0
+    spans: int = 0
+    logs: int = 0
+    turns: int = 0
+    scopes: Counter[str] = field(default_factory=Counter)
+    """Number of spans by instrumentation scope."""
 
 
 def load_turns(
