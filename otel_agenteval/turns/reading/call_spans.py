@@ -55,13 +55,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
         calls = calls_in.get(span_id, []) if loop.loop else held if _sums_up(loop, held) else []
         if not calls:
             continue
-        loop.role = INNER
-        for call in calls:  # they get the loop's facts
-            fill(call, loop, ("model", "provider"))
-        fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
-        last = max(calls, key=END)
-        fill(last, loop, ("finish_reason",))
-        last.error = last.error or loop.error
+        _move_facts(loop, calls)
         layers = (layer for call in calls for layer in (call, *calls_in.get(call.record.span_id, ())))
         if all(layer.input_tokens is None and layer.output_tokens is None for layer in layers):
             totals.append(loop)
@@ -242,6 +236,17 @@ def _is_later_call(step: Step, outer: Step) -> bool:
     if not outer.deferred and outer.record.end_ns + _CLOCK_STEP_NS < step.record.start_ns:
         return True
     return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < (step.input_tokens or 0)
+
+
+def _move_facts(loop: Step, calls: list[Step]) -> None:
+    """Complete the calls in a loop with the loop's facts, and stop treating the loop as a model call."""
+    loop.role = INNER
+    for call in calls:
+        fill(call, loop, ("model", "provider"))
+    fill(calls[0], loop, ("input_messages", "system", "tool_definitions"))
+    last = max(calls, key=END)
+    fill(last, loop, ("finish_reason",))
+    last.error = last.error or loop.error
 
 
 def fill(target: Step, source: Step, names: Iterable[str]) -> None:

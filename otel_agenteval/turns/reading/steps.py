@@ -236,14 +236,18 @@ def _join_events(steps: list[Step]) -> None:
             ended.add(call.record.span_id)
         if call is step:
             calls[key] = latest[stem] = step
-            continue
-        for field, value in vars(step).items():
-            if getattr(call, field) is None:
-                setattr(call, field, value)
-        if event == "error" and call.error is None:
-            call.error = ErrorInfo("error", step.record.status_message or None)
-        call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
-        step.role = None
+        else:
+            _join(call, step, event)
+
+
+def _join(call: Step, step: Step, event: str) -> None:
+    for field, value in vars(step).items():
+        if getattr(call, field) is None:
+            setattr(call, field, value)
+    if event == "error" and call.error is None:
+        call.error = ErrorInfo("error", step.record.status_message or None)
+    call.duration_s = (step.record.end_ns - call.record.start_ns) / 1e9
+    step.role = None
 
 
 def _order_ties(steps: list[Step]) -> None:

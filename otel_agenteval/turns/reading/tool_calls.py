@@ -197,13 +197,17 @@ class ToolCalls:
             if result is None:
                 result = self._take_result(step, request.name, arguments_of(request.arguments))
             if request.name == INTERPRETER:
-                parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
-                found = calls_in_code(request.arguments, parameters)
-                output = printed(result) if len(found) == 1 else None  # of several calls, any may have printed it
-                calls += [ToolCall(one.name or "", one.arguments, output, error_in(output), agent=step.agent) for one in found]
+                calls += self._calls_in_code(request, printed(result), step)
             elif not _accepts_answer(result) and (call := self._call_of_request(request, step, result)) is not None:
                 calls.append(call)
         return calls
+
+    def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
+        """Return the tool calls in an agent's code. The code's output is a call's result only if there is exactly one call."""
+        parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
+        found = calls_in_code(request.arguments, parameters)
+        result = output if len(found) == 1 else None
+        return [ToolCall(call.name or "", call.arguments, result, error_in(result), agent=step.agent) for call in found]
 
     def _call_of_request(self, request: ToolRequest, step: Step, result: Any) -> ToolCall | None:
         error, root = error_in(result), self._turn.root
