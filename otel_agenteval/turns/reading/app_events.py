@@ -14,24 +14,25 @@ attributes that the configuration names.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...core.feedback import Feedback, in_attribute, in_record, is_feedback_record
 from ...core.tenancy import turn_id_in
 from ...core.turn import Handoff
 from ...dialects.step import Step
-from ...spans.record import SpanEvent, SpanRecord
+from ...spans.record import SpanRecord
 
 STOP_KINDS = frozenset(("completed", "unknown", "requested_credentials", "asked_clarification", "awaiting_confirmation"))
-_HANDOFF, _INTERACTION, _CONFLICT = "agent.handoff", "agent.interaction", "agent.conflict"
 _NAME, _NUMBER = (str, int), (int, float)
-_HANDOFF_FACTS = {"from": str, "to": str, "success": bool, "duration_s": _NUMBER}
-_INTERACTION_FACTS = {
-    "from": _NAME, "to": (*_NAME, tuple, list), "type": str, "message_type": str, "success": bool, "response_time_s": _NUMBER,
+_FACTS: dict[str, dict[str, Any]] = {
+    "agent.handoff": {"from": str, "to": str, "success": bool, "duration_s": _NUMBER},
+    "agent.interaction": {
+        "from": _NAME, "to": (*_NAME, tuple, list), "type": str, "message_type": str, "success": bool, "response_time_s": _NUMBER,
+    },
+    "agent.conflict": {"resolved": bool, "resolution_time_s": _NUMBER},
 }  # fmt: skip
-_CONFLICT_FACTS = {"resolved": bool, "resolution_time_s": _NUMBER}
-"""Types of the facts. Values of other types are ignored, as in other telemetry."""
+"""Types of the facts in each event. Values of other types are ignored, as in other telemetry."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
@@ -42,36 +43,28 @@ def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
 
 def handoffs(steps: Iterable[Step]) -> list[Handoff]:
     found = []
-    for event in _events(steps, _HANDOFF):
-        facts = _facts(event, _HANDOFF_FACTS)
+    for facts in facts_in(steps, "agent.handoff"):
         seconds = facts.get("duration_s", -1)
         duration_s = float(seconds) if 0 <= seconds < math.inf else None
         found.append(Handoff(facts.get("from") or None, facts.get("to") or None, facts.get("success"), duration_s))
     return found
 
 
-def interactions(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    return [_facts(event, _INTERACTION_FACTS) for event in _events(steps, _INTERACTION)]
-
-
-def conflicts(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    return [_facts(event, _CONFLICT_FACTS) for event in _events(steps, _CONFLICT)]
-
-
-def _events(steps: Iterable[Step], name: str) -> list[SpanEvent]:
-    return sorted(
-        (event for step in steps for event in step.record.events if event.name == name), key=lambda event: event.time_ns
-    )
-
-
-def _facts(event: SpanEvent, types: Mapping[str, Any]) -> dict[str, Any]:
-    attributes: Mapping[str, Any] = event.attributes
-    found = {name: attributes.get(name, attributes.get(f"{event.name}.{name}")) for name in types}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in found.items()
-        if isinstance(value, types[name]) and (types[name] is bool or not isinstance(value, bool))
-    }
+def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
+    """Return the facts of each event with a name, by time."""
+    types = _FACTS[name]
+    events = [event for step in steps for event in step.record.events if event.name == name]
+    found = []
+    for event in sorted(events, key=lambda event: event.time_ns):
+        values = {fact: event.attributes.get(fact, event.attributes.get(f"{name}.{fact}")) for fact in types}
+        found.append(
+            {
+                fact: list(value) if isinstance(value, tuple) else value
+                for fact, value in values.items()
+                if isinstance(value, types[fact]) and (types[fact] is bool or not isinstance(value, bool))
+            }
+        )
+    return found
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:

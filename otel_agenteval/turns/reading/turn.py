@@ -150,10 +150,10 @@ class TurnReader(MessageReader):
         return handoffs(self.calls)
 
     def interactions(self) -> list[dict[str, Any]]:
-        return app_events.interactions(self.calls.steps)
+        return app_events.facts_in(self.calls.steps, "agent.interaction")
 
     def conflicts(self) -> list[dict[str, Any]]:
-        return app_events.conflicts(self.calls.steps)
+        return app_events.facts_in(self.calls.steps, "agent.conflict")
 
     def start(self) -> datetime.datetime | None:
         start = self.root.record.start_ns
