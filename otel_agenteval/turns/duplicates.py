@@ -230,7 +230,11 @@ class Duplicates:
                     self._by_response_id[tenant, call.response_id] = recording
             elif call.error is not None:
                 failures = self._failed_by_model.setdefault((tenant, call.model), deque(maxlen=_MOST_FAILURES))
-                failures.append((recording, _without_content(call.record)))
+                span = call.record
+                times = SpanRecord(
+                    "", span.trace_id, span.span_id, span.parent_id, start_ns=span.start_ns, end_ns=span.end_ns, scope=span.scope
+                )
+                failures.append((recording, times))  # without content, because thousands of spans are remembered
         while len(self._by_response_id) > _MOST_CALLS:
             self._by_response_id.popitem(last=False)
         while len(self._failed_by_model) > _MOST_CALLS // _MOST_FAILURES:
@@ -298,13 +302,6 @@ def _groups_of(recordings: Iterable[_Recording]) -> list[SpanGroup]:
 
 def _overlap(recording: _Recording, span: SpanRecord) -> bool:
     return recording.start_ns < span.end_ns and span.start_ns < recording.end_ns
-
-
-def _without_content(record: SpanRecord) -> SpanRecord:
-    """Return a copy of a span without its content, because thousands of copies are remembered."""
-    return SpanRecord(
-        "", record.trace_id, record.span_id, record.parent_id, start_ns=record.start_ns, end_ns=record.end_ns, scope=record.scope
-    )
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
