@@ -615,7 +615,12 @@ class Assembler:
         ancestor = candidate.parent
         if ancestor is not None:
             ancestor.closed_turns += 1
-        self.late.remember(trace.trace_id, reason, self._roles(trace, candidate, alone))
+        roles: dict[int, str | None]  # of the candidate's spans or, if it is alone, of all spans of the trace
+        if alone and candidate.span_ids is not None:
+            roles = {span_id: other.role or "" for span_id, other in trace.candidate_of.items()}
+        else:
+            roles = dict.fromkeys(trace.candidate_of if candidate.span_ids is None else candidate.span_ids, candidate.role or "")
+        self.late.remember(trace.trace_id, reason, roles)
         beside = self._only_run_without_steps() if candidate.role == LLM and ancestor is None else None
         return Closed(
             trace.trace_id, spans, reason, complete and not candidate.pruned, root, candidate.role in _TURN_ROLES,
@@ -629,13 +634,6 @@ class Assembler:
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
-
-    @staticmethod
-    def _roles(trace: OpenTrace, candidate: Candidate, alone: bool) -> dict[int, str | None]:
-        """Return the span ids of a closed candidate or, if ``alone``, of its whole trace, with their candidates' roles."""
-        if candidate.span_ids is None or not alone:
-            return dict.fromkeys(trace.candidate_of if candidate.span_ids is None else candidate.span_ids, candidate.role or "")
-        return {span_id: other.role or "" for span_id, other in trace.candidate_of.items()}
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
         """Remove a finished candidate from its trace. This may complete the candidate above, or the trace."""

@@ -230,7 +230,25 @@ class MessageReader:
         return "\n".join(message.content for message in prompt if message.role == "system" and message.content) or None
 
     def instructions_lost_at(self) -> int | None:
-        return instructions_lost_at(self.calls)
+        """Return the index in ``llm_calls()`` of the first call whose prompt lost the instructions or the user's message, or None.
+        See :class:`_PromptHistory`.
+        """
+        turn = self.calls
+        if len(turn.main_llm) < 2:
+            return None
+        conversations: dict[tuple[int, str | None], _PromptHistory] = {}
+        for step in turn.main_llm:
+            if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
+                continue
+            agent_run = turn.nearest(step, _RUNS)
+            agent_id = agent_run.record.span_id if agent_run is not None else 0
+            conversation = conversations.setdefault((agent_id, step.request_model or step.model), _PromptHistory())
+            prompt = turn.decode(step, "input_messages", "user")
+            system = turn.decode(step, "system", "system").messages if step.system is not None else []
+            if conversation.has_lost_speaker(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
+                return [call.span_id for call in turn.llm_calls()].index(f"{step.record.shown_id:016x}")
+            conversation.add(prompt.messages, system, turn.outputs(step))
+        return None
 
     def messages(self) -> list[Message]:
         step = self.calls.answering_call
@@ -349,25 +367,6 @@ def last_assistant_text(messages: list[Message]) -> str | None:
 
 _RUNS = (AGENT, TOOL)
 _SPEAKERS = ("system", "developer", "user")
-
-
-def instructions_lost_at(turn: TurnCalls) -> int | None:
-    """Return the index in ``llm_calls()`` of the first call whose prompt lost the instructions or the user's message, or None."""
-    if len(turn.main_llm) < 2:
-        return None
-    conversations: dict[tuple[int, str | None], _PromptHistory] = {}
-    for step in turn.main_llm:
-        if turn.own_llm is not turn.llm and step not in turn.own_llm:  # a call of another service
-            continue
-        agent_run = turn.nearest(step, _RUNS)
-        agent_id = agent_run.record.span_id if agent_run is not None else 0
-        conversation = conversations.setdefault((agent_id, step.request_model or step.model), _PromptHistory())
-        prompt = turn.decode(step, "input_messages", "user")
-        system = turn.decode(step, "system", "system").messages if step.system is not None else []
-        if conversation.has_lost_speaker(prompt.messages, system) and not prompt.truncated and not prompt.hidden:
-            return [call.span_id for call in turn.llm_calls()].index(f"{step.record.shown_id:016x}")
-        conversation.add(prompt.messages, system, turn.outputs(step))
-    return None
 
 
 class _PromptHistory:
