@@ -15,7 +15,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..config.turn import ConversationOptions
@@ -54,18 +54,16 @@ class Ended:
     supersedes: str | None
 
 
+@dataclass(slots=True)
 class _Conversation:
-    __slots__ = ("active_at", "last", "revision", "signals", "sizes", "stale_at", "turns")
-
-    def __init__(self, revision: int) -> None:
-        self.turns: list[Turn] = []
-        self.last: Any = None
-        self.active_at = 0.0
-        self.sizes: dict[str, int] = {}
-        self.revision = revision
-        self.signals: dict[str, dict[str, float]] = {}
-        self.stale_at: float | None = None
-        """Arrival time of the latest signal after the end, or None if there is none."""
+    revision: int
+    turns: list[Turn] = field(default_factory=list)
+    last: Any = None
+    active_at: float = 0.0
+    sizes: dict[str, int] = field(default_factory=dict)
+    signals: dict[str, dict[str, float]] = field(default_factory=dict)
+    stale_at: float | None = None
+    """Arrival time of the latest signal after the end, or None if there is none."""
 
 
 class Conversations:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.feedback import LOGFIRE_SCOPE
@@ -43,17 +44,15 @@ class _ClosedTrace:
         """
 
 
+@dataclass(slots=True)
 class _LateData:
     """Late spans and log records of one trace, held until ``deadline``."""
 
-    __slots__ = ("deadline", "logs", "revises", "size", "spans")
-
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
-        self.revises = False
-        self.spans: list[Any] = []
-        self.logs: dict[int, list[LogPart]] = {}
-        self.size = 0
+    deadline: float
+    revises: bool = False
+    spans: list[Any] = field(default_factory=list)
+    logs: dict[int, list[LogPart]] = field(default_factory=dict)
+    size: int = 0
 
 
 class LateData:

@@ -60,10 +60,6 @@ class TracePart:
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
         """Ids of parents that aren't among these spans."""
 
-    @classmethod
-    def of_turn(cls, group: SpanGroup, earlier: Earlier) -> TracePart:
-        return cls(group.members, group.size, group, earlier)
-
     def lacks_root(self, span_id: int) -> bool:
         """Return True if the missing parent ``span_id`` can be the root of this part, a span without a turn or a rootless turn."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
@@ -270,7 +266,7 @@ class Revisions:
                     self._bytes += group.size
                     self._shrink()
                     return
-        part = TracePart.of_turn(group, evaluation)
+        part = TracePart(group.members, group.size, group, evaluation)
         self._add_parts(trace_id, [part])
         with self._lock:
             for other_id in _traces_of(group)[1:]:
@@ -308,7 +304,7 @@ class Revisions:
         trace = self._traces.get(trace_id)
         if isinstance(trace, SingleTurn):
             indexed = RevisableTrace(trace.kept_at)
-            indexed.add(TracePart.of_turn(trace.group, trace.earlier))
+            indexed.add(TracePart(trace.group.members, trace.size, trace.group, trace.earlier))
             trace = self._traces[trace_id] = indexed
         return trace
 
@@ -342,11 +338,7 @@ class Revisions:
                 join_logs(record, earlier.logs)
                 new[record.span_id] = record
         before = [part.group for part in parts if part.group is not None]
-        ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
-        # known roots stay roots
-        after = split([*(known | new).values()], frozenset(ancestors), turns <= len(before), loose)
-        for group in after:
-            group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
+        after = _rebuilt(before, [*(known | new).values()], turns <= len(before), loose)
         if loose:
             return after
         changed = new.keys() | with_logs
@@ -396,6 +388,15 @@ def _traces_of(group: SpanGroup) -> list[int]:
     if group.until_ns is None:  # a turn in one trace
         return [first]
     return [first, *sorted({record.trace_id for record in group.members} - {first})]
+
+
+def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, loose: Sequence[LogPart]) -> list[SpanGroup]:
+    """Build turns from the spans of earlier turns and late spans. Known roots stay roots, and keep their ancestors."""
+    ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
+    after = split(records, frozenset(ancestors), alone, loose)
+    for group in after:
+        group.ancestor = group.ancestor or ancestors.get(group.root.span_id)
+    return after
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:

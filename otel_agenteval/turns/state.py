@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.turn import CloseReason
@@ -55,14 +55,12 @@ class TurnLimits:
     total_bytes: int = 256 * 1024 * 1024
 
 
+@dataclass(slots=True)
 class HeldBytes:
     """The size of all open traces and late data, and its limit."""
 
-    __slots__ = ("limit", "used")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.used = 0
+    limit: int
+    used: int = 0
 
 
 class Candidate:
@@ -114,14 +112,12 @@ class Candidate:
         return found
 
 
+@dataclass(slots=True)
 class TenantShare:
-    __slots__ = ("size", "traces", "waiting")
-
-    def __init__(self) -> None:
-        self.traces: OrderedDict[int, OpenTrace] = OrderedDict()
-        self.waiting: OrderedDict[int, OpenTrace] = OrderedDict()
-        """Traces that only wait for their deadline."""
-        self.size = 0
+    traces: OrderedDict[int, OpenTrace] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[int, OpenTrace] = field(default_factory=OrderedDict)
+    """Traces that only wait for their deadline."""
+    size: int = 0
 
 
 _NO_CANDIDATES: dict[Candidate, None] = {}

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from ..core.tenancy import number_in
 from ..core.turn import Message
@@ -48,14 +49,12 @@ def steps_of(group: SpanGroup) -> TurnCalls:
     return reader_of(group).calls
 
 
+@dataclass(slots=True, eq=False)
 class _PlaceOfPart:
     """The place of a group in a piece. A more complete group may replace the group."""
 
-    __slots__ = ("group", "piece")
-
-    def __init__(self, group: SpanGroup, piece: _Piece) -> None:
-        self.group = group
-        self.piece = piece
+    group: SpanGroup
+    piece: _Piece
 
 
 class _Piece:
@@ -166,13 +165,11 @@ class _Piece:
 
 def may_go_on(group: SpanGroup) -> bool:
     """Return True if another trace may continue a group: a message of a thread, or a model call without an agent around it."""
-    return steps_of(group).root.thread is not None or is_bare_call(group) or _has_only_one_call(group)
-
-
-def _has_only_one_call(group: SpanGroup) -> bool:
-    """Return True if a turn is one model call below a root without content: an application's span, or a step of a loop."""
     turn = steps_of(group)
     root = turn.root
+    if root.thread is not None or is_bare_call(group):
+        return True
+    # one call below a root without content, which is an application's span or a step of a loop
     allowed_roles = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
     if root.role not in (None, INNER) or len(turn.llm) != 1 or not turn.of_role.keys() <= allowed_roles:
         return False
@@ -185,12 +182,10 @@ def is_bare_call(group: SpanGroup) -> bool:
     return turn.root.role == LLM and bool(turn.llm)
 
 
+@dataclass(slots=True)
 class _TenantPieces:
-    __slots__ = ("parts", "size")
-
-    def __init__(self) -> None:
-        self.parts: OrderedDict[int, _Piece] = OrderedDict()
-        self.size = 0
+    parts: OrderedDict[int, _Piece] = field(default_factory=OrderedDict)
+    size: int = 0
 
 
 class _PieceIndex:
@@ -265,9 +260,11 @@ class Stitcher:
         earlier = self._continued_piece(piece)
         if earlier is not None:
             piece = self._release(earlier).join(piece)  # an even earlier part may still be missing
-        later = self._continuing_piece(piece)
-        if later is not None:
-            piece = piece.join(self._release(later))
+        for call_id in piece.requested_ids:
+            later = self._by_result_id.get((piece.tenant, call_id))
+            if later is not None and later.start_ns >= piece.start_ns:
+                piece = piece.join(self._release(later))
+                break
         piece.last_arrival = now
         return self._whole_or_held(piece, now)
 
@@ -367,14 +364,6 @@ class Stitcher:
             return None
         continued = list(itertools.islice((held for held in candidates if _may_be_next(held, piece)), 2))
         return continued[0] if len(continued) == 1 else None
-
-    def _continuing_piece(self, piece: _Piece) -> _Piece | None:
-        """Return the waiting part that continues a new part, or None."""
-        for call_id in piece.requested_ids:
-            held = self._by_result_id.get((piece.tenant, call_id))
-            if held is not None and held.start_ns >= piece.start_ns:
-                return held
-        return None
 
     def _hold(self, piece: _Piece) -> None:
         self._bytes += piece.size
