@@ -61,12 +61,11 @@ class Duplicates:
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
-        turns = self._add(group, now)
-        return self._with_delegates(turns) if self._stitcher.patience > 0 else turns
-
-    def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         if self._stitcher.patience <= 0:
             return self._stitch(group, now)
+        return self._with_delegates(self._add(group, now))
+
+    def _add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
         if has_no_steps(group):
             return self._add_run(group, now)
         turn = steps_of(group)

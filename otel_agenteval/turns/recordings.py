@@ -152,8 +152,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
     for trace_id, spans in traces.items():
         records = [*spans.values()]
         split_off = split(records, loose=loose.get(trace_id, ())) or lone_tool_in(records)
-        found_unread = None if split_off else unread_trace(records)
-        if found_unread is not None:
+        if not split_off and (found_unread := unread_trace(records)) is not None:
             unread(found_unread)
         yield split_off
 

@@ -164,7 +164,7 @@ def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node],
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
     """Attach each span to its parent. Returns spans without a parent, spans whose parent is missing, and spans that may have the
-    wrong parent (see :func:`_may_be_leak`).
+    wrong parent: requests that started below a request that had ended. The application may have forgotten to detach a context.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -172,7 +172,8 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
         parent = nodes.get(record.parent_id) if record.parent_id and record.parent_id != record.span_id else None
         if parent is not None:
             node.parent = parent
-            if _may_be_leak(node, parent):
+            # Some frameworks end the span of an agent or a message while its work continues, so only the application's spans count.
+            if node.role is None and parent.role is None and _starts_after(node, parent):
                 leaks.append(node)
             else:
                 parent.children.append(node)
@@ -436,13 +437,6 @@ def _ends_with_results(record: SpanRecord) -> bool:
     """Return True if a prompt's last message isn't the user's own, such as a tool result, or if the prompt wasn't captured."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
-
-
-def _may_be_leak(node: _Node, parent: _Node) -> bool:
-    """Return True if a request started below a request that had ended: the application may have forgotten to detach a context.
-    Some frameworks end the span of an agent or a message while its work continues, so only spans of the application count.
-    """
-    return node.role is None and parent.role is None and _starts_after(node, parent)
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
