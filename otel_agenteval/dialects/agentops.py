@@ -17,7 +17,7 @@ from ..core import jsonio
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_text, text_under
-from .openinference import unflatten
+from .openinference import objects_under
 from .step import AGENT, CHAIN, CONVERSATION_NAMES, EMBEDDING, GUARDRAIL, HANDOFF, INNER, LLM, RERANK, TOOL, WORKFLOW, Step
 
 KINDS = {
@@ -119,9 +119,7 @@ _ANSWERED = ("gen_ai.completion.0.role", "gen_ai.completion.0.content", "gen_ai.
 
 
 def _messages(attributes: dict[str, Any], prefix: str, author: str) -> list[Any]:
-    items = unflatten(attributes, prefix)
-    found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    return [{"role": author, **item} for item in found]
+    return [{"role": author, **item} for item in objects_under(attributes, prefix) or ()]
 
 
 _asked = partial(_messages, prefix="gen_ai.prompt.", author="user")

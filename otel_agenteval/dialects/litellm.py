@@ -16,7 +16,7 @@ from typing import Any
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, first_int
-from .openinference import unflatten
+from .openinference import objects_under
 from .payloads import literal, parsed
 from .step import EMBEDDING, INNER, LLM, RERANK, WORKFLOW, Step
 
@@ -100,8 +100,7 @@ def _session(raw: Any) -> str | None:
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the answer's messages with its tool requests. Tool requests are written apart from the messages, without ids."""
     value = parsed(attributes.get("gen_ai.output.messages"))
-    flat = unflatten(attributes, "gen_ai.completion.")
-    flat = [item for item in flat if isinstance(item, dict)] if isinstance(flat, list) else []
+    flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
     if not messages:
         messages = [{"role": "assistant", **{k: v for k, v in item.items() if k != "function_call"}} for item in flat[:1]]

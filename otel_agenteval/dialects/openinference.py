@@ -55,13 +55,7 @@ def read(record: SpanRecord, step: Step) -> None:
     if step.user_id is None:
         step.user_id = as_text(get("user.id"))
     if step.agent is None:
-        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name"))
-        if step.agent is None and role in (AGENT, LLM, TOOL):
-            step.agent = _langgraph_agent(get) or (_agent_in(record.name) if role == AGENT else None)
-        elif (
-            step.agent is None and role == CHAIN and record.scope in _LANGCHAIN and _is_named_graph(get("metadata"), record.name)
-        ):
-            step.agent = record.name
+        step.agent = as_text(get("agent.name")) or as_text(get("gen_ai.agent.name")) or _unstated_agent(record, role)
     if step.input_value is None:
         step.input_value = get("input.value")
     if step.output_value is None:
@@ -78,20 +72,20 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_counts(get, step)
 
 
-def _is_named_graph(metadata: Any, span_name: str) -> bool:
-    """Return True for the run of a LangGraph graph that has its own name. Runs of its nodes have a ``langgraph_node``."""
-    return (
-        metadata.__class__ is str
-        and '"ls_integration": "langgraph"' in metadata
-        and '"langgraph_node"' not in metadata
-        and span_name != "LangGraph"
-    )
-
-
-def _agent_in(span_name: str) -> str | None:
-    if span_name.endswith("Agent.run") or span_name.startswith("ai."):  # a class and its method, or an operation of the AI SDK
+def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
+    """Return the agent in LangChain's metadata or in the span's name, or None."""
+    name = record.name
+    if role in (AGENT, LLM, TOOL):
+        agent = _langgraph_agent(record.attributes.get)
+        if agent is not None or role != AGENT or name.endswith("Agent.run") or name.startswith("ai."):
+            return agent  # a name such as "MyAgent.run" is a class and its method, and "ai.…" is an operation of the AI SDK
+        return name.removeprefix("invoke_agent ").removesuffix(".run") or None
+    if role != CHAIN or record.scope not in _LANGCHAIN or name == "LangGraph":
         return None
-    return span_name.removeprefix("invoke_agent ").removesuffix(".run") or None
+    metadata = record.attributes.get("metadata")
+    if metadata.__class__ is not str or '"ls_integration": "langgraph"' not in metadata or '"langgraph_node"' in metadata:
+        return None  # or the run of a graph's node
+    return name
 
 
 _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
@@ -212,9 +206,8 @@ def _query(raw: Any) -> Any:
 
 
 def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None:
-    items = unflatten(attributes, f"{prefix}.")
-    if isinstance(items, list):
-        return [document(item["document"]) for item in items if isinstance(item, dict) and isinstance(item.get("document"), dict)]
+    if (items := objects_under(attributes, f"{prefix}.")) is not None:
+        return [document(item["document"]) for item in items if isinstance(item.get("document"), dict)]
     output = attributes.get(prefix) or attributes.get("output.value")
     if output.__class__ is str and output[:1] in "[{" and output not in REDACTED:
         found = documents(output)
@@ -228,8 +221,7 @@ def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, 
 
 
 def _tools(attributes: dict[str, Any]) -> list[Any]:
-    items = unflatten(attributes, "llm.tools.")
-    found = [item.get("tool") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    found = [item.get("tool") for item in objects_under(attributes, "llm.tools.") or ()]
     return [tool["json_schema"] for tool in found if isinstance(tool, dict) and "json_schema" in tool]
 
 
@@ -281,10 +273,8 @@ def _is_other_media(part: Mapping[str, Any]) -> bool:
 
 def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
     """Return the messages whose flattened attributes begin with a prefix."""
-    items = unflatten(attributes, prefix)
-    if not isinstance(items, list):
-        return []
-    return [_message(item["message"]) for item in items if isinstance(item, dict) and isinstance(item.get("message"), dict)]
+    items = objects_under(attributes, prefix) or ()
+    return [_message(item["message"]) for item in items if isinstance(item.get("message"), dict)]
 
 
 _outputs = partial(messages_of, prefix="llm.output_messages.")
@@ -325,6 +315,12 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
         "text": flat.get("text"),
         **{k: v for k, v in flat.items() if k not in ("type", "text")},
     }
+
+
+def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
+    """Return the objects in the list whose flattened attributes begin with a prefix, or None if there is no list."""
+    items = unflatten(attributes, prefix)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core import jsonio
 from ..spans.record import SpanRecord
 from .attributes import as_int, as_text, text_under
-from .openinference import unflatten
+from .openinference import objects_under, unflatten
 from .otel_genai import OPERATIONS, documents
 from .payloads import first_argument, literal, object_in, parsed
 from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
@@ -43,7 +43,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if operation.__class__ is str and operation in OPERATIONS:
         return None
     if kind is not None:
-        if kind == "workflow" == attributes.get("gen_ai.operation.name"):  # LangChain.js: any chain
+        if kind == "workflow" == operation:  # LangChain.js: any chain
             return CHAIN
         return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     request = attributes.get("llm.request.type")
@@ -121,9 +121,9 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
     if step.model == "unknown":
         step.model = None
     if step.input_messages is None and "gen_ai.input.messages" not in attributes:
-        step.input_messages = _indexed(attributes, "gen_ai.prompt.")
+        step.input_messages = _messages_under(attributes, "gen_ai.prompt.")
     if step.output_messages is None and "gen_ai.output.messages" not in attributes:
-        step.output_messages = _indexed(attributes, "gen_ai.completion.")
+        step.output_messages = _messages_under(attributes, "gen_ai.completion.")
     if step.tool_definitions is None:
         functions = unflatten(attributes, "llm.request.functions.")
         if isinstance(functions, list):
@@ -135,19 +135,16 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
         step.finish_reason = as_text(get("llm.response.finish_reason")) or as_text(get("gen_ai.completion.0.finish_reason"))
 
 
-def _indexed(attributes: dict[str, Any], prefix: str) -> list[Any] | None:
-    items = unflatten(attributes, prefix)
-    return [_known(item) for item in items if isinstance(item, dict)] if isinstance(items, list) else None
-
-
-def _known(item: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with a known role. Older versions wrote ``thinking``, and ``unknown`` for LangChain's answers."""
-    role = item.get("role")
-    if role == "unknown":
-        return {**item, "role": "assistant"}
-    if role != "thinking":
-        return item
-    return {**item, "role": "assistant", "content": [{"type": "thinking", "thinking": item.get("content")}]}
+def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
+    """Return messages with known roles. Older versions wrote ``thinking``, and ``unknown`` for LangChain's answers."""
+    messages = objects_under(attributes, prefix)
+    for message in messages or ():
+        role = message.get("role")
+        if role == "thinking":
+            message["content"] = [{"type": "thinking", "thinking": message.get("content")}]
+        if role in ("thinking", "unknown"):
+            message["role"] = "assistant"
+    return messages
 
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
@@ -158,20 +155,16 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
     step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
     if step.tool_result.__class__ is str and record.scope.endswith(".agno"):
-        _read_agno_result(step.tool_result, step)
+        status = _AGNO_RESULT.match(step.tool_result)
+        fields, _, _ = step.tool_result.rpartition(" updated_session_state=")
+        result, _, error = fields.rpartition(" error=")
+        if status is not None and len(result) >= status.end():
+            step.tool_failed = status[1] == "failure"
+            step.tool_result = literal(error if step.tool_failed else result[status.end() :])
 
 
 _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
-
-
-def _read_agno_result(text: str, step: Step) -> None:
-    """Fill a tool's result from the ``repr`` of Agno's result object."""
-    status = _AGNO_RESULT.match(text)
-    fields, _, _ = text.rpartition(" updated_session_state=")
-    result, _, error = fields.rpartition(" error=")
-    if status is not None and len(result) >= status.end():
-        step.tool_failed = status[1] == "failure"
-        step.tool_result = literal(error if step.tool_failed else result[status.end() :])
+"""Start of the ``repr`` of Agno's result object."""
 
 
 def _entity(raw: Any) -> Any:
