@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...core.wellformed import Later
@@ -233,14 +233,12 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
     }  # fmt: skip
     parts: dict[int, list[Any]] = {}
     for record in counted:
-        at = by_id.get(record.parent_id)
-        for _ in range(100):
-            if at is None or at.dialects.role in (TOOL, AGENT):
+        for above in _spans_above(record, by_id):
+            if above.dialects.role in (TOOL, AGENT):
                 break
-            if at.span_id in sums:
-                parts.setdefault(at.span_id, []).append(record.dialects)
+            if above.span_id in sums:
+                parts.setdefault(above.span_id, []).append(record.dialects)
                 break
-            at = by_id.get(at.parent_id)
     for span_id, found in parts.items():
         whole = by_id[span_id].dialects
         fields = whole.facts.fields
@@ -267,19 +265,23 @@ def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -
         return
     by_id = {record.span_id: record for record in records}
     for record in inferred:
-        if record.dialects.role in (CHAIN, INNER) and not _holder_above(record, by_id):
-            record.dialects.role = AGENT
+        if record.dialects.role in (CHAIN, INNER):
+            roles = [above.dialects.role for above in _spans_above(record, by_id)]
+            if len(roles) < _MOST_ABOVE and not any(roles):
+                record.dialects.role = AGENT
 
 
-def _holder_above(record: SpanRecord, by_id: dict[int, SpanRecord]) -> bool:
-    at = by_id.get(record.parent_id)
-    for _ in range(100):
-        if at is None:
-            return False
-        if at.dialects.role is not None:
-            return True
-        at = by_id.get(at.parent_id)
-    return True
+_MOST_ABOVE = 100
+
+
+def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterator[SpanRecord]:
+    """Yield the parent of a span, its parent and so on. Hostile traces have circles, so the number has a limit."""
+    above = by_id.get(record.parent_id)
+    for _ in range(_MOST_ABOVE):
+        if above is None:
+            return
+        yield above
+        above = by_id.get(above.parent_id)
 
 
 def _is_implied(record: SpanRecord) -> bool:
@@ -296,19 +298,15 @@ def _open_loops(records: Sequence[SpanRecord]) -> None:
         role = record.dialects.role
         if role not in (LLM, TOOL):
             continue
-        at = by_id.get(record.parent_id)
-        seen = 0
-        while at is not None and seen < 100:
-            seen += 1
-            if at.dialects.role == LLM and _is_implied(at):
-                counts = below.setdefault(at.span_id, [0, 0])
+        for above in _spans_above(record, by_id):
+            if above.dialects.role == LLM and _is_implied(above):
+                counts = below.setdefault(above.span_id, [0, 0])
                 counts[role == TOOL] += 1
-                facts = at.dialects.facts
+                facts = above.dialects.facts
                 counts[0] += _states_kind(record) and facts is not None and facts.kind is None and facts.name_role is None
                 break
-            if at.dialects.role in (TOOL, AGENT):
+            if above.dialects.role in (TOOL, AGENT):
                 break
-            at = by_id.get(at.parent_id)
     for span_id, (calls, tools) in below.items():
         if calls > 1 or (calls and tools):
             by_id[span_id].dialects.role = AGENT if tools else CHAIN
