@@ -8,7 +8,7 @@ If the format is unknown, :mod:`.generic` infers the role and the facts.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -95,18 +95,13 @@ _SHARED_MARKS = otel_genai.MARKS | {
 """Marks that several instrumentations write, so they don't identify the writer."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_CACHED = 4_096
-_otel_only_by_scope: dict[str, bool] = {}
-_genai_by_scope: dict[str, bool] = {}
 _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 
+@lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
     """Return True if an instrumentation scope writes GenAI spans. Some of these spans show their role only when they end."""
-    if (is_genai := _genai_by_scope.get(scope)) is None:
-        if len(_genai_by_scope) >= _MAX_CACHED:
-            _genai_by_scope.clear()
-        is_genai = _genai_by_scope[scope] = any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
-    return is_genai
+    return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
 GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"role"', b'\\"role\\"', b"\x0a\x04role"), is_call)
@@ -186,17 +181,13 @@ _shapes_size = 0
 
 
 def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
-    scope_and_names = (scope, *attributes)
-    shape = _shapes.get(scope_and_names)
-    return _new_shape(scope_and_names) if shape is None else shape
-
-
-def _new_shape(scope_and_names: tuple[str, ...]) -> Shape:
-    """Return a shape, and cache it unless it would take more than an eighth of the cache."""
     global _shapes_size
-    shape = Shape(scope_and_names[0], scope_and_names[1:])
+    scope_and_names = (scope, *attributes)
+    if (shape := _shapes.get(scope_and_names)) is not None:
+        return shape
+    shape = Shape(scope, scope_and_names[1:])
     size = sum(map(len, scope_and_names)) + _SIZE_OF_NAME * len(scope_and_names)
-    if size <= _MAX_SHAPES_SIZE // 8:
+    if size <= _MAX_SHAPES_SIZE // 8:  # a larger one isn't cached
         if _shapes_size + size > _MAX_SHAPES_SIZE:
             _shapes.clear()
             _shapes_size = 0
@@ -216,13 +207,9 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     return _role(shape_of(attributes, scope).dialects, attributes, scope, name)
 
 
+@lru_cache(_MAX_CACHED)
 def _is_otel_only(scope: str) -> bool:
-    if (is_otel_only := _otel_only_by_scope.get(scope)) is None:
-        if len(_otel_only_by_scope) >= _MAX_CACHED:
-            _otel_only_by_scope.clear()
-        others = (dialect for dialect in DIALECTS if dialect is not otel_genai)
-        is_otel_only = _otel_only_by_scope[scope] = not any(dialect.SCOPES.match(scope) for dialect in others)
-    return is_otel_only
+    return not any(dialect.SCOPES.match(scope) for dialect in DIALECTS if dialect is not otel_genai)
 
 
 def role_in(record: SpanRecord) -> str | None:
