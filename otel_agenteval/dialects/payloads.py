@@ -103,7 +103,6 @@ _RESULT_KEYS = frozenset((
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
 """Each wrapper of a result has one of these keys."""
-_UNWRAPPED = object()
 
 
 def unwrap_result(raw: Any) -> Any:
@@ -123,12 +122,7 @@ def unwrap_result(raw: Any) -> Any:
             return value
     if isinstance(value, list) and value and all(map(_is_text_block, value)):
         return "\n".join(str(item.get("text", item.get("content", ""))) for item in value)
-    if isinstance(value, Mapping):
-        for reader in (_result_of_message, _result_of_framework):
-            found = reader(value)
-            if found is not _UNWRAPPED:
-                return found
-    return raw
+    return _result_of_message(value, raw) if isinstance(value, Mapping) else raw
 
 
 def _is_text_block(item: Any) -> bool:
@@ -139,37 +133,36 @@ def _is_text_block(item: Any) -> bool:
     return kind == "text" or ("text" in item and (isinstance(kind, str) or TEXT_BLOCK_FIELDS.issuperset(item)))
 
 
-def _result_of_message(value: Mapping[str, Any]) -> Any:
-    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock, or ``_UNWRAPPED``."""
+def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
+    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock, or look for other objects."""
     only = value.get("output") if len(value) == 1 else None
-    if isinstance(only, Mapping) and "lc" in only:
-        value = only
-    if "lc" in value and isinstance(value.get("kwargs"), Mapping):
-        value = {"type": "tool", "data": value["kwargs"]}
-    kind, data = value.get("type"), value.get("data")
+    message = only if isinstance(only, Mapping) and "lc" in only else value
+    if "lc" in message and isinstance(message.get("kwargs"), Mapping):
+        message = {"type": "tool", "data": message["kwargs"]}
+    kind, data = message.get("type"), message.get("data")
     if kind == "tool" and isinstance(data, Mapping) and "content" in data:
         return data["content"] if isinstance(data["content"], str) else unwrap_result(data["content"])
-    if "content" not in value:
-        return _UNWRAPPED
-    if kind in ("tool", "ToolMessage"):
-        return value["content"]
-    return unwrap_result(value["content"]) if _RESULT_KEYS.issuperset(value) else _UNWRAPPED
+    if "content" in message and kind in ("tool", "ToolMessage"):
+        return message["content"]
+    if "content" in message and _RESULT_KEYS.issuperset(message):
+        return unwrap_result(message["content"])
+    return _result_of_framework(value, raw)
 
 
-def _result_of_framework(value: Mapping[str, Any]) -> Any:
-    """Return the result in an object of Google's SDK, LlamaIndex or another framework, or in a whole event, or ``_UNWRAPPED``."""
+def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
+    """Return the result in an object of Google's SDK, LlamaIndex or another framework, or in a whole event, or ``raw``."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")
     if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
-        return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else _UNWRAPPED
+        return unwrap_result(message["content"]) if isinstance(message, Mapping) and "content" in message else raw
     if "blocks" in value and "raw_output" in value:
         output = value["raw_output"]
         return output if isinstance(output, Mapping) and "source_nodes" not in output else unwrap_result(value["blocks"])
     if "tool_output" in value and ("tool_name" in value or "tool_call_id" in value):
         return unwrap_result(value["tool_output"])
-    return _UNWRAPPED
+    return raw
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
