@@ -56,19 +56,15 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_own_message(record, step, message)
     elif step.role == LLM:
         _read_model_call(step, message)
-    elif step.role == WORKFLOW:
-        _read_team_message(step, message)
-
-
-def _read_team_message(step: Step, text: str) -> None:
-    if text.startswith('{"messages":'):
-        step.begins = True
-        step.input_messages = Later(_task, text)
-    elif text.startswith('{"response":'):
-        value = object_in(object_in(text).get("response"))
-        step.final_result = as_text(object_in(value.get("chat_message")).get("content"))
-    elif text.startswith('{"message":') and '"ToolCallExecutionEvent"' in text:
-        step.output_messages = Later(_spoken_message, text)
+    elif step.role == WORKFLOW:  # a message of the team
+        if message.startswith('{"messages":'):
+            step.begins = True
+            step.input_messages = Later(_task, message)
+        elif message.startswith('{"response":'):
+            value = object_in(object_in(message).get("response"))
+            step.final_result = as_text(object_in(value.get("chat_message")).get("content"))
+        elif message.startswith('{"message":') and '"ToolCallExecutionEvent"' in message:
+            step.output_messages = Later(_spoken_message, message)
 
 
 def _read_model_call(step: Step, text: str) -> None:

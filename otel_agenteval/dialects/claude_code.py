@@ -41,33 +41,27 @@ def read(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     step.framework = "claude-code"
     if step.role == AGENT:
-        _read_interaction(record, step)
+        step.agent, step.input_value = as_text(get("subagent_type")), as_text(get("user_prompt"))
     elif step.role == LLM:
         _read_request(get, step)
     elif step.role == TOOL:
         _read_tool(record, step)
     for log in record.logs or ():
-        if log.name.removeprefix("claude_code.") == "tool_result" and "tool_input" in log.attributes:
-            call_id = as_text(log.attributes.get("tool_use_id"))
-            if call_id is not None:
-                step.tool_inputs = {**(step.tool_inputs or {}), call_id: log.attributes["tool_input"]}
+        _read_log(log.name.removeprefix("claude_code."), log.attributes, step)
     if get("success") is False and step.error is None:
-        message = as_text(get("error"))
-        step.error = ErrorInfo(as_text(get("error.type")) or "error", message)
+        step.error = ErrorInfo(as_text(get("error.type")) or "error", as_text(get("error")))
 
 
-def _read_interaction(record: SpanRecord, step: Step) -> None:
-    get = record.attributes.get
-    step.agent = as_text(get("subagent_type"))
-    step.input_value = as_text(get("user_prompt"))
-    for log in record.logs or ():
-        event, fields = log.name.removeprefix("claude_code."), log.attributes
-        if event == "assistant_response":
-            answer = as_text(fields.get("response"))
-            if answer is not None and answer != _HELD_BACK:
-                step.final_result = answer
-        elif event == "api_request" and (cost := as_float(fields.get("cost_usd"))) is not None:
-            step.cost_usd = cost + (step.cost_usd or 0.0)
+def _read_log(event: str, fields: Mapping[str, Any], step: Step) -> None:
+    if event == "tool_result" and "tool_input" in fields:
+        if (call_id := as_text(fields.get("tool_use_id"))) is not None:
+            step.tool_inputs = {**(step.tool_inputs or {}), call_id: fields["tool_input"]}
+    elif step.role == AGENT and event == "assistant_response":
+        answer = as_text(fields.get("response"))
+        if answer is not None and answer != _HELD_BACK:
+            step.final_result = answer
+    elif step.role == AGENT and event == "api_request" and (cost := as_float(fields.get("cost_usd"))) is not None:
+        step.cost_usd = cost + (step.cost_usd or 0.0)
 
 
 def _read_request(get: Any, step: Step) -> None:

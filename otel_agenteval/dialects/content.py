@@ -444,7 +444,11 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
     if "tool_calls" in value or "additional_kwargs" in value:
         _read_tool_calls(value, message)
     if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):
-        message.tool_results = [_tool_message_result(value, texts)]
+        extra = value.get("additional_kwargs")
+        call_id = (
+            value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
+        )
+        _add_result(message, call_id, value.get("name"), "\n".join(texts) if texts else None)
     if texts:
         message = _with_text(message, texts, out)
     name = value.get("name")
@@ -510,12 +514,6 @@ _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
 """One-line notes that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
-
-
-def _tool_message_result(value: Mapping[str, Any], texts: list[str]) -> ToolResponse:
-    extra = value.get("additional_kwargs")
-    call_id = value.get("tool_call_id") or value.get("id") or (extra.get("tool_call_id") if isinstance(extra, Mapping) else None)
-    return ToolResponse(_text_or_none(call_id), _text_or_none(value.get("name")), "\n".join(texts) if texts else None)
 
 
 _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
@@ -775,7 +773,8 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
     if data is not None and uri is None and _is_address(data):
         uri, data = data, None
     mime, file_format = _first_text(holders, _MIME_TYPE_KEYS), _first_text(holders, ("format",))
-    kind = part.get("modality") or _kind_of(mime or (uri or "")[5:], modality)  # "data:image/png;base64,…"
+    shown_kind = (mime or (uri or "")[5:]).partition("/")[0]  # of "image/png" or "data:image/png;base64,…"
+    kind = part.get("modality") or (shown_kind if shown_kind in _MODALITIES else modality or "document")
     if mime is None and file_format is not None and kind in _MODALITIES:
         mime = f"{kind}/{file_format}"
     fields = {"modality": kind, "mime_type": mime, "uri": uri, "data": data, "file_id": _first_text(holders, _ID_KEYS)}
@@ -800,12 +799,6 @@ def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> st
 
 def _is_address(value: Any) -> bool:
     return value.__class__ is str and (value[:5] == "data:" or "://" in value[:12])
-
-
-def _kind_of(mime: str, modality: str | None) -> str:
-    """Return the kind of media from its MIME type or, if unknown, the part's ``modality``. The default is ``document``."""
-    kind = mime.partition("/")[0]
-    return kind if kind in _MODALITIES else modality or "document"
 
 
 _PART_READERS = {

@@ -30,7 +30,12 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     if step.role == TOOL and record.scope.startswith("opentelemetry"):
-        _read_function(attributes, step)
+        values = unflatten(attributes, "code.function.parameters.")
+        if isinstance(values, dict):
+            step.tool_arguments = {
+                name: found["value"] for name, found in values.items() if isinstance(found, dict) and "value" in found
+            } or None
+        step.tool_result = attributes.get("code.function.return.value")
     if step.role != LLM:
         return
     said = attributes.get("output.value")
@@ -41,15 +46,6 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_messages = Later(_input_messages, attributes)
     if any(key.startswith("llm.output_messages.") for key in attributes):
         step.output_messages = Later(_answered, attributes)
-
-
-def _read_function(attributes: dict[str, Any], step: Step) -> None:
-    values = unflatten(attributes, "code.function.parameters.")
-    if isinstance(values, dict):
-        step.tool_arguments = {
-            name: found["value"] for name, found in values.items() if isinstance(found, dict) and "value" in found
-        } or None
-    step.tool_result = attributes.get("code.function.return.value")
 
 
 def _input_messages(attributes: dict[str, Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ..core import jsonio
@@ -34,8 +35,8 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = "koog"
     if step.role == AGENT:
         step.agent = as_text(get("gen_ai.agent.name")) or as_text(get("gen_ai.agent.id"))
-        step.input_messages = Later(_of_users, step.input_messages)
-        step.output_messages = Later(_answers, step.output_messages)
+        step.input_messages = Later(_questions, step.input_messages)
+        step.output_messages = Later(_answer, step.output_messages)
     elif step.role == LLM:
         step.input_messages, step.output_messages = Later(_messages, step.input_messages), Later(_messages, step.output_messages)
         reasons = get("gen_ai.response.finish_reasons")
@@ -59,15 +60,14 @@ def _messages(raw: Any) -> Any:
     ]
 
 
-def _of_users(raw: Any) -> Any:
-    return _of(raw, "user")
-
-
-def _answers(raw: Any) -> Any:
-    found = _of(raw, "assistant")
-    return found[-1:] if isinstance(found, list) else found
-
-
-def _of(raw: Any, role: str) -> Any:
+def _messages_of(raw: Any, role: str) -> Any:
     messages = _messages(raw)
     return [message for message in messages if message["role"] == role] if isinstance(messages, list) else messages
+
+
+_questions = partial(_messages_of, role="user")
+
+
+def _answer(raw: Any) -> Any:
+    found = _messages_of(raw, "assistant")
+    return found[-1:] if isinstance(found, list) else found

@@ -59,8 +59,7 @@ def read(record: SpanRecord, step: Step) -> None:
     step.user_id = step.user_id or as_text(get("user_id"))
     raw_input, raw_output = get("langchain.inputs"), get("langchain.outputs")
     if step.role == LLM:
-        if raw_input is not None or raw_output is not None:
-            _read_langchain(raw_input, raw_output, step)
+        _read_langchain(raw_input, raw_output, step)
         _read_call(get, step)
     elif step.role == RETRIEVAL and raw_input is not None:
         step.query = first_argument(raw_input)
@@ -90,10 +89,9 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
     if raw_output.__class__ is str:
         if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise another layer's span has it
             step.output_messages = Later(_answer, raw_output)
-        reason, model = _FINISH.search(raw_output), _MODEL.search(raw_output)
-        if reason is not None:
+        if (reason := _FINISH.search(raw_output)) is not None:
             step.finish_reason = reason[1]
-        if model is not None:
+        if (model := _MODEL.search(raw_output)) is not None:
             step.model = model[1]
 
 

@@ -118,8 +118,10 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = "llama_index"
     if record.events and record.scope.startswith("llamaindex."):
         _read_events(record, step)
-    if role == INNER:
-        step.agent = _agent_of(record, get)
+    if role == INNER:  # the event that a workflow's step received or returned names the agent
+        keys = ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value")
+        texts = (*map(get, keys), *(event.attributes.get("output") for event in record.events))
+        step.agent = next(filter(None, map(_name_in, texts)), None)
         if record.scope.startswith("opentelemetry."):
             _read_event(get("traceloop.entity.output"), step)
     elif role == LLM:
@@ -136,14 +138,6 @@ def read(record: SpanRecord, step: Step) -> None:
         step.query = _query(get("traceloop.entity.input"))
     step.conversation_id = as_text(get("llamaindex.session_id")) or as_text(get("llamaindex.conversation_id"))
     step.user_id = as_text(get("llamaindex.user_id"))
-
-
-def _agent_of(record: SpanRecord, get: Any) -> str | None:
-    """Return the agent in the event that a workflow's step received or returned, or None."""
-    for key in ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value"):
-        if (name := _name_in(get(key))) is not None:
-            return name
-    return next((name for event in record.events if (name := _name_in(event.attributes.get("output"))) is not None), None)
 
 
 def _read_event(raw: Any, step: Step) -> None:

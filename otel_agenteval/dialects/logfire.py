@@ -43,11 +43,9 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 def read(record: SpanRecord, step: Step) -> None:
     if _AGENTS.match(record.scope):
         _read_agents(record, step)
-    elif step.role == LLM:
-        _read_client(record, step)
-
-
-def _read_client(record: SpanRecord, step: Step) -> None:
+        return
+    if step.role != LLM:
+        return
     attributes = record.attributes
     get = attributes.get
     if get("logfire.span_type") == "log":
@@ -115,18 +113,14 @@ def _read_agents(record: SpanRecord, step: Step) -> None:
         step.agent = as_text(get("from_agent"))
         step.handoff_to = as_text(get("to_agent"))
     elif role == LLM:
-        _read_call(get, step)
+        events = get("events")
+        step.input_messages = get("input") if events is None else events
+        step.output_messages = get("output") if events is None else events
+        if step.response_id is None:
+            step.response_id = as_text(get("response_id"))
+        step.tool_definitions = get("response")  # a Responses object repeats the request's tools
     if (error := get("error")) is not None:
         step.error = _error(error)
-
-
-def _read_call(get: Any, step: Step) -> None:
-    events = get("events")
-    step.input_messages = get("input") if events is None else events
-    step.output_messages = get("output") if events is None else events
-    if step.response_id is None:
-        step.response_id = as_text(get("response_id"))
-    step.tool_definitions = get("response")  # a Responses object repeats the request's tools
 
 
 def _error(raw: Any) -> ErrorInfo:

@@ -51,18 +51,14 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_messages = Later(_call, (get("function.args"), get("function.kwargs")))
         raw_output = get("gen_ai.output.messages")
         raw_output = get("gen_ai.completion") if raw_output is None else raw_output
-        step.output_messages = None if raw_output == "None" else raw_output
-        if step.output_messages is None:
-            step.output_messages = []
+        step.output_messages = [] if raw_output is None or raw_output == "None" else raw_output
     elif role == LLM:
         _read_call(record, step)
     elif role == AGENT:
         if step.input_messages is None and "gen_ai.input.messages" not in attributes:
             step.input_messages = get("gen_ai.workflow.input")
-        if step.output_messages is None and "gen_ai.output.messages" not in attributes:
-            step.output_messages = (
-                Later(_state, get("gen_ai.workflow.output")) if "gen_ai.workflow.output" in attributes else None
-            )
+        if step.output_messages is None and "gen_ai.output.messages" not in attributes and "gen_ai.workflow.output" in attributes:
+            step.output_messages = Later(_state, get("gen_ai.workflow.output"))
     elif role == TOOL and step.tool_arguments is None:
         step.tool_arguments = get("gen_ai.tool.call.arguments", get("gen_ai.tool.args"))
     elif role == INNER and record.scope == "openlit.instrumentation.langgraph":
@@ -85,7 +81,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     if "gen_ai.operation.name" not in record.attributes:
         step.model = record.name.partition(" ")[2] or None
-    guessed = get("gen_ai.system") == "langchain" and record.scope == "openlit.otel.tracing"
+    step.guesses_tokens = get("gen_ai.system") == "langchain" and record.scope == "openlit.otel.tracing"
     prompt = answer = None
     for event in record.events:
         if event.name == "gen_ai.content.prompt":
@@ -101,7 +97,6 @@ def _read_call(record: SpanRecord, step: Step) -> None:
         step.input_messages = Later(_prompt, prompt)
     if step.output_messages is None and (answer or calls not in (None, "None")):
         step.output_messages = Later(_answer, (answer, calls))
-    step.guesses_tokens = guessed
 
 
 def _prompt(raw: Any) -> Any:

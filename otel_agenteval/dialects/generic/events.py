@@ -48,27 +48,20 @@ def is_about_span(name: str) -> bool:
 
 def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
     label = attributes.get("event.name") or name
-    words = words_of(str(label))
-    return Event(
-        label, _values_of_event(label, attributes, body), not _TOOL_WORDS.isdisjoint(words), *_author_in(frozenset(words))
-    )
-
-
-def _values_of_event(label: Any, attributes: Mapping[str, Any], body: Any) -> dict[str, Any]:
-    """Return the attributes with the body's fields, or with another body as ``body`` or ``content``."""
+    words = frozenset(words_of(str(label)))
     values = {key: value for key, value in attributes.items() if key != "event.name" and is_content_of_event(key)}
     if isinstance(body, dict):
         values.update(body)
     elif isinstance(body, (list, tuple)):
         values["body"] = body
-    elif body.__class__ is str and body and body != label and not any(map(_is_described_by_body, values)):
+    elif (
+        body.__class__ is str
+        and body not in ("", label)
+        # next to a token count, a tool's name or a prompt's length, a text only describes it
+        and not any(meaning_of(key).field in _FIELDS_OF_CALL or words_of(key)[:1] == ("prompt",) for key in values)
+    ):
         values.setdefault("content", body)
-    return values
-
-
-def _is_described_by_body(key: str) -> bool:
-    """Return True for an attribute that a text body only describes: a token count, a tool's name, a prompt's length."""
-    return meaning_of(key).field in _FIELDS_OF_CALL or words_of(key)[:1] == ("prompt",)
+    return Event(label, values, not _TOOL_WORDS.isdisjoint(words), *_author_in(words))
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:

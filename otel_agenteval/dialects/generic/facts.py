@@ -119,7 +119,9 @@ class Facts:
                 self.evidence |= USAGE
 
     def _add_model(self, field: str, value: Any, strength: float, depth: int) -> None:
-        if value.__class__ is not str or not _may_be_model(value):
+        if value.__class__ is not str or not 0 < len(value) <= _LONGEST_MODEL or "\n" in value or value.count(" ") > 2:
+            return
+        if value.lower() in ("unknown", "none", "default", "model"):
             return
         if _MODEL_NAME.fullmatch(value) is not None:
             self.evidence |= MODEL
@@ -165,7 +167,7 @@ class Facts:
                 fields["input_tokens"] += uncounted
 
 
-_MAX_NAME = 300
+_MAX_NAME, _LONGEST_MODEL = 300, 200
 _NO_FAILURES = frozenset(("", "false", "none", "null", "0", "{}", "[]"))
 _NAMES = ("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason")
 SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
@@ -200,11 +202,6 @@ _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
 """)
-
-
-def _may_be_model(value: str) -> bool:
-    is_name = 0 < len(value) <= 200 and "\n" not in value and value.count(" ") < 3
-    return is_name and value.lower() not in ("unknown", "none", "default", "model")
 
 
 def model_in(name: str | None) -> str | None:

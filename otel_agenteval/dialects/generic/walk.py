@@ -79,8 +79,8 @@ class _Walk:
         whole = value = raw  # the whole stays JSON text
         if raw.__class__ is str and (raw[-1:] in _LAST_CHARACTERS or holds_json(raw)) and meaning.field != "error_message":
             value = opened(raw)
-        if value.__class__ is dict and len(value) == 2 and _is_typed_value(value):
-            whole = value = opened(value["value"])
+        if value.__class__ is dict and len(value) == 2 and "value" in value and value.get("type").__class__ is str:
+            whole = value = opened(value["value"])  # of {"type": "text", "value": "Hi"}
         if around.is_attribute:
             in_input = meaning.direction == IN and meaning.content
             if direction is not None and meaning.content and not _is_empty(whole):
@@ -267,11 +267,6 @@ _METADATA_KEYS = word_set("meta usage response_metadata usage_metadata metadata 
 _EMPTY_TEXTS = frozenset(('""', "None", "null", "undefined", "()", "{}", "[]"))  # programs write them if there is no value
 _LAST_CHARACTERS = frozenset(('"', ")", "'", "}"))  # of JSON text and of a repr
 _REPR = re.compile(r"[A-Za-z_][\w.]*(?:\[[\w., ]+\])?\(\w+=|<[\w.]+(?: object at |:)")  # Message(role=…, <app.Stream object at …
-
-
-def _is_typed_value(value: Mapping[str, Any]) -> bool:
-    """Return True for an object such as ``{"type": "text", "value": "Hi"}``."""
-    return "value" in value and value.get("type").__class__ is str
 
 
 def _is_empty(whole: Any) -> bool:
