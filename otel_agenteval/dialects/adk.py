@@ -47,7 +47,6 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
 
 
 def read(record: SpanRecord, step: Step) -> None:
-    """Fill the fields that no earlier dialect has filled, and clear placeholders."""
     get = record.attributes.get
     step.framework = "google-adk"
     if step.conversation_id is None:

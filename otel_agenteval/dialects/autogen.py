@@ -21,7 +21,6 @@ SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
 """Pattern of a team's id: after the agent's name, and as the key of its instance."""
 _USED = '"models_usage":{'
-_CORE = "core"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -82,7 +81,7 @@ def _read_model_call(step: Step, text: str) -> None:
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
     """Fill the step from an application's own message type. An answer is in a separate trace that names only its sender."""
     get = record.attributes.get
-    step.thread = _CORE
+    step.thread = "core"
     if record.name.startswith("autogen ack"):
         step.final_result = _only_text(text)
         return

@@ -42,7 +42,6 @@ _LONGEST_TEMPLATE = 10_000
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return INNER for a task, WORKFLOW for a crew, AGENT for a delegation, and None for other spans."""
     if attributes.get("traceloop.span.kind") == "task":
         return INNER
     if name == "crewai.workflow":

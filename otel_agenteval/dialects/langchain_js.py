@@ -62,15 +62,13 @@ def _message_in(raw: Any) -> Mapping[str, Any]:
 def _messages_in(raw: Any) -> list[tuple[str | None, Mapping[str, Any], Any]]:
     """Return the type, the fields and the original of each message of a run."""
     messages = _message_in(raw).get("messages") if raw.__class__ is str and '"messages"' in raw else None
-    return [
-        (_TYPES.get(str(_last(message.get("id"))), as_text(fields.get("type"))), fields, message)
-        for message in (messages if isinstance(messages, list) else ())
-        if isinstance(message, Mapping) and (fields := _message_in(message))
-    ]
-
-
-def _last(path: Any) -> Any:
-    return path[-1] if isinstance(path, list) and path else None
+    found = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, Mapping) and (fields := _message_in(message)):
+            path = message.get("id")
+            kind = _TYPES.get(str(path[-1])) if isinstance(path, list) and path else None
+            found.append((kind or as_text(fields.get("type")), fields, message))
+    return found
 
 
 def _read_run(messages: list[tuple[str | None, Mapping[str, Any], Any]], step: Step) -> None:

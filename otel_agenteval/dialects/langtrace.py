@@ -33,7 +33,6 @@ _MODEL = re.compile(r'"model_name": "([^"]+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from LangChain's component, the method or the kind of service, or None."""
     task = attributes.get("langchain.task.name")
     if task.__class__ is str:
         role = _TASKS.get(task, CHAIN)

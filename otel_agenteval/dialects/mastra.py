@@ -69,7 +69,6 @@ def _first(get: Any, keys: tuple[str, ...]) -> str | None:
 
 
 def _content(get: Any, kind: str, side: str) -> Any:
-    """Return the input or output under Mastra's own names."""
     value = get(f"mastra.{kind}.{side}")
     return get(side) if value is None else value
 

@@ -108,19 +108,14 @@ def _prompt(raw: str) -> list[dict[str, Any]]:
     """Return a prompt's messages. The last nonempty text is the user's. Earlier texts are context by unknown authors. Tool calls
     and results follow without text.
     """
-    texts = _texts(raw)
-    while texts and texts[-1] in ("", "null"):
-        texts.pop()
+    texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []
-    return [*({"role": "system", "content": text} for text in texts[:-1] if text not in ("", "null")), *_question(texts[-1])]
-
-
-def _question(text: str) -> list[dict[str, Any]]:
-    """Return the user's message without the documents that an advisor appended to it."""
-    if (found := _RAG.search(text)) is None:
-        return [{"role": "user", "content": text}]
-    return [{"role": "system", "content": text[found.start() :].strip()}, {"role": "user", "content": text[: found.start()]}]
+    *context, asked = texts
+    if (found := _RAG.search(asked)) is not None:  # documents that an advisor appended to the user's words
+        context.append(asked[found.start() :].strip())
+        asked = asked[: found.start()]
+    return [*({"role": "system", "content": text} for text in context), {"role": "user", "content": asked}]
 
 
 def _entries(raw: str) -> list[dict[str, Any]]:
