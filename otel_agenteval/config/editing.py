@@ -89,17 +89,14 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
         entries = data
         for key in list_path:
             entries = entries[key]
-        entries[index] = _expected_entry(entries[index], addition)
+        entry = entries[index]  # "code_u", {code_u: null, policy: gate} or {code_u: {allowed: [a.com]}}
+        if isinstance(entry, str):
+            entry = {entry: None}
+        metric = next(key for key in entry if key not in BESIDE_A_METRIC)
+        params = dict(entry[metric] or {})
+        params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
+        entries[index] = {**entry, metric: params}
     return data
-
-
-def _expected_entry(old_entry: Any, addition: Addition) -> dict[str, Any]:
-    """Add to a metric's entry, such as ``code_u``, ``{code_u: null, policy: gate}`` or ``{code_u: {allowed: [a.com]}}``."""
-    entry = {old_entry: None} if isinstance(old_entry, str) else old_entry
-    metric = next(key for key in entry if key not in BESIDE_A_METRIC)
-    params = dict(entry[metric] or {})
-    params[addition.parameter] = [*(params.get(addition.parameter) or ()), *addition.values]
-    return {**entry, metric: params}
 
 
 class _Edit:
