@@ -122,8 +122,9 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
     if isinstance(usage, Mapping):
         step.input_tokens = first_int(usage, ("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens"))
         step.output_tokens = first_int(usage, ("completion_tokens", "output_tokens", "candidatesTokenCount", "outputTokens"))
-    if step.input_messages is None and not raw.keys().isdisjoint(_PROMPTS):
-        step.input_messages = Later(_raw_prompt, raw)
+    prompts = [raw[key] for key in _PROMPTS if key in raw]
+    if step.input_messages is None and prompts:
+        step.input_messages = Later(literal, prompts[0])
     if step.output_messages is None and not raw.keys().isdisjoint(_ANSWERS):
         step.output_messages = Later(_raw_answer, raw)
     if step.system is None:
@@ -133,12 +134,8 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
 
 
 _PROMPTS = ("messages", "input", "contents", "prompt")
+"""Keys of the messages in a request to chat completions or Anthropic, the Responses API, Google and text completions."""
 _ANSWERS = ("choices", "content", "output", "candidates")
-
-
-def _raw_prompt(raw: Mapping[str, Any]) -> Any:
-    """Return the messages in a raw request to chat completions, Anthropic, the Responses API or Google, or None."""
-    return next((literal(raw[key]) for key in _PROMPTS if key in raw), None)
 
 
 def _raw_answer(raw: Mapping[str, Any]) -> Any:

@@ -146,8 +146,8 @@ class Shape:
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
         """Attributes that may hold content, with the content's direction."""
-        directions = ((name, interest.direction_of_content(name)) for name in self._names)
-        return tuple((name, direction) for name, direction in directions if direction is not None)
+        meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
+        return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
@@ -160,7 +160,8 @@ class Shape:
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        return tuple(filter(interest.is_outcome_of_tool, self._names))
+        """Attributes such as ``gen_ai.tool.call.outcome``."""
+        return tuple(name for name in self._names if keys.last_word(name) in interest.OUTCOMES and "tool" in words_of(name))
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:

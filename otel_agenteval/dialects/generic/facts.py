@@ -80,12 +80,6 @@ class Facts:
             for content in self.messages
         )
 
-    def set_role_of_events(self, stem: str) -> str | None:
-        """Return the role that the stem of events hints at, and count it as evidence. The rest of the stem names the span."""
-        role, self.name_without_role = kinds.role_of_stem(stem)
-        self.evidence |= KIND
-        return role
-
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:

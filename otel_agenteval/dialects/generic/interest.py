@@ -162,12 +162,6 @@ def _means_more_as_whole(branch: Branch, path: str) -> bool:
 # --- attributes for one purpose
 
 
-def direction_of_content(path: str) -> str | None:
-    """Return the direction of the content under a name, or None if a value there isn't content."""
-    meaning = meaning_of(path)
-    return meaning.direction if meaning.content and is_useful(path) else None
-
-
 def may_hold_conversation(key: str) -> bool:
     """Return True for an attribute that may be a conversation's id, or metadata with one."""
     if last_word(key) == "metadata":
@@ -178,13 +172,8 @@ def may_hold_conversation(key: str) -> bool:
 
 FAILED = word_set("error failed failure errored exception")
 """Values of a tool's outcome and of a finish reason."""
-_OUTCOMES = word_set("outcome status state")
-
-
-@lru_cache(MOST_NAMES)
-def is_outcome_of_tool(key: str) -> bool:
-    """Return True for a name such as ``gen_ai.tool.call.outcome``."""
-    return last_word(key) in _OUTCOMES and "tool" in words_of(key)
+OUTCOMES = word_set("outcome status state")
+"""Last words of names of a tool's outcome."""
 
 
 _PROPERTIES_OF_EVENTS = word_set("""

@@ -11,7 +11,7 @@ from ..content import decode
 from ..step import AGENT, CHAIN, EMBEDDING, INNER, LLM, RERANK, RETRIEVAL, TOOL, UNKNOWN
 from .facts import KIND, MESSAGES, MODEL, TELLING, USAGE, Facts
 from .keys import IN, OUT, SURE
-from .kinds import ENDS, event_in
+from .kinds import ENDS, event_in, role_of_stem
 from .reading import has_answer, returns_prompt
 from .shapes import plain
 from .values import opened
@@ -64,7 +64,9 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
         if stem in stems and record.dialects.inferred:
-            role = record.dialects.facts.set_role_of_events(stem)
+            facts = record.dialects.facts
+            role, facts.name_without_role = role_of_stem(stem)
+            facts.evidence |= KIND
             if role in (LLM, TOOL) and (event == "start" or event in ENDS):
                 record.dialects.role = role
             else:
