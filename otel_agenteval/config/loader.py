@@ -133,14 +133,9 @@ def _merge(
 
 def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, str]]:
     """Yield path, value and variable of each option in the environment, sections first. Raises ConfigError for unknown names."""
-    given = sorted(
-        (
-            name
-            for name, text in env.items()
-            if name.startswith(ENV_PREFIX) and text.strip() and name not in _NO_OPTIONS and not name.startswith(_OF_TESTS)
-        ),
-        key=lambda n: (n.count("__"), n),
-    )
+    named = (name for name, text in env.items() if name.startswith(ENV_PREFIX) and text.strip())
+    options = (name for name in named if name not in _NO_OPTIONS and not name.startswith(_OF_TESTS))
+    given = sorted(options, key=lambda name: (name.count("__"), name))
     known = variables() if given else {}
     faults = Faults()
     for name in given:

@@ -64,10 +64,8 @@ class GivenReferences(Section):
             raise ValueError(_GIVEN)  # noqa: TRY004 - pydantic reads it
         if "references" in value:
             return dict(value)
-        return {
-            "references": {key: item for key, item in value.items() if key != "when"},
-            **{k: value[k] for k in ("when",) if k in value},
-        }
+        references = {key: item for key, item in value.items() if key != "when"}
+        return {"references": references, **({"when": value["when"]} if "when" in value else {})}
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.references, **({} if self.when is None else {"when": self.when.to_dict()})}

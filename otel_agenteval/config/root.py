@@ -168,18 +168,12 @@ def _without(data: Any, path: KeyPath) -> Any:
         return _NOTHING
     key, rest = path[0], path[1:]
     if isinstance(data, Mapping):
-        return _without_key(data, key, rest)
+        if key not in data:  # removed with an earlier error, or required and missing
+            return data if rest else _NOTHING
+        inner = _without(data[key], rest) if isinstance(data[key], (Mapping, list)) else _NOTHING
+        return {**data, key: inner} if inner else {name: value for name, value in data.items() if name != key}
     is_valid_yet = isinstance(data, list) and isinstance(key, int) and key < len(data) and data[key] != FAULTY
     return [FAULTY if place == key else value for place, value in enumerate(data)] if is_valid_yet else _NOTHING
-
-
-def _without_key(data: Mapping[Any, Any], key: Any, rest: KeyPath) -> Mapping[Any, Any]:
-    if key not in data:  # removed with an earlier error, or required and missing
-        return data if rest else _NOTHING
-    inner = _without(data[key], rest) if rest and isinstance(data[key], (Mapping, list)) else _NOTHING
-    if inner:
-        return {**data, key: inner}
-    return {name: value for name, value in data.items() if name != key}
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
