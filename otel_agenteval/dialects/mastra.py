@@ -82,9 +82,8 @@ def _read_call(record: SpanRecord, kind: str, raw_input: Any, raw_output: Any, s
         step.output_messages = Later(_answer, raw_output)
     if step.model is None:
         step.model = as_text(get("mastra.metadata.modelId")) or as_text(get("modelId"))
-    if provider := as_text(get("gen_ai.provider.name")) or as_text(
-        get("gen_ai.system")
-    ):  # the part after the dot is the provider's API
+    provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
+    if provider is not None:  # the part after the dot is the provider's API
         step.provider = provider.partition(".")[0]
     step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))

@@ -241,12 +241,9 @@ _MEDIA_MARKS = (
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
     """Add audio, video and documents from the whole request. Flattened messages contain only images."""
-    held = (
-        [request[key] for key in ("messages", "input", "contents") if isinstance(request.get(key), list)]
-        if isinstance(request, dict)
-        else []
-    )
-    users = [one for one in (held[0] if held else ()) if isinstance(one, dict) and one.get("role") == "user"]
+    values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
+    whole_messages = next((value for value in values if isinstance(value, list)), ())
+    users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]
     asked = [one for one in messages if one.get("role") == "user"]
     for message, sent in zip(reversed(asked), reversed(users), strict=False):
         parts = sent.get("content") or sent.get("parts")
@@ -265,9 +262,8 @@ def _is_other_media(part: Mapping[str, Any]) -> bool:
     """Return True if a part is media, but not an image."""
     if part.get("type") in ("input_audio", "file", "input_file", "document"):
         return True
-    inner = next(
-        (part[key] for key in ("inline_data", "inlineData", "file_data", "fileData") if isinstance(part.get(key), dict)), None
-    )
+    values = map(part.get, ("inline_data", "inlineData", "file_data", "fileData"))
+    inner = next((value for value in values if isinstance(value, dict)), None)
     return inner is not None and not str(inner.get("mime_type") or inner.get("mimeType")).startswith("image/")
 
 

@@ -416,14 +416,8 @@ def document(item: Mapping[str, Any]) -> Document:
     if isinstance(metadata, str):
         metadata, _ = jsonio.loads_or_text(metadata)
     more = metadata if isinstance(metadata, Mapping) else {}
-    identity = next(
-        (
-            value
-            for value in (item.get("id"), item.get("document_id"), more.get("id"), more.get("doc_id"), more.get("doc_uri"))
-            if value not in (None, "")
-        ),
-        None,
-    )
+    ids = (item.get("id"), item.get("document_id"), more.get("id"), more.get("doc_id"), more.get("doc_uri"))
+    identity = next((value for value in ids if value not in (None, "")), None)
     content = next((item[key] for key in ("content", "page_content", "text") if item.get(key) is not None), None)
     if isinstance(content, list) and all(isinstance(part, Mapping) and isinstance(part.get("text"), str) for part in content):
         content = "".join(part["text"] for part in content)

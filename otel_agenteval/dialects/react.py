@@ -118,23 +118,18 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
     except ValueError:
         return []
     calls = [
-        node
+        (node, node.func.id)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in parameters
     ]
-    calls.sort(key=lambda call: (call.end_lineno or 0, call.end_col_offset or 0))
-    return [
-        ToolRequest(None, call.func.id, _literal_arguments(call, parameters)) for call in calls if isinstance(call.func, ast.Name)
-    ]
+    calls.sort(key=lambda found: (found[0].end_lineno or 0, found[0].end_col_offset or 0))
+    return [ToolRequest(None, name, _literal_arguments(call, parameters[name])) for call, name in calls]
 
 
-def _literal_arguments(call: ast.Call, parameters: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
+def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] | None:
     """Return a call's arguments if all are literals. Computed values are unknown, so the result is None."""
-    names = parameters[call.func.id] if isinstance(call.func, ast.Name) else ()
-    arguments = {
-        **dict(zip(names, call.args, strict=False)),
-        **{word.arg: word.value for word in call.keywords if word.arg is not None},
-    }
+    arguments = dict(zip(names, call.args, strict=False))
+    arguments |= {word.arg: word.value for word in call.keywords if word.arg is not None}
     try:
         return {name: literals.python_literal(value) for name, value in arguments.items()}
     except ValueError:
