@@ -242,7 +242,7 @@ class Api:
     def facets(self, request: Request) -> dict[str, Any]:
         wanted = self.filter(request)
         with self.views() as views:
-            extent = views.extent(request.reader.tenant)
+            since, until = views.extent(request.reader.tenant) or (None, None)
             releases = [version for version, _ in views.releases(Filter(tenant=request.reader.tenant))[-2:]]
             metrics = views.metrics_of()
             if request.reader.tenant is not None:
@@ -254,8 +254,8 @@ class Api:
                     for by in ("agent", "service", "version", "model", "judge")
                 },
                 "metrics": [{"name": name, **facts} for name, facts in metrics.items()],
-                "since": extent[0] if extent is not None else None,
-                "until": extent[1] if extent is not None else None,
+                "since": since,
+                "until": until,
                 "content": self.options.content,
                 "causes": views.keeps_causes(),
                 "users": views.knows_users(),
@@ -287,15 +287,9 @@ class Api:
             passed, failed = verdicts.setdefault(cell.group, [0, 0])
             verdicts[cell.group] = [passed + cell.passed, failed + cell.failed]
         groups = [_group(cell, cell.group) for cell in cells if not cell.metric]
-        return {  # the worst first
-            "groups": sorted(
-                groups, key=lambda one: _rank_of_badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"])
-            ),
-            "estimates": sorted(
-                estimates, key=lambda one: (*_rank_of_badness(one["pass_rate"], one["errors"]), one["metric"], one["group"] or "")
-            ),
-            "hours_not_summed": unsummed,
-        }
+        groups.sort(key=lambda one: _rank_of_badness(pass_rate(*verdicts[one["group"]]), one["errors"] / one["turns"]))
+        estimates.sort(key=lambda one: (*_rank_of_badness(one["pass_rate"], one["errors"]), one["metric"], one["group"] or ""))
+        return {"groups": groups, "estimates": estimates, "hours_not_summed": unsummed}  # the worst first
 
     def headline(self, request: Request) -> dict[str, Any]:
         wanted = self.filter(request)
