@@ -98,13 +98,7 @@ class ServiceOptions(Section):
 
 _PANEL = "must be a list of two or more models, or an empty list"
 _models = texts(_PANEL, str.strip, alone=False, make=str.strip)
-
-
-def _panel(value: Any) -> tuple[str, ...]:
-    models = _models(value)
-    if len(models) == 1:
-        raise ValueError(_PANEL)
-    return models
+_panel = valid(_PANEL, lambda value: models if len(models := _models(value)) != 1 else None)
 
 
 class CacheOptions(Section):
