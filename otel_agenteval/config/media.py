@@ -11,8 +11,6 @@ from .types import Before, Count, Duration, FilePath, Kind, Secret, Size, Switch
 
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?|\[[0-9a-f:]+\](:[0-9]{1,5})?")
 _BUCKET = re.compile(r"(s3|gs|gcs|abfs|az|adl|oss)://[^\s/]+(/\S*)?")
-
-
 _hosts = texts(
     "must be a list of hosts. Examples: cdn.example.com, *.example.com, media.example.com:8443",
     lambda text: _HOST.fullmatch(text.lower()),

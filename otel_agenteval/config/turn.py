@@ -75,8 +75,6 @@ _detect = valid(
     "must be auto, true or false",
     lambda value: value if isinstance(value, bool) else _DETECT.get(value) if isinstance(value, str) else None,
 )
-
-
 _state = Before(lambda value: value if value in ("auto", None) else file_path(value))
 StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 

@@ -24,8 +24,6 @@ _CORE_TYPES = (
     ("merge", r"<<", ["<"]),
 )
 _VARIABLE = re.compile(r"\$\$(?=\{)|\$\{env:(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})?")
-
-
 _QUOTED = re.compile(r"""(['"])[^\s<](?:(?!\1)\S)+\1""")
 """Matches names of aliases and tags in PyYAML's messages. A secret that the user forgot to quote can look like one."""
 _MAX_CHARACTERS = 500_000

@@ -272,8 +272,6 @@ def _parse_convention_text(text: str) -> list[Any] | None:
 
 
 _PART_KEYS, _MESSAGE_KEYS_OF_CONVENTION = frozenset(("type", "content")), frozenset(("role", "parts"))
-
-
 _MESSAGE_KEYS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
     "text", "delta", "candidates", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
@@ -514,8 +512,6 @@ _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
 """One-line notes that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
-
-
 _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
 
 

@@ -271,6 +271,4 @@ _COUNTS = (
         (f"{_USAGE}completion_tokens_details.reasoning_tokens", f"{_USAGE}output_tokens_details.reasoning_tokens"),
     ),
 )
-
-
 _FINISH = re.compile(r'"finish_reason": ?"([a-z_]+)"')

@@ -144,15 +144,11 @@ def _output(value: Any) -> Any:
 
 _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
 """Start of the ``repr`` of a streamed run's objects."""
-
-
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
-
-
 _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
 """Scopes whose flattened messages lack content that the whole request has."""
 

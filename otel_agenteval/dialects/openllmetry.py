@@ -16,8 +16,6 @@ from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLO
 
 KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
 REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": EMBEDDING}
-
-
 MARKS = frozenset((
     "traceloop.span.kind", "traceloop.entity.name", "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role",
     "gen_ai.prompt.0.content", "gen_ai.completion.0.role", "gen_ai.completion.0.content", "traceloop.workflow.name",
@@ -25,8 +23,6 @@ MARKS = frozenset((
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 ))  # fmt: skip
-
-
 SCOPES = re.compile(
     r"""traceloop|opentelemetry\.instrumentation\.(anthropic|langchain|llamaindex|crewai|bedrock|cohere|google_generativeai|mistralai|groq
         |ollama|together|replicate|watsonx|alephalpha|haystack|mcp|agno|writer|transformers|sagemaker|weaviate|pinecone|chromadb|qdrant

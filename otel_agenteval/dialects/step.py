@@ -20,8 +20,6 @@ UNKNOWN = "unknown"
 ROOTS = (AGENT, WORKFLOW, CHAIN)
 """Roles that can hold a whole turn, in the order in which their content counts."""
 ROOT_ROLES = frozenset(ROOTS)
-
-
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip

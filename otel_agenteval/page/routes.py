@@ -126,8 +126,6 @@ _TYPES: dict[str, dict[str, Any]] = {
     "flag": {"type": "boolean"},
     "condition": {"type": "string", "maxLength": 1_000, "pattern": f"^{CONDITION}$"},
 }  # fmt: skip
-
-
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 _PROBLEM = {"description": "What is wrong with the request", "content": {"application/json": {"schema": _ERROR}}}
 _TOO_LONG = {

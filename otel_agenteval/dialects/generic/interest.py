@@ -174,8 +174,6 @@ FAILED = word_set("error failed failure errored exception")
 """Values of a tool's outcome and of a finish reason."""
 OUTCOMES = word_set("outcome status state")
 """Last words of names of a tool's outcome."""
-
-
 _PROPERTIES_OF_EVENTS = word_set("""
     level target severity severity_text severity_number timestamp time ts logger module_path file line busy_ns idle_ns
 """)
