@@ -495,14 +495,11 @@ def _split_run(step: Step) -> None:
 def _text_or_whole(facts: Facts, direction: str, names: tuple[str, ...]) -> Any:
     if (text := _likeliest_text(facts, direction)) is not None:
         return text
-    whole = _likeliest_whole(facts, direction, names)
-    return None if whole is None or _only_types(whole.value) else whole.value
-
-
-def _only_types(raw: Any) -> bool:
-    """Return True for an object that only describes a value: ``{"output_type": "str"}``."""
-    value = opened(raw) if raw.__class__ is str and len(raw) < 100 else raw
-    return isinstance(value, dict) and bool(value) and all(key.endswith("_type") for key in value)
+    if (whole := _likeliest_whole(facts, direction, names)) is None:
+        return None
+    value = opened(whole.value) if whole.value.__class__ is str and len(whole.value) < 100 else whole.value
+    only_describes = isinstance(value, dict) and value and all(key.endswith("_type") for key in value)  # {"output_type": "str"}
+    return None if only_describes else whole.value
 
 
 # --- conversations

@@ -203,11 +203,18 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Return the value in a wrapper with one key, or None."""
+    """Return the value in a wrapper with one key, the message of ``{"assistant": …}`` (a text or tool requests), or None."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)
-    return _authored(key, inner, depth) if key in _AUTHORS else None
+    if key not in _AUTHORS:
+        return None
+    value = opened(inner) if inner.__class__ is str and inner[:1] in ("{", "[") else inner
+    items = [opened(item) for item in value] if isinstance(value, list) else [value]
+    calls = [{_REQUEST.get(name, name): fact for name, fact in item.items()} for item in items if isinstance(item, dict)]
+    if key in _MODEL_AUTHORS and calls and len(calls) == len(items) and are_requests(calls):
+        return {"role": key, "content": None, "tool_calls": calls}
+    return {"role": key, "content": plain(inner, depth + 1)}
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
@@ -221,13 +228,3 @@ def _role_in(node: dict[str, Any]) -> str | None:
     if role is None and source.__class__ is str and str(node.get("type", "")).endswith("Message") and "content" in node:
         return "user" if source == "user" else "assistant"
     return None
-
-
-def _authored(author: str, content: Any, depth: int) -> dict[str, Any]:
-    """Return the message of ``{"assistant": …}``: a text or tool requests."""
-    value = opened(content) if content.__class__ is str and content[:1] in ("{", "[") else content
-    items = [opened(item) for item in value] if isinstance(value, list) else [value]
-    calls = [{_REQUEST.get(key, key): inner for key, inner in item.items()} for item in items if isinstance(item, dict)]
-    if author in _MODEL_AUTHORS and calls and len(calls) == len(items) and are_requests(calls):
-        return {"role": author, "content": None, "tool_calls": calls}
-    return {"role": author, "content": plain(content, depth + 1)}
