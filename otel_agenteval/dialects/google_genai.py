@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.wellformed import Later
 from ..spans.record import SpanRecord
-from .openinference import inputs_of, messages_of, unflatten
+from .openinference import inputs_of, messages_of, objects_under, unflatten
 from .payloads import object_in
 from .step import LLM, TOOL, Step
 
@@ -53,8 +53,8 @@ def _input_messages(attributes: dict[str, Any]) -> list[Any]:
     history = _history(attributes.get("output.value"))
     if history:
         return [*(message for message in messages if message.get("role") == "system"), *history]
-    calls = unflatten(attributes, "message.tool_calls.")
-    if isinstance(calls, list):
+    calls = objects_under(attributes, "message.tool_calls.")
+    if calls:
         messages.append({"role": "assistant", "tool_calls": [call["tool_call"] for call in calls if "tool_call" in call]})
     return _with_results(messages)
 

@@ -95,7 +95,12 @@ def _langgraph_agent(get: Any) -> str | None:
     """Return the agent's name in LangChain's metadata, which every span of the agent's run has, or None."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
-    return str(jsonio.loads(f'"{found[1]}"')) if found is not None else None
+    if found is None:
+        return None
+    try:
+        return str(jsonio.loads(f'"{found[1]}"'))
+    except ValueError:  # not JSON
+        return found[1]
 
 
 def _read_counts(get: Any, step: Step) -> None:

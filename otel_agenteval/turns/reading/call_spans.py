@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from ...dialects.generic.events import LoggedCall
 from ...dialects.step import AGENT, INNER, LLM, TOOL, WORKFLOW, Step
 from .steps import END, START, TurnSteps
 
@@ -233,6 +234,8 @@ def _is_later_call(step: Step, outer: Step) -> bool:
     """Return True if a model span inside another one is a later call: the other one ended before, or had a shorter prompt."""
     if step.totals is not None and outer.totals is not None:
         return True
+    if isinstance(step.record, LoggedCall):  # it has the time of its log record
+        return False
     if not outer.deferred and outer.record.end_ns + _CLOCK_STEP_NS < step.record.start_ns:
         return True
     return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < (step.input_tokens or 0)
