@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -101,3 +102,29 @@ def test_answer_of_a_tool_is_the_turns_answer_if_the_agent_gives_none() -> None:
         turn_of(agent(1, ms=300), chat(2, 1, user=ASKED, calls=asks), tool(3, 1, "research", at=20, ms=60), *helper).output
         == SAID
     )
+
+
+REQUEST = {"id": "c1", "name": "delete_file", "arguments": {"path": "a"}}
+REQUESTING = json.dumps([{"role": "assistant", "parts": [{"type": "tool_call", **REQUEST}]}])
+DEFERRED = json.dumps({"calls": [], "approvals": [{"tool_name": "delete_file", "tool_call_id": "c1"}]})
+
+
+@pytest.mark.parametrize(
+    ("output", "state"),
+    [
+        ({}, "requested"),
+        ({"gen_ai.output.messages": REQUESTING}, "requested"),
+        ({"openinference.span.kind": "AGENT", "output.value": ""}, "requested"),
+        ({"final_result": DEFERRED}, "requested"),
+        (
+            {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": SAID}]}])},
+            "executed",
+        ),
+        ({"openinference.span.kind": "AGENT", "output.value": SAID}, "executed"),
+        ({"final_result": SAID}, "executed"),
+    ],
+)
+def test_tool_without_result_waits_if_the_turn_has_no_answer(output: dict[str, str], state: str) -> None:
+    """vercel/ai 7660 and 17177: tools of the browser, and tools that wait for approval. With an answer, the tool must have run."""
+    (call_,) = turn_of(agent(1, attributes=output), chat(2, 1, user=ASKED, calls=[REQUEST])).tool_calls or ()
+    assert (call_.name, call_.state) == ("delete_file", state)

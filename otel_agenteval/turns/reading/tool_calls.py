@@ -216,7 +216,7 @@ class ToolCalls:
             if root.role == LLM:
                 return None  # a model call alone: the request is executed outside this turn
             error = error_of_last_tool(root.error)  # the turn ended while this tool ran
-            if error is None and root.output_messages is None and root.output_value is None and root.final_result is None:
+            if error is None and not self._root_answers(request):
                 state = "requested"
         arguments = arguments_of(request.arguments)
         if not arguments and request.call_id:  # a streamed request may lack them
@@ -225,6 +225,15 @@ class ToolCalls:
             request.name or "", arguments, result, error, call_id=request.call_id, agent=step.agent,
             malformed=arguments is None and _is_cut(request.arguments), state=state,
         )  # fmt: skip
+
+    def _root_answers(self, request: ToolRequest) -> bool:
+        """Return True if the root's output has a text, other than one that only repeats an unanswered request."""
+        root, texts = self._turn.root, []
+        for field in ("output_messages", "output_value"):
+            messages = self._turn.decode(root, field, "assistant").messages if getattr(root, field) else ()
+            texts += [message.content for message in messages[-1:] if not message.tool_calls]
+        texts += [jsonio.text_of(root.final_result)] if root.final_result else []
+        return any(text and not (request.call_id and request.call_id in text) for text in texts)
 
     @computed_once
     def _repeated_arguments(self) -> dict[str, Any]:
