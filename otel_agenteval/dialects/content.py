@@ -52,8 +52,9 @@ _UNTYPED_PARTS = frozenset((
 """Keys that identify parts without a type: Bedrock's and Google's."""
 _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
+    "For context:\n[",
 )  # fmt: skip
-"""Texts that Google's ADK adds with the role ``user``, so that no prompt ends with the model's own message."""
+"""Texts that Google's ADK adds with the role ``user``: a last message for the model, and what other agents said and did."""
 _MAX_NESTING = 6
 
 
