@@ -31,6 +31,7 @@ from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
+_NEVER = 2**64
 _MOST_RUNS = 32
 """Maximum number of runs below a graph. A span with more runs isn't a graph."""
 _Owner = TypeVar("_Owner")
@@ -354,7 +355,9 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans beside a run to the run's turn if they started during this run and during no other run."""
+    """Add spans beside a run to the run's turn if they started during this run and during no other run. The span of a run that
+    returns a generator ends early: if the only run contains no model call, later spans beside it also belong to it.
+    """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
         for run in loop:
@@ -362,7 +365,8 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
                 beside.setdefault(id(run.parent), (run.parent, []))[1].append((run, group))
     for parent, runs in beside.values():
         own = {id(run) for run, _ in runs}
-        times = Times((run.record.start_ns, run.record.end_ns, group) for run, group in runs)
+        returns_early = len(runs) == 1 and not runs[0][0].marks & _LLM
+        times = Times((run.record.start_ns, _NEVER if returns_early else run.record.end_ns, group) for run, group in runs)
         for child in sorted(parent.children, key=_START):
             is_step = not child.root_count and (child.role is not None or child.marks)
             if is_step and id(child) not in own and (owner := times.only_at(child.record.start_ns)) is not None:

@@ -69,7 +69,13 @@ def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
+    if branch.role == AGENT and _ended_before(turn.tree.parent(branch), branch):
+        return branch  # the context of an ended run was still in use
     return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
+
+
+def _ended_before(step: Step | None, later: Step) -> bool:
+    return step is not None and step.role == AGENT and step.record.end_ns < later.record.start_ns
 
 
 def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
@@ -86,7 +92,7 @@ def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGrou
     shared: set[int] = set()
     for start in starts:
         for step in turn.ancestors(start):
-            if id(step) in shared:
+            if id(step) in shared or _ended_before(step, start):
                 break
             shared.add(id(step))
     for step in turn.steps:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 
+from otel_agenteval.turns.recordings import turns_of
 from tests.support.spans import agent, chat, span, tool, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
@@ -65,11 +67,18 @@ def test_tokens_of_an_agent_of_openinference_count_if_no_call_has_any() -> None:
 
 def test_tokens_of_an_agent_that_runs_elsewhere_are_added() -> None:
     """vercel/eve 362 and Application-Insights-Workbooks 3208: only the span of the remote agent has its tokens."""
-    remote = agent(3, 1, at=20, attributes=usage(80, 20))
+    remote = agent(3, 1, at=20, ms=15, attributes=usage(80, 20))
     turn = turn_of(
         agent(1, ms=200), call(2, 1, (100, 20), user=ASKED, says="I'll ask."), remote, call(4, 1, (50, 5), says=SAID, at=40)
     )
     assert (turn.usage.input_tokens, turn.usage.output_tokens) == (230, 45)
+
+
+def test_tokens_of_an_agent_beside_its_call_are_not_added() -> None:
+    """The opposite of vercel/eve 362: OpenLIT's span of a graph's node is beside the span of its call."""
+    node, around = agent(2, 1, "node", at=10, ms=90, attributes=usage(80, 20)), agent(3, 1, "graph", at=5, ms=99)
+    turn = turn_of(agent(1, ms=200), node, around, call(4, 3, (80, 20), user=ASKED, says=SAID, at=20))
+    assert (turn.usage.input_tokens, turn.usage.output_tokens) == (80, 20)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -128,3 +137,57 @@ def test_tool_without_result_waits_if_the_turn_has_no_answer(output: dict[str, s
     """vercel/ai 7660 and 17177: tools of the browser, and tools that wait for approval. With an answer, the tool must have run."""
     (call_,) = turn_of(agent(1, attributes=output), chat(2, 1, user=ASKED, calls=[REQUEST])).tool_calls or ()
     assert (call_.name, call_.state) == ("delete_file", state)
+
+
+def recorded(*spans: Any) -> list[Any]:
+    return [*turns_of(spans)]
+
+
+def answered(span_id: int, parent_id: int, question: str, answer: str, *history: str, **more: Any) -> Any:
+    roles = itertools.cycle(("user", "assistant"))
+    texts = [
+        {"role": role, "parts": [{"type": "text", "content": text}]}
+        for role, text in zip(roles, (*history, question), strict=False)
+    ]
+    return chat(span_id, parent_id, messages=texts, says=answer, **more)
+
+
+def test_run_below_an_ended_run_is_the_next_turn() -> None:
+    """agno 5712 and 5573: the second run of a session is recorded below the first run's ended span."""
+    second = (agent(4, 1, at=5_000), answered(5, 4, "And tomorrow?", "Rain.", ASKED, SAID, at=5_010))
+    first, later = recorded(agent(1), answered(2, 1, ASKED, SAID, at=1, ms=5), *second)
+    assert [(turn.input, turn.output, len(turn.llm_calls or ())) for turn in (first, later)] == [
+        (ASKED, SAID, 1),
+        ("And tomorrow?", "Rain.", 1),
+    ]
+    assert (first.agent, later.agent) == ("bot", "bot")
+
+
+@pytest.mark.parametrize("start", [20, 5_000])
+def test_agent_without_a_new_question_below_an_ended_run_is_part_of_its_turn(start: int) -> None:
+    """The opposite of agno 5712: a sub-agent, which may go on after the agent."""
+    helper = (agent(4, 1, "helper", at=start), answered(5, 4, "Search for Paris.", "21 degrees", at=start + 10))
+    assert len(recorded(agent(1), answered(2, 1, ASKED, SAID, at=1, ms=5), *helper)) == 1
+
+
+@pytest.mark.parametrize("with_tool", [True, False])
+def test_spans_beside_a_run_that_ends_early_belong_to_it(with_tool: bool) -> None:
+    """NVIDIA-NeMo/labs-OO-Agents 38: the run's span ends when its generator is created, and the consumer's span contains the rest."""
+    rest = [chat(3, 1, user=ASKED, says=SAID, at=50), *([tool(4, 1, "get_weather", at=40, ms=5)] if with_tool else [])]
+    turn = turn_of(span(1, 0, "consumer", ms=500), agent(2, 1, at=1, ms=1), *rest)
+    assert (turn.input, turn.output, len(turn.llm_calls or ()), turn.agent) == (ASKED, SAID, 1, "bot")
+
+
+@pytest.mark.parametrize(
+    "report", ["called tool `transfer` with parameters: {}", "`transfer` tool returned result: {}", "said: a draft"]
+)
+def test_reports_of_other_agents_are_not_the_users_words(report: str) -> None:
+    """adk-python 4742 and 4715: the first agent's call is lost in a transfer. ADK tells the second one about it as a user."""
+    texts = [ASKED, f"For context:\n[root] {report}"]
+    messages = [{"role": "user", "parts": [{"type": "text", "content": text}]} for text in texts]
+    assert turn_of(agent(1), chat(2, 1, messages=messages, says=SAID)).input == ASKED
+
+
+def test_users_own_words_for_context_are_the_users_words() -> None:
+    asked = "For context: I live in Paris. Will it rain?"
+    assert turn_of(agent(1), chat(2, 1, user=asked, says=SAID)).input == asked

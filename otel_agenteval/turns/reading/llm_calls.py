@@ -113,24 +113,18 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return the outermost agents inside the turn that have token counts, and neither model calls nor an agent around them with
-        counts of its own but no calls. They run elsewhere, so that their totals are all that is known.
+        """Return the outermost agents inside the turn that have token counts, but no model calls below them or during them. They run
+        elsewhere, so that their totals are all that is known.
         """
-        counted = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
-        if not counted or not self.own_llm:
-            return []
-        calling: set[int] = set()
-        for step in self.llm:
-            run = self.nearest(step, (AGENT,))
-            while run is not None and run.record.span_id not in calling:
-                calling.add(run.record.span_id)
-                run = self.nearest(run, (AGENT,))
-        quiet = {run.record.span_id for run in counted} - calling
+        runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
+        quiet = {
+            run.record.span_id: run
+            for run in (runs if self.own_llm else ())
+            if not any(run.record.start_ns <= call.record.start_ns <= run.record.end_ns for call in self.llm)
+            and not any(self.tree.is_ancestor(run, call) for call in self.llm)
+        }
         return [
-            run
-            for run in counted
-            if run.record.span_id in quiet
-            and ((outer := self.nearest(run, (AGENT,))) is None or outer.record.span_id not in quiet)
+            run for run in quiet.values() if (outer := self.nearest(run, (AGENT,))) is None or outer.record.span_id not in quiet
         ]
 
     def _usage_of_runs(self) -> Usage | None:
