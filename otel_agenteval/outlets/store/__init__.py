@@ -1,5 +1,4 @@
 """Score store in SQLite or PostgreSQL: the outlet that writes it, the store itself, and its export.
 
-May import what :mod:`~otel_agenteval.outlets` may.
-Start at :mod:`.statements`.
+May import the same packages as :mod:`~otel_agenteval.outlets`. Start at :mod:`.statements`.
 """

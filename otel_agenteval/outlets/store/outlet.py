@@ -1,7 +1,7 @@
 """Outlet that writes turns and scores to the store.
 
-See :mod:`otel_agenteval.outlets.store.reader`. If writing fails, because another process writes or the disk is full, rows wait in
-bounded memory and are written with the next batch.
+See :mod:`otel_agenteval.outlets.store.reader`. If a write fails, for example because another process writes or the disk is
+full, rows wait in bounded memory and are written with the next batch.
 """
 
 from __future__ import annotations
@@ -128,14 +128,14 @@ class StoreOutlet(Outlet):
         self._fault: BaseException | None = None
         """Error of the last write. None if it succeeded."""
         self._next_try = 0.0
-        """Time until which new turns trigger no attempt, which takes seconds if the server is unavailable."""
+        """Monotonic time until which new turns trigger no write. An attempt takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
         self._outcomes.append((turn_id, metric, outcome))
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Write a batch and all waiting rows. If the store can't be used, the batch waits, too."""
+        """Write a batch and all waiting rows. If that fails, the batch also waits."""
         units, fault = self.render(batch, self._unit)
         with self._lock:
             self._add(units)
@@ -226,14 +226,14 @@ class StoreOutlet(Outlet):
                 self._trouble, self._written = "", self._clock.monotonic()
 
     def _forget(self, units: Sequence[_Unit]) -> int:
-        """Remove the first waiting units. Return their number of scores."""
+        """Remove the first waiting units. Return the number of their scores."""
         for unit in units:
             self._waiting.popleft()
             self._bytes -= unit.size
         return sum(len(unit.scores) for unit in units)
 
     def _write_halves(self, units: Sequence[_Unit]) -> None:
-        """Write units in halves to isolate one with a value that the database can't store."""
+        """Write units in halves, to isolate the units with values that the database can't store."""
         if len(units) == 1:
             self._write_storable_part(units[0])
             return
@@ -247,7 +247,7 @@ class StoreOutlet(Outlet):
                 self.records.finish("sent", self._forget(part))
 
     def _write_storable_part(self, unit: _Unit) -> None:
-        """Write the storable part of a unit. Without its turn's row, nothing is written."""
+        """Write the storable part of a unit, or nothing if the turn's row can't be stored."""
         given = _rows_of([unit])
         fields = ("turns", "scores", "questions", "changes")
         kept = given._replace(**{field: self._storable(field, getattr(given, field)) for field in fields})
@@ -261,7 +261,7 @@ class StoreOutlet(Outlet):
         self.records.finish("sent", len(kept.scores))
 
     def _storable(self, field: str, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Return the rows without values that can't be stored. If a required value can't be stored, its row is left out."""
+        """Return the rows without values that can't be stored. A row is left out if one of its required values can't be stored."""
 
         def can_be_stored(row: Any) -> bool:
             return self._store.can_write(Rows()._replace(**{field: [row]}))
@@ -329,7 +329,9 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the first fault or None, even for a turn that passed, because a judge may fail it later."""
+        """Return the first fault or, if no rule finds one, the failed metric. A turn that passed can have a fault, because a
+        judge may fail it later.
+        """
         fault = None
         try:
             fault = first_fault(scored.turn, scored.scores, self._redact) if scored.of_turn_itself else None
@@ -367,7 +369,7 @@ class StoreOutlet(Outlet):
             return None
 
     def _question_rows(self, scored: ScoredTurn) -> list[dict[str, Any]]:
-        """Return the rows of a judged score's judge calls. A judged score arrives alone."""
+        """Return the rows of a judged score's judge calls, if content is kept. A judged score arrives alone."""
         if not self.keeps_content or scored.judged is None or len(scored.scores) != 1:
             return []
         redactor = (scored.redactor or Redactor(self._redact)) if self._redact else None

@@ -1,6 +1,6 @@
 """Score store in PostgreSQL, which several sidecars can share.
 
-Its tables are in the schema ``agenteval``. Extra ``[postgres]``.
+Its tables are in the schema ``agenteval``. Requires the extra ``[postgres]``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SYNTAX = Syntax(
     score_order="scores.scored_at, scores.result_id",
 )
 _OF_VALUES = ("22", "23", "54", "42804", "42846")
-"""Prefixes of error codes that a value causes: out of range, too large, invalid or of the wrong type."""
+"""Prefixes of SQLSTATE codes for errors that a value causes: out of range, too large, invalid or of the wrong type."""
 _WITHOUT_VALUES = ("25", "28", "3D", "3F", "42", "53", "55", "57", "58")
-"""First characters of error codes whose messages quote no values."""
+"""Prefixes of SQLSTATE codes for errors whose messages don't quote values."""
 
 
 def is_address(path: str) -> bool:
@@ -77,7 +77,7 @@ def _rows(cursor: Any) -> Any:
 
 
 def _bound(values: Iterable[Any]) -> list[Any]:
-    """Return values for columns. Booleans become numbers, and zero bytes become U+FFFD."""
+    """Convert values for PostgreSQL. Booleans become numbers, and zero bytes become U+FFFD."""
     plain = (int(value) if isinstance(value, bool) else value for value in values)
     return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in plain]
 
@@ -93,7 +93,7 @@ def _loggable(error: Any) -> str:
 
 
 class NotStorable(ValueError):
-    """Raised for a value that can't be stored. Nothing was written, and a retry fails again."""
+    """Error for a value that can't be stored. Nothing was written, and a retry fails again."""
 
 
 class Connection:
@@ -158,7 +158,7 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Commit everything in the block, or nothing. Writers take turns, without deadlocks."""
+        """Commit everything in the block, or nothing. An advisory lock serializes writers, so they can't deadlock."""
         with self.connection() as db, db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITING,))
             yield db
@@ -200,7 +200,7 @@ open_writer = PostgresDatabase
 
 
 def open_reader(address: str) -> Connection:
-    """Open a store for reading. Raises StoreError if a store of this version is missing."""
+    """Open a store for reading. Raises StoreError if it can't be read or isn't a store of this version."""
     shown = without_password(address)
     db = None
     try:

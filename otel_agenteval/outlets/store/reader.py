@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 
 LEAST_OF_ID = 4
 EXAMPLES = 3
-"""Number of turns that show a failure mode."""
+"""Maximum number of example turns per failure mode."""
 MOST_VERDICTS = 1_000
 """Number of failures, and of passes, that suffices for a sample."""
 MOST_OF_COMMAND = 4_000
-"""As :data:`MOST_VERDICTS`, for commands, which may take longer than a page. A larger sample shows weaker causes."""
+"""Like :data:`MOST_VERDICTS`, for commands, which may take longer than a page. A larger sample reveals weaker causes."""
 MOST_TEXTS = 2_000
 """Maximum number of failed turns of a mode whose texts are compared."""
 _MOST_READ = 10_000
-"""Maximum number of failures, of passes, or of turns that are searched for a sample."""
+"""Maximum number of failures, passes or turns that are searched for a sample."""
 _MOST_TURNS = 30_000
-"""Number of turns below which a sample is taken from a list of these turns."""
+"""Number of turns below which a sample is taken from a list of all turns."""
 NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.causes to true"
 _RECENT = 200
-"""Number of turns that show whether facts are stored."""
+"""Number of latest turns that are checked for stored facts."""
 _BLOCK = 2_000
 """Number of turns that one query reads."""
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
-"""Lowest level with which a sample begins."""
+"""Lowest level of the first and smallest sample."""
 _OF_VERDICT = (
     "turns.turn_id, turns.conversation_id, turns.service_version, turns.attributes, turns.facts, scores.verdict, "
     "coalesce(scores.sample_probability, 1.0)"
 )
 _SPAN_OF_TRACE = re.compile(r"(.*[0-9a-f]{32}-)[0-9a-f]{16}")
-"""Matches a full id. Its span can be any span of a turn."""
+"""Pattern of a full turn id. Its span id can belong to any span of the turn."""
 
 
 def backend_of(path: str | os.PathLike[str]) -> Any:
@@ -57,10 +57,10 @@ def backend_of(path: str | os.PathLike[str]) -> Any:
 
 
 def only_one(short: str, found: Sequence[str]) -> str | None:
-    """Return the only id found for a shortened id, or None if it is unknown. Raises StoreError for several ids."""
+    """Return the id in ``found``, or None if it is empty. Raises StoreError if several ids match the shortened id."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}. Add characters")
+        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}; add characters")
     return found[0] if found else None
 
 
@@ -77,9 +77,8 @@ class Wanted:
     conversation_id: str | None = None
     revisions: bool = False
     failed: bool = False
-    """True to read only turns with a failed score or a metric's error."""
+    """True to read only turns on which a metric, or one of ``metrics`` if set, failed or had an error."""
     mode: str | None = None
-    """Id of the failure mode of turns."""
 
 
 EXPORTED: tuple[str, ...] = (
@@ -112,7 +111,10 @@ class StoreReader:
         self._db.close()
 
     def find(self, short: str) -> str | None:
-        """Return the full id for a turn id, its beginning, or any span of a trace with one turn. Raises StoreError for several ids."""
+        """Return the full id for a turn id, for at least its first 4 characters, or for any span of a trace with one turn.
+
+        Returns None for an unknown id. Raises StoreError if several ids match.
+        """
         known = "SELECT turn_id FROM turns UNION SELECT turn_id FROM outcomes"
         exact = self._db.execute(f"SELECT turn_id FROM ({known}) AS known WHERE turn_id = {self._sql.p}", (short,)).fetchone()
         if exact is not None or len(short) < LEAST_OF_ID:
@@ -130,14 +132,16 @@ class StoreReader:
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns that were stored before the time ``before``, such as the last listed turn's time."""
+        """Return the latest turns stored before the time ``before``, newest first. For the next page, pass the last turn's
+        ``stored_at``.
+        """
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
         statement = f"SELECT * FROM turns WHERE {where} ORDER BY stored_at DESC LIMIT {self._sql.p}"
         return [plain(row) for row in self._db.execute(statement, [*where.values, limit])]
 
     def contents(self, wanted: Wanted = Wanted()) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the id of each turn, oldest first, with the turn in the form ``turn.v1`` if its content is stored."""
+        """Yield the id of each turn, oldest first, and the turn in the form ``turn.v1``, or None if its content isn't stored."""
         where = self._conditions(wanted, of_scores=False)
         rows = self._db.execute(
             f"SELECT turn_id, content FROM turns WHERE {where} AND is_conversation = 0 ORDER BY stored_at, turn_id", where.values
@@ -152,14 +156,14 @@ class StoreReader:
         return [plain(row) for row in rows]
 
     def questions(self, result_id: str) -> list[dict[str, Any]]:
-        """Return the judge calls of a score in order. Empty if content isn't kept."""
+        """Return a score's judge calls in order. Empty if content isn't kept."""
         rows = self._db.execute(
             f"SELECT stage, model, question, reply FROM questions WHERE result_id = {self._sql.p} ORDER BY place", (result_id,)
         )
         return [dict(zip(row.keys(), tuple(row), strict=True)) for row in rows]
 
     def rows(self, wanted: Wanted = Wanted()) -> Iterator[dict[str, Any]]:
-        """Yield one row per score with the facts of its turn (:data:`EXPORTED`), oldest first."""
+        """Yield one row per score, with the columns of :data:`EXPORTED`, oldest turn first."""
         where = self._conditions(wanted, of_scores=True)
         columns = ", ".join(f"scores.{name}" if name in SCORE_COLUMNS else f"turns.{name}" for name in EXPORTED)
         rows = self._db.execute(
@@ -169,7 +173,7 @@ class StoreReader:
         return map(plain, rows)
 
     def groups(self, by: str, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return the number of turns in each group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
+        """Return the number of scored turns in each group. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute."""
         column, given = self._grouping(by)
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
@@ -180,7 +184,7 @@ class StoreReader:
         return {str(name): int(count) for name, count in rows}
 
     def values(self, by: str, groups: Sequence[str], wanted: Wanted = Wanted()) -> Iterator[GroupValue]:
-        """Yield the current values of some groups, oldest first. Vacuous scores are left out."""
+        """Yield the scores' values in some groups, oldest first. Vacuous scores are left out."""
         column, given = self._grouping(by)
         return self._values(column, given, groups, self._conditions(wanted, of_scores=True))
 
@@ -194,7 +198,7 @@ class StoreReader:
         return (GroupValue(*row) for row in rows if row[6] > 0)
 
     def failures(self, wanted: Wanted = Wanted()) -> dict[str, int]:
-        """Return how many turns failed each metric, most first. Metrics without failures have 0."""
+        """Return the number of failed turns by metric, most first. Metrics without failures are included."""
         where = self._conditions(wanted, of_scores=True)
         rows = self._db.execute(
             f"SELECT metric, count(CASE WHEN {verdict_is(False, self._sql)} THEN 1 END) AS failed FROM turns JOIN scores USING (turn_id) WHERE {where} "
@@ -204,8 +208,10 @@ class StoreReader:
         return {metric: int(count) for metric, count in rows}
 
     def modes(self, wanted: Wanted = Wanted(), by: str | None = None) -> StoredModes:
-        """Return the failure modes of the turns, most frequent first. ``by`` is a key of :data:`GROUPED_BY` or a stored attribute
-        whose values are compared, instead of the two halves of the time range.
+        """Return the failure modes of the turns, most frequent first.
+
+        ``by`` names the groups to compare: a key of :data:`GROUPED_BY` or a stored attribute. Without it, the two halves of the
+        time range are compared.
         """
         failed = self._conditions(replace(wanted, failed=bool(wanted.metrics)), of_scores=False)
         every = self._conditions(wanted, of_scores=False)
@@ -220,8 +226,10 @@ class StoreReader:
         sample: tuple[Where, int] | None = None,
         few: bool = False,
     ) -> StoredModes:
-        """Return the failure modes of the ``failed`` turns, as shares of ``every`` turn, by group or by half of the time ``at``.
-        If there is a ``sample``, its scores are counted instead, each for a number of turns. ``few`` is True if ``failed`` lists
+        """Return the failure modes of the ``failed`` turns, with ``every`` turn counted for the shares.
+
+        Turns are counted by group or, without ``by``, by half of the range of the time ``at``. If there is a ``sample``, its
+        scores are counted instead of ``failed`` turns, each for the given number of turns. ``few`` is True if ``failed`` lists
         turn ids, so that no other index is faster.
         """
         middle = None
@@ -308,7 +316,7 @@ class StoreReader:
             yield FailedContent(row["turn_id"], Fault(**found["fault"]), found["content"], row["reason"])
 
     def topics(self, model: str) -> list[StoredTopic]:
-        """Return the topics of failure modes that are known for an embedding model, oldest first."""
+        """Return the stored topics of failure modes for an embedding model, oldest first."""
         rows = self._db.execute(
             f"SELECT {', '.join(StoredTopic._fields)} FROM topics WHERE model = {self._sql.p} ORDER BY first_seen, mode, id",
             (model,),
@@ -316,8 +324,10 @@ class StoreReader:
         return [StoredTopic(*row)._replace(center=jsonio.loads(row["center"])) for row in rows]
 
     def verdicts(self, metric: str, wanted: Wanted = Wanted(), most: int = MOST_VERDICTS) -> list[VerdictRow]:
-        """Return the verdicts of a metric with the facts of their turns: all, or a random sample. The sample has ``most``
-        failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the turns match.
+        """Return the verdicts of a metric with the facts of their turns: all, or a random sample.
+
+        The sample has ``most`` failures and ``most`` passes, or up to twice as many. It can have fewer if only few of the turns
+        match.
         """
         where = self._conditions(replace(wanted, metrics=()), of_scores=True)
         of_turns = Where(self._sql)
@@ -328,10 +338,10 @@ class StoreReader:
     def _verdicts(
         self, metric: str, where: Where, of_turns: Where, of_scores: Where, most: int = MOST_VERDICTS
     ) -> list[VerdictRow]:
-        """Return the verdicts that meet ``where``.
+        """Return the verdicts that meet ``where``, all or a sample.
 
-        ``of_turns`` are the conditions for which ``turns`` has an index, ``of_scores`` those on ``scores.at`` that follow from
-        them. The sample of each verdict can become twice as large as ``most``.
+        ``of_turns`` are the conditions for which ``turns`` has an index. ``of_scores`` are the conditions on ``scores.at`` that
+        follow from them. The sample of each verdict can become twice as large as ``most``.
         """
         of_scores.add(f"scores.metric = {self._sql.p} AND scores.verdict IN (0, 1)", metric)
         turns = self._count("turns", of_turns, _MOST_TURNS) if str(of_turns) != EVERYTHING else _MOST_TURNS
@@ -362,7 +372,9 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample (half of a half … of all scores) that has enough."""
+        """Return verdicts from the smallest random sample that has enough: a half of all scores, a half of that half, and so
+        on.
+        """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL
         while level >= 0 and len(found) < most:
@@ -383,7 +395,7 @@ class StoreReader:
         return int(self._db.execute(f"SELECT count(*) FROM ({rows}) AS known", where.values).fetchone()[0])
 
     def facts(self, wanted: Wanted = Wanted()) -> list[VerdictRow]:
-        """Return the facts of the latest :data:`_MOST_READ` turns."""
+        """Return the facts of the latest turns, at most :data:`_MOST_READ`."""
         return self._facts(self._conditions(wanted, of_scores=False), "turns.stored_at")
 
     def _facts(self, where: Where, at: str) -> list[VerdictRow]:
@@ -502,7 +514,7 @@ class FailedContent(NamedTuple):
 
 
 class StoredTopic(NamedTuple):
-    """A topic of a failure mode, which keeps its id."""
+    """Topic of a failure mode. It keeps its id in later runs."""
 
     mode: str
     id: str
@@ -544,7 +556,7 @@ GROUPED_BY: Mapping[str, str] = {
     "agent": "turns.agent", "gen_ai.agent.name": "turns.agent", "service": "turns.service", "service.name": "turns.service",
     "judge_model": "scores.judge_model", "tenant": "turns.tenant",
 }  # fmt: skip
-"""Columns by which turns can be grouped. Any other name refers to a stored attribute."""
+"""Columns by which turns can be grouped. Other names refer to stored attributes."""
 
 
 def score_of_row(row: Mapping[str, Any]) -> Score:
@@ -553,13 +565,13 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 
 
 def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
-    """Return the first fault of a failed turn's row, or None if no rule found one."""
+    """Return the first fault in a turn's row, or None if the turn didn't fail or no rule found a fault."""
     fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
     return fault if fault is not None and fault.path else None
 
 
 def cost_in(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cost in a turn's row, and whether it is estimated, if they are known."""
+    """Return the keys ``cost_usd`` and ``cost_estimated`` of a turn's row, without unknown values."""
     return {name: turn[name] for name in ("cost_usd", "cost_estimated") if turn.get(name) is not None}
 
 
@@ -576,9 +588,9 @@ def plain(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def store_path(given: str | None, config: Config) -> str:
-    """Return the given or configured path of the store. Raises ConfigError without one."""
+    """Return the given path of the store or, if None, the configured path. Raises ConfigError if neither is set."""
     if given is not None:
         return given
     if config.outlets.store is None:
-        raise ConfigError("--store: no store is configured. Add --store FILE, or set outlets.store")
+        raise ConfigError("--store: no store is configured; add --store FILE, or set outlets.store")
     return config.outlets.store.path

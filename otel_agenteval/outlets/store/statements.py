@@ -1,6 +1,6 @@
-"""Definitions of the score store: its tables, and the syntax in which the databases differ.
+"""Definitions of the score store: its tables, and the syntax of its databases.
 
-If SQLite and PostgreSQL differ, statements take their text from a :class:`Syntax`.
+Where SQLite and PostgreSQL differ, statements get their text from a :class:`Syntax`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Syntax:
     p: str
     """Placeholder of a bound value."""
     types: Mapping[str, str]
-    """Names of column types that have another name here than in :data:`TABLES`."""
+    """This database's names of column types that differ from the names in :data:`TABLES`."""
     by_key_only: str
     """Option of a table that is stored in the order of its primary key."""
     like: str
@@ -26,10 +26,10 @@ class Syntax:
     contains: str
     """Condition that a text contains another text."""
     field: str
-    """Text of a field of a JSON object. The second expression is the bound :attr:`field_name`."""
+    """Text of a JSON object's field. The second expression is the bound :attr:`field_name`."""
     field_name: Callable[[str], str]
     number: str
-    """Number in such a field, or NULL if it is a text."""
+    """Number in such a field, or NULL if it isn't a number."""
     floor: str
     """Positive number, rounded down."""
     integer: str
@@ -54,7 +54,7 @@ class StoreTable(NamedTuple):
     indexes: Mapping[str, str]
     """Name of each index, with its columns and condition."""
     key: str = ""
-    """Columns of a primary key of several columns."""
+    """Columns of a composite primary key."""
     by_key_only: bool = False
 
 
@@ -69,13 +69,13 @@ TURN_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of a turn's row.
 
-``tenant`` sent the turn, and ``labels`` are the labels configured for it, a JSON object. ``service_version`` belongs to the
-root. ``attributes`` are the configured attributes of its spans, a JSON object. ``start`` and ``stored_at`` are seconds since
+``tenant`` is the tenant that sent the turn. ``labels`` are the tenant's labels, a JSON object. ``service_version`` is the root's.
+``attributes`` are the configured attributes of the turn's spans, a JSON object. ``start`` and ``stored_at`` are seconds since
 the Unix epoch. ``skipped`` is a JSON object, metric → reason. ``content`` is the turn in the form ``turn.v1``, if configured.
 ``cost_estimated`` is 1 if ``cost_usd`` is an estimate. ``tools`` are the names of the called tools, a JSON list. ``error`` is the
 type of the error that ended the turn. Turns of the same case share a ``case_key``: the case id or, if content is kept, a hash of
 the input. ``facts`` is a JSON object of :func:`~otel_agenteval.evaluation.turn_facts.facts_of`. ``fault`` is the
-:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, also of a turn that passed. ``mode`` is the fault's
+:class:`~otel_agenteval.evaluation.first_fault.Fault` as a JSON object, which a turn that passed can also have. ``mode`` is the fault's
 failure mode. ``failed`` is NULL if no score failed. Otherwise it is the number of failed turns that this turn stands for.
 """
 
@@ -92,11 +92,11 @@ SCORE_COLUMNS: Mapping[str, str] = {
 VERDICT_COLUMNS: Mapping[str, str] = {"verdict": "INTEGER", "level": "INTEGER", "at": "REAL"}
 """Columns of a score's row that :mod:`.writer` computes.
 
-``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is the number of times that the turns can be halved
-at random and still contain this turn. ``at`` is the turn's start or, if unknown, the time of the score.
+``verdict`` is 1 or 0 if the verdict counts: see :func:`verdict_is`. ``level`` is the number of random halvings
+of all turns after which this turn is still included. ``at`` is the turn's start or, if unknown, the time of the score.
 """
 TOP_LEVEL = 16
-"""Level of the turns that are in the sixteenth half, or in a later one."""
+"""Highest level, of turns that are included after 16 halvings or more."""
 
 
 def level_of(turn_id: str) -> int:
@@ -222,13 +222,15 @@ def _column_type(kind: str, sql: Syntax) -> str:
 
 
 def detail_has(part: str, sql: Syntax) -> str:
-    """Return the SQL condition for a score whose ``detail`` contains some JSON. Quotes in texts are escaped, so they don't match."""
+    """Return the SQL condition for a score whose ``detail`` contains some JSON. Texts escape quotes, so they can't match by
+    accident.
+    """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"
 
 
 def is_vacuous(sql: Syntax) -> str:
-    """Return the SQL condition for a vacuous score: there was nothing to evaluate."""
+    """Return the SQL condition for a vacuous score, which had nothing to evaluate."""
     return detail_has(VACUOUS, sql)
 
 
@@ -238,7 +240,7 @@ def verdict_is(passed: bool, sql: Syntax, column: str = "scores.passed") -> str:
 
 
 VACUOUS = '"vacuous":true'
-"""Part of the ``detail`` of a vacuous score: there was nothing to evaluate."""
+"""Part of a vacuous score's ``detail``."""
 SEVERITY = '"severity":"{}"'
 """Part of the ``detail`` of a score with a finding of a severity."""
 

@@ -1,10 +1,10 @@
 """Queries of the web UI: filtered lists of turns, and sums of scores by hour.
 
-Lists are read in blocks, newest first, until a page is full or the request's time is over. So a search for rare turns among
-millions takes several requests, and no request hangs. :class:`Summer` keeps sums in the tables ``daily``, ``hourly`` and, for
-recent hours, ``minutely``. Everything else, usually the last minute or two, is summed at request time. ``stale_minutes``
-lists minutes without current sums. An hour with such a minute has no row in ``hourly``. Rows in ``minutely`` are current
-while ``summed`` equals ``marks``.
+Lists are read in blocks until a page is full or the request's time is over. So a search for rare turns among millions takes
+several requests, and no request hangs. :class:`Summer` keeps sums in the tables ``daily``, ``hourly`` and, for recent hours,
+``minutely``. Everything else, usually the last minute or two, is summed at request time. ``stale_minutes`` lists minutes of
+hours that need new sums. An hour with such a minute is read from ``minutely`` or from the turns instead of ``hourly``. Rows in
+``minutely`` are current while ``summed`` equals ``marks``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Outcome = Literal["pass", "fail", "error"]
 Order = Literal["newest", "oldest", "slowest", "costliest", "most_tokens"]
 
 _BLOCKS = (200, 1_000, 4_000)
-"""Turns to check between two readings of the clock. The number grows from block to block."""
+"""Number of turns to check between two readings of the clock. It grows from block to block."""
 _FEW_SCORES = 1_000
 """Maximum number of matching scores for which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
@@ -55,14 +55,14 @@ _MOST_CHANGED = 200
 _LATEST_HOUR = 1 << 40
 _LIST_COLUMNS = ", ".join(f"turns.{name}" for name in TURN_COLUMNS if name not in ("content", "labels"))
 RANKED: dict[Order, Sequence[str]] = {"slowest": ["duration_s"], "costliest": ["cost_usd"], "most_tokens": ["input_tokens", "output_tokens"]}  # fmt: skip
-"""Columns whose sum decides the order."""
+"""Columns whose sum determines the order."""
 _DIRECTIONS: dict[Order, tuple[str, str]] = {"oldest": ("ASC", ">"), **dict.fromkeys(("newest", *RANKED), ("DESC", "<"))}
 """Sort direction, and the sign that compares a later turn in the list with an earlier turn."""
 GROUPS = {
     "agent": "agent", "service": "service", "version": "service_version", "model": "model", "tenant": "tenant", "judge": "judge_model",
 }  # fmt: skip
 MOST_GROUPS = 30
-"""Maximum number of groups that are summed separately."""
+"""Default maximum number of groups that are listed or summed separately."""
 OTHERS = "(others)"
 _SUM_COLUMNS = (
     "turns", "scored", "passed", "failed", "critical", "errors", "cost_usd", "priced", "estimated", "tokens", "duration_s", "timed", "wv", "wp",
@@ -91,11 +91,11 @@ class Filter:
     tenant: str | None = None
     conversation: str | None = None
     metric: str | None = None
-    """Metric with a score that matches the next four fields."""
+    """Metric whose score must match the next four fields."""
     outcome: Outcome | None = None
     """Outcome of that metric, or of any metric that isn't neutral if ``metric`` is unset."""
     severity: Severity | None = None
-    """Severity of a finding of that metric, or of any metric if ``metric`` is unset."""
+    """Severity of a finding by that metric, or by any metric if ``metric`` is unset."""
     below: float | None = None
     """Upper limit (exclusive) of that metric's value."""
     above: float | None = None
@@ -124,7 +124,7 @@ class TurnPage:
 
 @dataclass(slots=True)
 class SumCell:
-    """Sums of a metric's scores, or of turns if ``metric`` is empty."""
+    """Sums over a metric's scores or, if ``metric`` is empty, over turns."""
 
     group: str | None
     metric: str
@@ -155,7 +155,7 @@ class SumCell:
     w2y2: float
 
     def estimate(self, unit: str | None) -> Estimate | None:
-        """Return the estimated mean over all turns, each of which counts as a separate trace."""
+        """Return the estimated mean over all turns, or None without values. Each turn counts as a separate trace."""
         if self.least is None or self.most is None:
             return None
         ends = self.least, math.inf if is_amount(unit or "1") else self.most
@@ -163,7 +163,7 @@ class SumCell:
 
 
 class Views(StoreReader):
-    """Store for one request of the web UI: all reads see one state. Serves one thread."""
+    """Store for one request of the web UI. All reads see the same state. Serves one thread."""
 
     def __init__(self, path: str | os.PathLike[str], now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(path)
@@ -171,7 +171,9 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return matching turns after ``start`` that are found in the request's time. A ranked order ranks these turns."""
+        """Return up to ``limit`` matching turns after ``start``, if found in the request's time. A ranked order only ranks
+        found turns.
+        """
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
         found: list[dict[str, Any]] = []
@@ -190,7 +192,7 @@ class Views(StoreReader):
         return TurnPage(found, start)
 
     def counted(self, wanted: Filter) -> tuple[int, bool]:
-        """Return the number of matching turns that are found in the request's time, and True if there are no more."""
+        """Return the number of matching turns found in the request's time, up to :data:`MOST_COUNTED`, and True if that's all."""
         count, start = 0, None
         for where, end, _ in self._matching_blocks(wanted, None, "newest"):
             count += self._db.execute(f"SELECT count(*) FROM turns WHERE {where}", where.values).fetchone()[0]
@@ -200,7 +202,7 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """Yield blocks of matching turns, with their ends and SQL for the time, until the end or until the request's time is over."""
+        """Yield the condition, end and SQL for the time of each block of matching turns, until the request's time is over."""
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
         if few is not None:
@@ -218,7 +220,7 @@ class Views(StoreReader):
                 return
 
     def conversations(self, ids: Sequence[str], tenant: str | None) -> list[dict[str, Any]]:
-        """Return the totals of conversations, the latest first."""
+        """Return the totals of conversations, latest first."""
         where = Where(self._sql, "turns.superseded_by IS NULL AND turns.is_conversation = 0")
         where.among("conversation_id", ids or [""])
         where.compare("tenant =", tenant)
@@ -231,7 +233,7 @@ class Views(StoreReader):
         return [{**dict(row), "cost_estimated": bool(row["cost_estimated"])} for row in rows]
 
     def all_listed(self, wanted: Filter, size: int) -> Iterator[dict[str, Any]]:
-        """Yield all matching turns, latest first. They are read in pages of ``size``."""
+        """Yield all matching turns, latest first, read in pages of ``size``."""
         page = self.listed(wanted, size)
         yield from page.turns
         while page.end is not None:
@@ -255,7 +257,7 @@ class Views(StoreReader):
         return where, Cursor(*last)
 
     def _few_turn_ids(self, wanted: Filter) -> list[str] | None:
-        """Return the turns with a matching score if there are few, or None."""
+        """Return the ids of the turns with a matching score if they are few and no conversation is selected, or None."""
         by_score = wanted.metric is not None and (wanted.outcome, wanted.below, wanted.above) != (None, None, None)
         if not by_score or wanted.conversation is not None:
             return None
@@ -334,7 +336,7 @@ class Views(StoreReader):
         return found
 
     def texts_of(self, turn_ids: Sequence[str], length: int) -> list[tuple[str, str | None, str | None]]:
-        """Return the beginnings of input and output of turns with stored content."""
+        """Return (turn id, input, output) for turns with stored content. Texts are cut to ``length`` + 1 characters."""
         sql = self._sql
         field = sql.field.format("content", sql.p)
         rows = self._db.execute(
@@ -345,7 +347,7 @@ class Views(StoreReader):
         return [(row[0], row[1], row[2]) for row in rows]
 
     def changed_since(self, stored_at: float, wanted: Filter) -> list[dict[str, Any]]:
-        """Return turns that arrived, or got scores, after a time, the earliest first."""
+        """Return turns that arrived or got scores after a time, earliest first."""
         where, p = _where_turns(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT {_LIST_COLUMNS}, {AT} AS at FROM turns WHERE stored_at > {p} AND {where} ORDER BY stored_at LIMIT {p}",
@@ -358,9 +360,11 @@ class Views(StoreReader):
         return float(self._db.execute("SELECT coalesce(max(stored_at), 0) FROM turns").fetchone()[0])
 
     def cells(self, wanted: Filter, by: str | None = None, step: int | None = None, groups: Sequence[str] = ()) -> list[SumCell]:
-        """Return sums by group and interval of ``step`` seconds, filtered by the time and the facts of turns. Only ``groups`` or,
-        if empty, the groups with the most turns are summed separately, and the rest as :data:`OTHERS`. Times are rounded to whole
-        hours. If ``step`` is less than an hour, they aren't, because all turns are read.
+        """Return sums by group and interval of ``step`` seconds, filtered by the turns' time and facts.
+
+        Without ``by``, all turns are one group. Only ``groups`` or, if empty, the groups with the most turns are summed
+        separately, and the rest as :data:`OTHERS`. The filter's times are rounded to whole hours, unless ``step`` is less than
+        an hour.
         """
         if step is not None and step < HOUR:
             times = " AND ".join([
@@ -392,7 +396,9 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return the most frequent values of a key, most frequent first, with their number of turns or, for judges, of scores."""
+        """Return a key's values with their number of turns or, for judges, of scores, most frequent first. Rare values are left
+        out.
+        """
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
             f"WITH sums AS (SELECT * FROM ({self._sums(wanted)}) AS every WHERE {where}) {_largest_groups(by, most)}",
@@ -401,7 +407,7 @@ class Views(StoreReader):
         return {str(name): int(count) for name, count in rows}
 
     def releases(self, wanted: Filter) -> list[tuple[str, float]]:
-        """Return the latest service versions with the time of their first turn, ordered by that time."""
+        """Return the latest service versions with the time of each version's first turn, ordered by that time."""
         where, p = _where_hours(wanted, self._sql), self._sql.p
         rows = self._db.execute(
             f"SELECT service_version, min(hour) AS hour FROM ({self._sums(wanted, 1)}) AS sums WHERE metric = '' AND service_version IS NOT NULL AND {where} "
@@ -419,7 +425,7 @@ class Views(StoreReader):
         return sorted(found, key=lambda one: one[1])
 
     def latest_of(self, wanted: Filter, most: int) -> list[dict[str, Any]]:
-        """Return start, duration, cost and failure of the latest turns, filtered by time and facts."""
+        """Return start, duration, cost and failure of the latest turns that match the filter's time and facts."""
         where, times = _where_facts(wanted, self._sql, "turns.", "turns.superseded_by IS NULL"), _where_time(wanted, self._sql)
         rows = self._db.execute(
             f"SELECT {AT} AS at, duration_s, cost_usd, failed IS NOT NULL AS failed FROM turns WHERE {times} AND {where} ORDER BY {AT} DESC LIMIT {self._sql.p}",
@@ -431,7 +437,7 @@ class Views(StoreReader):
         return self._db.execute("SELECT 1 FROM turns WHERE user_id IS NOT NULL LIMIT 1").fetchone() is not None
 
     def metrics_of(self) -> dict[str, dict[str, Any]]:
-        """Return the facts of each metric (``_METRIC_COLUMNS``) from a recent score."""
+        """Return the properties of each metric (``_METRIC_COLUMNS``) from one of its scores, preferably a recent score."""
         facts = ", ".join(f"scores.{name}" for name in _METRIC_COLUMNS)
         rows = self._db.execute(
             f"SELECT metric, {facts} FROM scores WHERE turn_id IN (SELECT turn_id FROM turns ORDER BY {AT} DESC, turn_id DESC LIMIT {_RECENT_TURNS})"
@@ -444,7 +450,7 @@ class Views(StoreReader):
         return dict(sorted(found.items()))
 
     def extent(self, tenant: str | None = None) -> tuple[float, float] | None:
-        """Return the first and last start, or None without turns. For one tenant, they are rounded to hours."""
+        """Return the first and last time of a turn, or None without turns. For one tenant, times are rounded to hours."""
         if tenant is not None:
             sums = self._sums(Filter())
             query = f"SELECT min(hour), max(hour) FROM ({sums}) AS sums WHERE tenant = {self._sql.p}"
@@ -459,7 +465,7 @@ class Views(StoreReader):
         return [row[0] for row in self._db.execute(f"SELECT DISTINCT minute / {MINUTE} AS hour FROM stale_minutes ORDER BY hour")]
 
     def unsummed(self, before: int) -> tuple[int, int] | None:
-        """Return the latest hour without sums that precedes the hour ``before``, with its marks, or None."""
+        """Return the latest hour without sums before the hour ``before``, and its number of marks, or None."""
         row = self._db.execute(
             f"SELECT minute / {MINUTE} AS hour, sum(marks) AS marks FROM stale_minutes WHERE minute < {self._sql.p} GROUP BY 1 ORDER BY 1 DESC LIMIT 1",
             (before * MINUTE,),
@@ -467,7 +473,7 @@ class Views(StoreReader):
         return (row["hour"], int(row["marks"])) if row is not None else None
 
     def unsummed_minutes(self, since: int) -> dict[int, int]:
-        """Return the minutes without current sums from an hour on, with their numbers of marks."""
+        """Return the minutes without current sums, from the hour ``since`` on, with their numbers of marks."""
         rows = self._db.execute(
             f"SELECT minute, marks FROM stale_minutes WHERE minute >= {self._sql.p} AND summed <> marks ORDER BY minute",
             (since * MINUTE,),
@@ -481,7 +487,9 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for the sums of days and hours. ``step`` is the number of hours that will be summed together."""
+        """Return SQL for the sums of days, hours, minutes and the remaining turns. ``step`` is the number of hours to sum
+        together.
+        """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)
         stale = [hour for hour in self.stale() if first <= hour <= last]
@@ -537,7 +545,7 @@ class Summer:
         self._file = backend.open_writer(os.fspath(path))
         self._sql: Syntax = backend.SYNTAX
         self._marks: dict[int, int] = {}
-        """Marks of the minutes that had no current sums at the last call."""
+        """Number of marks of each minute that had no current sums at the last call."""
 
     def open(self) -> None:
         """Create the store before the first turn. Can raise sqlite3.Error or OSError."""
@@ -545,7 +553,7 @@ class Summer:
             pass
 
     def sum_one(self) -> bool:
-        """Sum the latest completed hour without sums. Return False if all have sums."""
+        """Sum the latest completed hour without sums. Return False if all hours have sums."""
         last = self._last_hour()
         with Views(self._path) as reader:
             found = reader.unsummed(last)
@@ -646,7 +654,7 @@ def _largest_groups(by: str, most: int = MOST_GROUPS) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return consecutive numbers as (first, last)."""
+    """Return the runs of consecutive numbers in a sorted sequence as (first, last)."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:
@@ -673,7 +681,7 @@ def _without(hours: Sequence[int], minutes: Sequence[int]) -> list[tuple[int, in
 
 
 def _where_facts(wanted: Filter, sql: Syntax, table: str = "", *conditions: str) -> Where:
-    """Return the condition on those facts of turns that are also in the sums."""
+    """Return the condition on the columns that turns share with sums."""
     where = Where(sql, *conditions)
     where.among(f"{table}agent", wanted.agents)
     where.among(f"{table}service", wanted.services)
@@ -703,7 +711,7 @@ def _where_time(wanted: Filter, sql: Syntax, start: Cursor | None = None, order:
 
 
 def _where_turns(wanted: Filter, sql: Syntax, table: str = "turns.") -> Where:
-    """Return the condition on rows of ``turns``, except for time."""
+    """Return the condition on rows of ``turns``, without the time."""
     where = _where_facts(wanted, sql, table, "turns.superseded_by IS NULL")
     where.compare("turns.conversation_id =", wanted.conversation)
     if wanted.mode is not None:

@@ -37,12 +37,12 @@ from .statements import (
 _log = logging.getLogger("otel_agenteval")
 
 _MOST_TOPICS = 50
-"""Maximum number of a failure mode's topics. Only the most recently seen topics are kept."""
+"""Maximum number of topics per failure mode. The most recently seen topics are kept."""
 _SLICE = 100
 _SLICES = 50
 _FREED_PAGES = 4_000
 _JUMP, _HELD = 86_400.0, 3_600.0
-"""Maximum seconds by which a clock may be ahead, and the seconds for which nothing expires if it is further ahead."""
+"""Largest plausible jump of the clock in seconds, and seconds for which nothing expires after a larger jump."""
 _UPDATED_APART = frozenset(("turn_id", "supersedes", "superseded_by", "fault", "mode", "failed"))
 _REVISED = "excluded.revision > turns.revision"
 
@@ -52,7 +52,7 @@ class Retention:
     max_age: float
     """Seconds after which a turn is deleted with its scores."""
     max_bytes: int
-    """Size of the file above which the oldest turns are deleted."""
+    """Size of the SQLite file above which the oldest turns are deleted. PostgreSQL ignores it."""
 
 
 class Rows(NamedTuple):
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
     outcomes: Sequence[tuple[str, str, str]] = ()
     """(turn id, metric, outcome) of metrics without a score. Later outcomes replace earlier outcomes."""
     absorbed: Sequence[tuple[str, str]] = ()
-    """(turn id, id of another turn that turned out to be a part of it)."""
+    """(turn id, id of another turn). The other turn turned out to be a part of the first turn."""
     questions: Sequence[Mapping[str, Any]] = ()
     """Judge calls with the keys of :data:`QUESTION_COLUMNS`. Existing calls are left unchanged."""
     changes: Sequence[Mapping[str, Any]] = ()
@@ -82,8 +82,8 @@ class _RolledBack(Exception):
 class ScoreStore:
     """Store for writing, opened at first use. Thread-safe.
 
-    Every method raises ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the file can't be
-    used, and :class:`.postgres.NotStorable` if it can't store a value. Then nothing of that call is written.
+    Methods raise ``sqlite3.Error``, ``OSError`` or :class:`~otel_agenteval.core.errors.StoreError` if the store can't be used.
+    :meth:`write` raises :class:`.postgres.NotStorable` if the store can't hold a value, and then writes nothing.
     """
 
     def __init__(self, path: str | os.PathLike[str], retention: Retention, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -98,12 +98,11 @@ class ScoreStore:
         self._expires_after = 0.0
 
     def write(self, rows: Rows) -> None:
-        """Write rows in one transaction."""
         with self._file.transaction() as db:
             self._put(db, rows)
 
     def can_write(self, rows: Rows) -> bool:
-        """Return True if the rows can be stored, without writing them."""
+        """Return True if the database can hold the rows. Nothing is written."""
         try:
             with self._file.transaction() as db:
                 self._put(db, rows)
@@ -179,7 +178,9 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete a conversation's or user's turns with all rows. Return the number of turns. A file's bytes are overwritten."""
+        """Delete a conversation's or user's turns with all rows. Return the number of turns. SQLite overwrites the deleted
+        bytes.
+        """
         count = 0
         while True:
             with self._file.transaction() as db:
@@ -193,7 +194,7 @@ class ScoreStore:
                 return count
 
     def _watched_time(self, db: Any) -> float:
-        """Return the time. Long after the last write, nothing expires for an hour, so that a wrong clock can't empty the store."""
+        """Return the Unix time. If it jumps ahead, nothing expires for an hour, so that a wrong clock can't empty the store."""
         now, running = self._clock.time_ns() / 1e9, self._clock.monotonic()
         if self._seen is None:
             self._seen = db.execute("SELECT max(stored_at) FROM turns").fetchone()[0] or now, running
@@ -209,7 +210,7 @@ class ScoreStore:
         return now
 
     def _delete(self, db: Any, turns: str, values: Sequence[Any]) -> int:
-        """Delete a slice of turns and their rows. Return the number of turns."""
+        """Delete the selected turns and their rows. Return the number of turns."""
         ids = [(row[0],) for row in db.execute(turns, values).fetchall()]
         self._mark_minutes(db, [turn_id for (turn_id,) in ids])
         for statement in self._sql.delete_turn:
@@ -221,7 +222,7 @@ class ScoreStore:
 
 
 def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], model: str, now: float) -> None:
-    """Write topics, for a command. Can raise sqlite3.Error, OSError or StoreError."""
+    """Write topics, for a command. Drop the oldest topics beyond the limit. Can raise sqlite3.Error, OSError or StoreError."""
     backend = backend_of(path)
     file = backend.open_writer(os.fspath(path))
     p, columns = backend.SYNTAX.p, [*StoredTopic._fields, "model", "last_seen"]
@@ -239,7 +240,7 @@ def write_topics(path: str | os.PathLike[str], topics: Iterable[StoredTopic], mo
 
 
 def verdict_of(score: Mapping[str, Any]) -> int | None:
-    """Return 1 or 0 for a verdict that counts (:func:`.statements.verdict_is`), from a score's row, or None for other scores."""
+    """Return the verdict in a score's row, 1 or 0, or None if it doesn't count (see :func:`.statements.verdict_is`)."""
     counts = score["status"] == "ok" and score["direction"] != "neutral" and VACUOUS not in (score["detail"] or "")
     return int(score["passed"]) if counts and score["passed"] is not None else None
 
