@@ -25,7 +25,7 @@ HISTOGRAM_OF_UNIT: Mapping[str, str] = {
 
 
 def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
-    """Count one scored turn. Call once per turn and revision, even if no outlet is enabled."""
+    """Add a scored turn to the telemetry. Call once for each :class:`ScoredTurn`, even if no outlet is enabled."""
     again = scored.conversation or not scored.of_turn_itself or not scored.new
     labels = _labels_of(scored.turn)
     found, planned = _observed(scored, labels, telemetry.plans_of(labels))
@@ -35,7 +35,9 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count a turn that won't be evaluated. ``turn`` is its service, close reason and completeness, or None if it was counted."""
+    """Count ``metrics`` as dropped for a reason and, if ``turn`` is given, also the turn. It is (service, close reason,
+    completeness).
+    """
     found: list[Observation] = []
     if turn is not None:
         service, close_reason, complete = turn
@@ -57,7 +59,7 @@ def observations(scored: ScoredTurn) -> list[Observation]:
 def _observed(
     scored: ScoredTurn, labels: tuple[str, str, str], plans: dict[Hashable, Any]
 ) -> tuple[list[Observation], list[tuple[Plan, float | None]]]:
-    """Return a turn's observations, and its scores' plans with their values. A revision's scores only count as superseded."""
+    """Return a turn's observations, and its scores' plans with their values. Scores of a revision only count as superseded."""
     if not scored.new:
         return [(semconv.RESULTS, (score.metric, labels[0], "superseded"), 1) for score in scored.scores], []
     found = [] if scored.conversation or not scored.of_turn_itself else _of_turn(scored.turn, labels)
@@ -109,7 +111,7 @@ def answering_call(turn: Turn) -> LlmCall | None:
 
 
 def exemplar_of(root: Root) -> dict[str, str] | None:
-    """Return the ids that link a histogram bucket to a trace. None if the trace isn't sampled."""
+    """Return the ids that link a histogram bucket to a trace, or None if the trace is unknown or not sampled."""
     if not root.sampled or not root.trace_id:
         return None
     return {"trace_id": f"{root.trace_id:032x}", "span_id": f"{root.span_id:016x}"}
@@ -132,5 +134,5 @@ def _of_turn(turn: Turn, labels: tuple[str, str, str]) -> list[Observation]:
 
 
 def _is_amount(value: float | None) -> TypeGuard[float]:
-    """Return True if a sum that includes this value of a span stays finite and exportable."""
+    """Return True if the value is known, not negative, and small enough for sums that can be exported."""
     return value is not None and 0 <= value < 2**63

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def loggable(error: BaseException) -> str:
-    """Return an error's type, and its text if that can't contain content of turns."""
+    """Return an error's type, with the part of its text that can't quote a turn."""
     why = ""
     if isinstance(error, OSError) and error.filename:
         why = f"{error.filename}: {error.strerror}"
@@ -42,7 +42,7 @@ def loggable(error: BaseException) -> str:
 
 
 class RecordAccount:
-    """Thread-safe counts: ``made`` = ``delivered`` + ``waiting`` + ``failed``, also in ``agenteval.emit.records``."""
+    """Thread-safe counts of an outlet's records: ``made`` = ``delivered`` + ``waiting`` + ``failed``."""
 
     def __init__(self, outlet: str, telemetry: Telemetry | None = None) -> None:
         self._outlet = outlet
@@ -53,7 +53,7 @@ class RecordAccount:
         """Start from zero, because a forked child doesn't own the parent's records."""
         self._lock = threading.Lock()
         self.made = 0
-        """Records rendered by this process, or left over from an earlier process."""
+        """Records rendered by this process or left over from an earlier process, and scores that couldn't be rendered."""
         self.delivered = 0
         self.failed: Counter[str] = Counter()
 
@@ -66,7 +66,9 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records with the outcome ``sent``, or with the reason for which they were dropped."""
+        """Count records as delivered for the outcome ``sent``. Otherwise, the outcome is the reason for which they were
+        dropped.
+        """
         if not records:
             return
         with self._lock:
@@ -78,7 +80,7 @@ class RecordAccount:
             self._telemetry.add(EMIT_RECORDS, records, outlet=self._outlet, outcome=outcome)
 
     def lose(self, reason: str, batch: Iterable[ScoredTurn]) -> None:
-        """Count as failed the scores of turns that never became records."""
+        """Count the turns' scores, except skipped scores, as records that failed before they were rendered."""
         lost = sum(score.status != "skipped" for scored in batch for score in scored.scores)
         self.add(lost)
         self.finish(reason, lost)
@@ -95,7 +97,7 @@ class Outlet(ABC):
     """
 
     name: str
-    """Name in the counter ``agenteval.emit.errors{outlet}``."""
+    """Value of the label ``outlet`` in the counters ``agenteval.emit.*``."""
     keeps_content: bool = False
     """True if :meth:`emit` reads content. Otherwise, turns may arrive without it."""
     keeps_spans: bool = False
@@ -105,7 +107,7 @@ class Outlet(ABC):
     flushed_at_exit: bool = True
     """True if the engine flushes the outlet at interpreter exit.
 
-    Must be False for an outlet that writes to a provider of the application, which shuts down on its own and may already be gone.
+    Must be False for an outlet to the application's provider, which may already be shut down.
     """
     records: RecordAccount | None = None
     """Counts of the records, for an outlet that keeps undelivered records."""
@@ -113,12 +115,11 @@ class Outlet(ABC):
     _trouble: str = ""
     _keeps_all: bool = False
     _bytes: int = 0
-    """Bytes of undelivered records."""
     _max_waiting: float = float("inf")
 
     @property
     def trouble(self) -> str:
-        """Known reason why the outlet isn't delivering, without content of turns, or ""."""
+        """Known reason why deliveries fail, without content of turns. Empty if deliveries succeed."""
         return self._trouble
 
     def check(self) -> None:
@@ -133,15 +134,17 @@ class Outlet(ABC):
         """Start background work before the first turn, such as sending leftover records."""
 
     def warm_up(self) -> Iterator[None]:
-        """Prepare for the first turn in steps of a few milliseconds, such as imports, on the thread of the warm-up."""
+        """Prepare for the first turn, such as by imports, on the warm-up's thread. Each step takes a few milliseconds."""
         return iter(())
 
     @abstractmethod
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
-        """Render a batch. Can do I/O and raise. Then the error is counted, and the batch isn't emitted again."""
+        """Render a batch. Can do I/O and raise. The worker counts the error and doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Return the results of ``make`` and its first error, which :meth:`emit` raises after emitting the results."""
+        """Apply ``make`` to each turn. Return its results and first error, which :meth:`emit` raises after emitting the
+        results.
+        """
         found: list[T] = []
         fault: Exception | None = None
         for scored in batch:
@@ -160,7 +163,7 @@ class Outlet(ABC):
         """Report a change of scores, with the root of the turn that revealed it. Can raise."""
 
     def keep_all(self) -> None:
-        """Keep all records. The worker then emits nothing while an outlet is :attr:`full`."""
+        """Keep all records, even beyond the limit. The worker then emits nothing while an outlet is :attr:`full`."""
         self._keeps_all = True
 
     def flush(self, timeout: float) -> bool:
@@ -174,10 +177,10 @@ class Outlet(ABC):
         """Release all resources. Safe to call twice."""
 
     def _reset(self) -> None:
-        """Begin without threads, connections and undelivered records, in a new object or a forked child."""
+        """Start without threads, connections and undelivered records, in a new outlet or in a forked child."""
 
     def after_fork_in_child(self) -> None:
-        """Discard the parent's threads, connections and undelivered records in a forked child."""
+        """In a forked child, discard the parent's threads, connections, undelivered records and counts."""
         self._reset()
         if self.records is not None:
             self.records.reset()
@@ -201,15 +204,15 @@ class Setup:
     config: Config
     telemetry: Telemetry
     instance_id: Callable[[], str]
-    """Returns the id of this engine within a fleet. Called again in a forked child."""
+    """Function that returns this engine's id within a fleet. Called again in a forked child."""
     version: str
     logger_provider: Any = None
-    """Provider for log events. None uses the global one, resolved at the first score."""
+    """Provider for log events. If None, the global provider is used, resolved at the first score."""
     meter_provider: Any = None
-    """Provider for OTLP metrics. None uses the global one."""
+    """Provider for OTLP metrics. If None, the global provider is used, resolved at the first score."""
     clock: Clock = SYSTEM_CLOCK
 
     def warn_of_fault(self, where: KeyPath, path: str | None, fault_in: Callable[[str], str | None], consequence: str) -> None:
-        """Warn about an unwritable path. It may become writable before the first score."""
+        """Warn if a path can't be used. Doesn't raise, because the path may become usable before the first score."""
         if path is not None:
             warn_of_fault(self.config.where(where), path, fault_in, consequence)

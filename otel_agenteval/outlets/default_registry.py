@@ -1,7 +1,7 @@
-"""Outlet for Prometheus in the application's registry, which postpones the import of ``prometheus_client``.
+"""Prometheus outlet for the application's registry. It imports ``prometheus_client`` late.
 
-This import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up or,
-without it, the first score imports it.
+The import takes a third of the time of the SDK's import. If the application hasn't imported the package, the warm-up does.
+Without a warm-up, the first score does.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def outlet_from(wanted: PrometheusOptions, setup: Setup) -> Outlet:
 
 
 def join_now() -> None:
-    """Show the metrics of all outlets that still wait for the import."""
+    """Create the outlets that still wait for the import, so that their metrics can be read."""
     for outlet in list(_waiting):
         outlet.join()
 
 
 class DefaultRegistryOutlet(Outlet):
-    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry. Only then can the metrics be read."""
+    """Placeholder that later creates a :class:`.PrometheusOutlet` for the default registry, which shows no metrics until then."""
 
     name = "prometheus"
 

@@ -36,17 +36,18 @@ _CATCH_UP_SECONDS = 5.0
 """Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
-"""Seconds that the worker waits for an outlet. Then later scores wait in memory, and the other outlets go on."""
+"""Seconds that the worker waits for an outlet. After that, its scores wait in memory, and the other outlets continue."""
 _WAITING_BYTES = 32 * 2**20
 _CLOSE_SECONDS = 1.0
 _MOST_RESOURCES = 64
 
 
 def outlets_from(setup: Setup) -> list[Outlet]:
-    """Return the enabled outlets. Raises ConfigError if one can't read a file.
+    """Return the enabled outlets. Raises ConfigError for an unusable option, such as a file that can't be read.
 
-    The function ``outlet_from(wanted, setup)`` in an outlet's module creates it from its option. It returns None if another
-    outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost nothing.
+    Each outlet's module has a function ``outlet_from(wanted, setup)``, which creates the outlet from its option. The function
+    returns None if another outlet does the same work. Modules of disabled outlets aren't imported, so their dependencies cost
+    nothing.
     """
     options = setup.config.outlets
     wanted = {option: getattr(options, option) for option in MODULES}
@@ -59,10 +60,10 @@ def outlets_from(setup: Setup) -> list[Outlet]:
 
 
 class FanOut:
-    """Emitter of scored turns through every outlet, in their order.
+    """Emitter of scored turns through every outlet, in order.
 
     Turns are redacted and counted first. If an outlet fails, the failure is counted, and the other outlets still run.
-    ``redact`` names the kinds of data to redact. ``exported`` returns a turn's content for log events.
+    ``redact`` names the kinds of data to redact. ``exported`` returns the content of a turn for log events.
     """
 
     def __init__(
@@ -77,9 +78,9 @@ class FanOut:
         self.errors: Counter[tuple[str, str]] = Counter()
         self._keeps_all = False
         self._resources: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        """Original and redacted attributes of resources by identity. Many turns share a resource."""
+        """Original and redacted attributes of resources by ``id()`` of the original, which many turns share."""
         self._lanes: dict[str, Lane] = {}
-        """Threads of the outlets that may hang, by name."""
+        """Threads of the outlets that may hang, by outlet name."""
         self._is_ending = False
         self._behind: dict[str, bool] = {}
         """Names of outlets that didn't accept the last batch. The value is True if :meth:`catch_up` has waited for the outlet."""
@@ -109,7 +110,7 @@ class FanOut:
         self._outlets.remove(outlet)
 
     def emit(self, batch: Sequence[ScoredTurn]) -> Sequence[ScoredTurn]:
-        """Redact, count and emit scored turns. Return those that could be redacted and counted."""
+        """Redact, count and emit scored turns. Return the turns that could be redacted and counted."""
         batch = [scored for scored in batch if self._prepare(scored)]
         for outlet in self._outlets:
             try:
@@ -125,7 +126,10 @@ class FanOut:
         return batch
 
     def _do(self, outlet: Outlet, work: Callable[[], None], batch: Sequence[ScoredTurn] = ()) -> bool:
-        """Do an outlet's work. Return False if it is queued behind a call that hangs. Raises LaneFull without room for it."""
+        """Run ``work``, on the outlet's thread if it may hang. Return False if ``work`` is queued behind a call that hangs.
+
+        Raises TimeoutError if ``work`` isn't done in time, and LaneFull if the queue is full.
+        """
         lane = self._lanes.get(outlet.name)
         if lane is None:
             work()
@@ -142,7 +146,7 @@ class FanOut:
         self._each(lambda outlet: self._do(outlet, partial(outlet.announce, change, root)))
 
     def _prepare(self, scored: ScoredTurn) -> bool:
-        """Redact and count one turn. Return False if that fails and the turn can't be emitted."""
+        """Redact and count one turn. Return False if that fails, so that the turn isn't emitted."""
         try:
             self.name(scored)
             self.redact(scored)
@@ -194,12 +198,12 @@ class FanOut:
         scored.redacted = len(scores)
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Report to every outlet why a judged metric has no score (yet). Thread-safe."""
+        """Record in every outlet why a judged metric has no score (yet). Thread-safe."""
         for outlet in self._outlets:
             outlet.record_outcome(turn_id, metric, outcome)
 
     def count_error(self, outlet: str, reason: str, error: BaseException | None = None) -> None:
-        """Count a failure of an outlet. Log the first failure of each kind."""
+        """Count a failure of an outlet. Log only the first failure for each outlet and reason."""
         key = (outlet, reason)
         self.errors[key] += 1
         if self.errors[key] == 1:
@@ -224,7 +228,7 @@ class FanOut:
         self._each(lambda outlet: outlet.keep_all())
 
     def can_emit(self) -> bool:
-        """Return True if every outlet has room, or if no records must be kept. Full outlets first retry delivery."""
+        """Return True if every outlet and its queue have room, or if records may be dropped. Full outlets first retry delivery."""
         if not self._keeps_all:
             return True
         full = [outlet for outlet in self._outlets if outlet.full]
@@ -233,7 +237,10 @@ class FanOut:
         return not any(outlet.full for outlet in full) and not any(lane.full for lane in self._lanes.values())
 
     def catch_up(self) -> None:
-        """Wait a few seconds for failed outlets, once per outage, because scores of acknowledged jobs exist only here."""
+        """Wait a few seconds, once per outage, for outlets that are behind.
+
+        Called before judge jobs are acknowledged, because afterwards their scores exist only in this process.
+        """
         until = time.monotonic() + _CATCH_UP_SECONDS
         for outlet in self._outlets:
             if self._behind.get(outlet.name) is False:

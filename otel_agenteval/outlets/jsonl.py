@@ -28,8 +28,10 @@ _WRITE_BYTES = 1 << 20
 
 
 class JsonLinesOutlet(Outlet):
-    """Outlet that appends whole lines to a file, so that several processes can share it. The file is opened at the first score.
-    If a write fails, lines wait in memory up to ``max_waiting`` bytes, and are written with the next batch or flush.
+    """Outlet that appends whole lines to a file, so that several processes can share it.
+
+    The file is opened at the first score. If a write fails, up to ``max_waiting`` bytes of lines wait in memory, or all after
+    :meth:`keep_all`. They are written with the next batch or flush.
     """
 
     name = "jsonl"
@@ -89,7 +91,7 @@ class JsonLinesOutlet(Outlet):
                 yield {**known, **score.as_sent()}
 
     def check(self) -> None:
-        """Write waiting lines. Test, without creating the file, whether it can be written."""
+        """Write waiting lines, and test if the file can be written, without creating it."""
         self._write()
         self._trouble = fault_of_file(self._path) or ""
 
@@ -101,7 +103,7 @@ class JsonLinesOutlet(Outlet):
         return True
 
     def close(self) -> None:
-        """Write waiting lines, count lines that can't be written, and close the file until the next batch."""
+        """Write waiting lines, count the rest as dropped, and close the file until the next batch."""
         if not self.flush(0):
             lost = len(self._waiting)
             self.records.finish("shutdown", lost)
@@ -145,7 +147,6 @@ class JsonLinesOutlet(Outlet):
             self.records.finish("sent", written)
 
     def _append(self, data: bytes) -> int:
-        """Write once. Return the number of bytes of ``data`` that were written."""
         if self._file is not None and not is_at(self._path, self._file.fileno()):  # rotated
             self._close_file()
             self._torn = False

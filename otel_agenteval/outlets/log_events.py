@@ -1,7 +1,8 @@
-"""Outlet for OpenTelemetry events: one log record per score, under the turn's root. Span events and OTLP use its functions.
+"""Outlet for OpenTelemetry events: one log record per score, under the turn's root.
 
 The event name is ``gen_ai.evaluation.result``. A log record can refer to a span that has ended, so this outlet can emit every
-score, including a judged score minutes later. Messages of the turn are only written if configured.
+score, including a judged score minutes later. The turn's messages are only written if configured. Span events and the OTLP
+outlet share functions of this module.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NO_PROVIDER = (
 
 
 def usable(provider: object) -> bool:
-    """Return True if a provider is an SDK's. The API's placeholders discard everything."""
+    """Return True for an SDK's provider. The API's placeholders discard everything."""
     return callable(getattr(provider, "force_flush", None))
 
 
@@ -54,19 +55,19 @@ def uninstrumented() -> Iterator[None]:
 
 
 def context_of(root: Root) -> Context:
-    """Return a context in which the evaluated root is the current span, open or not."""
+    """Return a context in which the evaluated root is the current span, even if the root has ended."""
     flags = TraceFlags(TraceFlags.SAMPLED if root.sampled else TraceFlags.DEFAULT)
     span_context = SpanContext(root.trace_id, root.span_id, is_remote=False, trace_flags=flags, trace_state=root.trace_state)
     return set_span_in_context(NonRecordingSpan(span_context))
 
 
 def is_notable(score: Score) -> bool:
-    """Return True if a score needs attention: it failed, is an error or belongs to a gate."""
+    """Return True if a score is an error, failed, or is the result of a gate, passed or not."""
     return score.status == "error" or (score.status == "ok" and (score.policy == "gate" or score.verdict is False))
 
 
 def severity_number(score: Score) -> int:
-    """Return the severity of a score's log record, by OpenTelemetry's numbers: 9 INFO, 13 WARN or 17 ERROR."""
+    """Return OpenTelemetry's severity number for a score: 9 (INFO), 13 (WARN) or 17 (ERROR)."""
     severity = score.summary.severity
     if severity == "critical":
         return 17
@@ -74,7 +75,7 @@ def severity_number(score: Score) -> int:
 
 
 def scores_to_log(scored: ScoredTurn, mode: LogEvents) -> list[Score]:
-    """Return the scores for log events. With ``auto``, these are the scores that the exported root span doesn't have."""
+    """Return the scores for log events, without skipped scores. ``auto`` leaves out scores that are on the exported root span."""
     if mode == "notable":
         return [score for score in scored.scores if is_notable(score)]
     if mode == "off":
@@ -118,7 +119,7 @@ def turn_attributes(scored: ScoredTurn, instance_id: str) -> dict[str, Any]:
 
 
 def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a score's event. An error has an error type in place of the result."""
+    """Return the attributes of a score's event. For an error, the error type replaces the result."""
     attributes = {
         semconv.EVALUATION_NAME: score.metric,
         **shared,
@@ -235,9 +236,10 @@ class LogEventOutlet(Outlet):
 
 
 class LateOutlet(Outlet):
-    """Outlet that makes the real outlet as soon as the application's provider is :func:`usable`.
+    """Placeholder that creates the real outlet once the application's provider is :func:`usable`.
 
-    With each batch, it requests the application's provider from ``provider``. If it isn't usable, ``missing`` is logged once.
+    Until then, it calls ``provider`` for each batch or change. It logs ``missing`` once, at the first batch for which
+    ``is_missed`` returns True.
     """
 
     flushed_at_exit = False
@@ -289,12 +291,12 @@ class LateOutlet(Outlet):
             self._outlet.close()
 
     def after_fork_in_child(self) -> None:
-        """Drop the wrapped outlet, so that the child creates one with its own instance id."""
+        """Drop the real outlet, so that the child creates one with its own instance id."""
         self._outlet = None
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet, which waits for its provider. Return None if ``outlets.otlp`` does its work."""
+    """Return the outlet, or None for ``auto`` if ``outlets.otlp`` also sends log events."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Kind = Literal["gate", "critical", "failed", "error", "floor", "recovered", "change"]
 _MOST_EXAMPLES = 3
 _MOST_SERIES = 1_000
-"""Number of means that are tracked, one per metric, agent and service."""
+"""Maximum number of means that are tracked, one per metric, agent and service."""
 _PARTS = 12
 """Number of steps in a sliding window."""
 _MOST_NOTICES = 20
@@ -59,9 +59,9 @@ class Notice:
     count: int
     """Number of scores that the notice covers."""
     threshold: float | None = None
-    """The metric's threshold or, for a floor, the floor."""
+    """The metric's threshold or, in a notice about a floor, that floor."""
     mean: float | None = None
-    """For a floor, the mean that crossed it."""
+    """In a notice about a floor, the mean that crossed it."""
     error_type: str | None = None
     change: Change | None = None
     examples: list[Example] = field(default_factory=list)
@@ -70,14 +70,14 @@ class Notice:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key that notices about the same subject share. A notice about a floor shares it with the notice about the recovery."""
+        """Key of the notice's subject. Notices about a floor and about the recovery from it share a key."""
         kind = "floor" if self.kind == "recovered" else self.kind
         tenant = self.change.tenant if self.change is not None else None
         return kind, self.metric, self.agent, self.service, *([tenant] if tenant is not None else [])
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Facts of the failed turns since a change for the worse."""
+        """Facts that failed turns share since a change for the worse."""
         return self.change.facts if self.change is not None else ()
 
     @property
@@ -124,7 +124,7 @@ class _Mean:
     """Mean of a series over a sliding window."""
 
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
-    """Number, weighted sum, sum of weights and number of turns of each step."""
+    """Step number, weighted sum, sum of weights and number of turns, for each step."""
     is_below: bool = False
 
     def add(self, step: int, value: float, weight: float) -> tuple[float, int]:
@@ -140,7 +140,10 @@ class _Mean:
 
 
 class Watch:
-    """Selector of scores that need a notice. Used by one thread. ``window`` is in seconds."""
+    """Selector of scores that need a notice. Used by one thread.
+
+    ``window`` is in seconds. A mean must include at least ``least`` turns to cross a floor.
+    """
 
     def __init__(self, about: Collection[str], floors: Mapping[str, float], window: float, least: int) -> None:
         self._about = frozenset(about)
@@ -179,7 +182,7 @@ class Watch:
         return "failed" if "failed" in self._about else None
 
     def _compared(self, scored: ScoredTurn, score: Score, floor: float, now: float) -> Notice | None:
-        """Return a notice if this score makes the mean of its series cross the floor."""
+        """Return a notice if this score makes the mean of its series cross the floor, in either direction."""
         assert score.value is not None  # callers check this
         key = score.metric, scored.turn.agent or "", scored.turn.service or ""
         series = self._means.get(key)
@@ -211,7 +214,7 @@ class Context(NamedTuple):
     time: str
     """Time of sending, ISO 8601."""
     since: float | None = None
-    """Monotonic time from which the notices wait, unchanged by retries."""
+    """Monotonic time since which the oldest notice waits. Retries don't change it."""
 
 
 Bodies = list[dict[str, Any]]

@@ -1,10 +1,10 @@
-"""Outlet for Prometheus in the application's registry, or on a separate port.
+"""Prometheus outlet for the application's registry or a separate port.
 
-Metrics are read at a scrape, so this outlet costs nothing between scrapes. Only the OpenMetrics format contains exemplars, and
-Prometheus requests it.
+Metrics are read at a scrape, so this outlet costs nothing between scrapes. Exemplars are only in the OpenMetrics format, which
+Prometheus requests.
 
-If a program has several processes, each shows the metrics of all of them (:mod:`.workers`). ``/metrics`` is also a web application
-to mount: ``app.mount("/metrics", oa.metrics_app())``.
+If a program has several processes, each of them shows the metrics of all (:mod:`.workers`). You can also mount the page in a
+web application: ``app.mount("/metrics", oa.metrics_app())``.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class PrometheusOutlet(Outlet):
 
     Several engines in one process can share a registry, and their values are added. If the application already uses a metric's
     name, that metric is left out with a warning and ``agenteval.emit.errors{outlet="prometheus", reason="name_clash"}``. If the
-    port can't be opened, the outlet logs one warning with ``reason="port_in_use"``, or ``"bind_failed"`` for other causes.
+    port can't be opened, the outlet logs one warning and counts ``reason="port_in_use"``, or ``"bind_failed"`` for other
+    causes.
 
-    The default registry, and a port, show the metrics of all processes of the program. One process holds the port. If that
-    process ends, another process takes over.
+    The default registry and a separate port show the metrics of all processes of the program. One process holds the port. If
+    that process ends, another process takes over.
     """
 
     name = "prometheus"
@@ -134,7 +135,6 @@ class PrometheusOutlet(Outlet):
         return True
 
     def _serve(self) -> Exception | None:
-        """Open the port. Return the error, or None on success."""
         assert self._wanted is not None  # callers check this
         port, addr = self._wanted
         try:
@@ -155,7 +155,7 @@ class PrometheusOutlet(Outlet):
 
 
 _CLAIMED_WITHIN = 5.0
-"""Seconds after which a port in use that no process of the program claims counts as another program's port."""
+"""Seconds after which a port in use counts as another program's, if no process of this program claims it."""
 
 
 def _is_in_use(error: Exception) -> bool:
@@ -174,7 +174,7 @@ class _InstrumentCollector:
         self._registration = registration
 
     def describe(self) -> list[Metric]:
-        """Return the name only, because registration must not read values."""
+        """Return only the name, because registration must not read values."""
         return [_empty(self.instrument)]
 
     def collect(self) -> list[Metric]:
@@ -195,7 +195,7 @@ class _InstrumentCollector:
 
 
 class _Registration:
-    """The engines whose metrics a registry shows together."""
+    """Engines whose metrics one registry shows together."""
 
     def __init__(self, registry: CollectorRegistry, view: str | None) -> None:
         self.group = TelemetryGroup()
@@ -222,7 +222,7 @@ _registrations_lock = threading.Lock()
 
 
 def _join(registry: CollectorRegistry, telemetry: Telemetry, view: str | None) -> tuple[_Registration, list[str]]:
-    """Show an engine's telemetry in a registry. Return the registration, and the names that clash."""
+    """Show an engine's telemetry in a registry. Return the registration, and the names that the registry already uses."""
     with _registrations_lock:
         known = _registrations.get(registry)
         if known is not None:
@@ -285,8 +285,7 @@ def _buckets(instrument: Instrument, distribution: Distribution) -> list[tuple[s
 class MetricsApp:
     """ASGI and WSGI application that serves the metrics of all processes.
 
-    The page contains the default registry and the scores' metrics. The application works with FastAPI, Starlette, Django and
-    Flask. The format is text or OpenMetrics, depending on the client.
+    It works with FastAPI, Starlette, Django and Flask. The format is text or OpenMetrics, depending on the client.
     """
 
     def __init__(self) -> None:
@@ -322,14 +321,16 @@ class MetricsApp:
 def metrics_app() -> MetricsApp:
     """Return an application that serves the default Prometheus registry, including scores.
 
-    Mount it in your web application. With several worker processes, each process serves the metrics of all. If
-    ``PROMETHEUS_MULTIPROC_DIR`` is set, the page also contains the application's own metrics from that folder.
+    Mount it in your web application. With several worker processes, each process serves the scores' metrics of all. If
+    ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics come from that folder instead of the registry.
     """
     return MetricsApp()
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. Our metrics aren't read from the multi-process files, so they keep their exemplars."""
+    """Collector for multi-process mode. It reads otel-agenteval's own metrics elsewhere, because the files contain no
+    exemplars.
+    """
 
     def describe(self) -> list[Metric]:
         return []

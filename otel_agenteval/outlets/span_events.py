@@ -1,14 +1,14 @@
 """Outlet that adds scores as events to the root span of their turn.
 
-This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If
-the SDK complies, its public ``add_event`` is used. The Python SDK instead freezes the span before it calls ``_on_ending``,
-but exporters get an ended span that shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`.
-The worker adds the scores, unless an exporter reads the list first and adds them. They reach every exporter, whatever the
-order of exporters, and cost the agent's thread nothing. If neither way works, the event is left out and counted. The scored turn
-records which scores every exporter gets. By default, these scores have no log event.
+This is the only module that changes SDK internals. The specification says that a span can be changed in ``OnEnding``. If an SDK
+complies, its public ``add_event`` is used. The Python SDK freezes the span before it calls ``_on_ending``, but the ended span
+that exporters get shares the event list. So ``_on_ending`` replaces that list with :class:`DeferredEvents`. The worker adds the
+scores later. If an exporter reads the list first, the list itself adds them. Every exporter gets the scores, whatever the order
+of exporters, and the agent's thread does no extra work. If neither way works, the event is left out and counted. The scored
+turn records which scores every exporter gets. By default, these scores have no log event.
 
-The application's own events are never evicted. Scores only use the room that the span's limit leaves, failed scores and gates
-first.
+The application's own events are never evicted. Scores only use the room that the span's limit leaves, with failed scores and
+gates first.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ class ScoreEvent(Event):
 
 
 class PromisedEvents:
-    """Events of a turn's scores, created when an exporter reads them. Hundreds of turns may wait for their export, and the
-    garbage collector visits every object. So one tuple has the arguments of all scores.
+    """Events of a turn's scores, created when an exporter reads them.
+
+    Hundreds of turns may wait for their export, and the garbage collector visits every object. So one tuple has the arguments
+    of all scores.
     """
 
     __slots__ = ("_about", "_limit", "_parts", "_time_ns")
@@ -105,7 +107,7 @@ class DeferredEvents(BoundedList):  # type: ignore[type-arg]  # generic in its s
                     self._dq.extend(events)
 
     def promise(self, make: Callable[[], Sequence[Event]]) -> None:
-        """Replace the function that creates the scores, unless they were read before."""
+        """Replace the function that creates the scores, unless the events have been read or are being read."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._make is not None:
@@ -137,7 +139,9 @@ class SpanEventOutlet:
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Make the first read of the ending span's events create the scores, unless events are off. Return False if that fails."""
+        """Let the first read of the ending span's events create the scores, unless events are off. Return False if the SDK
+        doesn't allow it.
+        """
         if self.mode == "off":
             return True
         events = getattr(span, "_events", None)
@@ -147,7 +151,7 @@ class SpanEventOutlet:
         return True
 
     def events_of(self, span: Any, scored: ScoredTurn, time_ns: int) -> PromisedEvents | None:
-        """Return the events that :meth:`defer` promised, as many as the span has room for, or None without any."""
+        """Return events for the chosen scores, as many as the span has room for. None if no score is chosen."""
         scores = scored.scores
         chosen = self._chosen(scores)
         if not chosen:
@@ -184,7 +188,7 @@ class SpanEventOutlet:
         self._record_ending(scored, chosen)
 
     def _after_end(self, span: ReadableSpan, scores: Sequence[Score], time_ns: int) -> None:
-        """Write scores in ``on_end`` if ``_on_ending`` was never called, for later exporters."""
+        """Write scores in ``on_end`` if the SDK didn't call ``_on_ending``. Only later exporters get them."""
         chosen = self._chosen(scores)
         try:
             events = span._events
@@ -224,7 +228,7 @@ class SpanEventOutlet:
 
 
 def attributes(score: Score, limit: int | None) -> dict[str, Any]:
-    """Return the event's attributes. There are few, because each costs encoding and storage."""
+    """Return the event's attributes. They are few, because each costs encoding and storage."""
     found: dict[str, Any] = {semconv.EVALUATION_NAME: score.metric}
     add_result(found, score)
     if score.explanation and found.get(semconv.PASSED) is False:

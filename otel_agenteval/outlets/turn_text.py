@@ -1,7 +1,7 @@
 """Text rendering of a turn and its scores for a terminal.
 
-Failed scores come first with their reasons, then measured values, passed, vacuous and skipped scores. Control characters in the
-turn's text are removed, so that an agent can't send commands to the terminal.
+Errors and failed scores come first with their reasons, then measured values, passed, vacuous and skipped scores. Control
+characters in the turn's text are removed, so that an agent can't send commands to the terminal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width of a table: ``COLUMNS`` or the terminal's width, within limits. Without both, 100."""
+    """Return the width for tables: ``COLUMNS`` or the terminal's width, limited to 60 to 140, or 100 if both are unknown."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 
@@ -66,7 +66,7 @@ def render_turn(
 
 
 def render_scores(scores: Sequence[Score], width: int = 100, *, title: str, color: bool = False) -> str:
-    """Return the text of scores alone, for a turn printed before."""
+    """Return the text of scores without their turn, which was printed before."""
     text = _Text(width, color)
     text.add_heading(title)
     text.add_scores(scores)
@@ -81,7 +81,10 @@ def render_outcomes(
     evidence: Mapping[str, Sequence[Mapping[str, Any]]],
     color: bool = False,
 ) -> str:
-    """Return the text with each metric's outcome, failed scores first. ``with_evidence`` returns the ``evidence``."""
+    """Return each metric's outcome as text, errors and failed scores first.
+
+    ``evidence`` has the findings of each metric, as ``with_evidence`` returns them.
+    """
     text = _Text(width, color)
     by_metric = {score.metric: score for score in scores}
     for word, (mark, code) in _MARKS.items():
@@ -155,7 +158,7 @@ class _Text:
         self.lines += rest
 
     def add_finding(self, finding: Mapping[str, Any]) -> None:
-        """Add a finding with its place in the turn and, if known, the text there and the text that it was compared with."""
+        """Add a finding with its place in the turn and, if known, the text found there and the text that it was compared with."""
         severity = str(finding.get("severity", "warning"))
         code = _SEVERITIES.get(severity, BOLD)
         label, rest = f"{_plain(finding['type'])} in {_plain(finding['place'])}", []
@@ -253,7 +256,7 @@ def reason_of(score: Score, *, facts: bool = True) -> str:
 
 
 def facts_in(detail: Mapping[str, Any], shown: str) -> Iterator[str]:
-    """Yield the texts in a detail that aren't shown yet: findings, or lists and texts with their keys."""
+    """Yield the texts of a score's detail that aren't in ``shown``: findings or, without any, lists and texts with their keys."""
     findings = [describe(one) for one in findings_in(detail) if str(one.get("text") or one["type"]) not in shown]
     if findings:
         yield ", ".join(findings[:5]) + (", …" if len(findings) > 5 else "")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _GATHERING = 1.0
-"""Seconds that a first notice waits for others with the same cause."""
+"""Seconds that a first notice waits for other notices with the same cause."""
 _MOST_WAITING = 1_000
 """Maximum number of waiting notices. Notices about one subject are merged."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
@@ -37,7 +37,7 @@ _RETRIED = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset((400, 413, 422))
 _JOIN = 1.0
 _READ = 65_536
-"""Bytes of a response that are read, so that the connection can be reused."""
+"""Maximum bytes of a response to read, so that the connection can be reused."""
 
 
 class _Refused(Exception):
@@ -46,14 +46,15 @@ class _Refused(Exception):
         self.pause = pause
         self.for_good = for_good
         self.about_the_body = about_the_body
-        """True if the message's content may be the reason, so that another message may be accepted."""
+        """True if the message's content may be the cause, so that another message may be accepted."""
 
 
 class WebhookOutlet(Outlet):
     """Outlet that posts messages about failed gates and other configured events.
 
-    A separate thread sends the messages. A temporary failure is retried after pauses that double, or at the time that the
-    receiver requests. Until then, notices about the same subject are merged, which limits memory.
+    A separate thread sends the messages. After a temporary failure, a message is retried after pauses that double, and not
+    before the time that the receiver requests. Meanwhile, notices about the same subject are merged, which limits memory. After
+    ``retry_for``, waiting notices are dropped.
     """
 
     name = "webhook"
@@ -78,7 +79,9 @@ class WebhookOutlet(Outlet):
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
-        """Maximum notices per message, at present and initially. Reduced after the receiver refused several together."""
+        """Current and initial maximum number of notices per message. Failures that the content may have caused halve the
+        current maximum.
+        """
         self._since: float | None = None
         """Time at which the oldest notice started to wait, for ``retry_for``."""
         self._due: float | None = None
@@ -163,7 +166,7 @@ class WebhookOutlet(Outlet):
                     self._pause(_LONGEST_PAUSE)
 
     def _send(self, timeout: float) -> bool:
-        """Send all waiting notices, one thread at a time. Return True if no notice waits anymore."""
+        """Send all waiting notices, one thread at a time. Return True if all were sent and no new notice waits."""
         if not self._sending.acquire(timeout=timeout):
             return False
         try:
@@ -216,7 +219,9 @@ class WebhookOutlet(Outlet):
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Send fewer notices at once, because one notice may be the cause. Return False if there is only one."""
+        """Halve the number of notices per message, because one notice may be the cause. Return False for a message with one
+        notice.
+        """
         self._together = max(1, len(part) // 2)
         return len(part) > 1
 
@@ -283,7 +288,7 @@ def _records(notices: Iterable[Notice]) -> int:
 
 
 def outlet_from(wanted: WebhookOptions, setup: Setup) -> Outlet:
-    """Return the outlet. Raises ConfigError if a floor names an unknown metric."""
+    """Return the outlet. Raises ConfigError if ``floors`` contains an unknown metric."""
     for name in wanted.floors:
         try:
             resolve(name)

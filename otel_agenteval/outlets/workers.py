@@ -1,11 +1,11 @@
-"""Shared metrics of several processes: each worker of a server can show the counts of all.
+"""Shared metrics of several processes, so that each worker of a server can show the counts of all.
 
-Each worker writes its counts to a file, at most once a second and at each flush, and reads the others' files at a scrape. The
-files of ended workers are added up in one file, so that no counter falls. Their gauges are dropped. A program with one
-process writes nothing.
+Each worker writes its counts to a file, at most once a second and at each flush. At a scrape, it reads the files of the other
+workers. The counts of ended workers are added up in one file, so that no counter falls, but their gauges are dropped. A program
+with one process writes nothing.
 
 The files are in a private folder of the program (:mod:`..core.lineage` finds its processes) or, if set, in the folder
-``PROMETHEUS_MULTIPROC_DIR``. In the latter case, all processes that share the folder are one program, and metrics are also
+``PROMETHEUS_MULTIPROC_DIR``. In the latter case, all processes that share the folder count as one program, and metrics are also
 written in the format of ``prometheus_client``.
 """
 
@@ -34,7 +34,7 @@ _FORMAT = 1
 _PAUSE = 1.0
 """Seconds between two writes of a worker."""
 _GATHERING = 0.05
-"""Seconds that a worker waits before it writes, to include further counts."""
+"""Seconds that a worker waits before a write, so that the write includes counts that follow shortly."""
 _AT_LEAST_EVERY = 15.0
 """Seconds between checks of values that change on their own, such as queue sizes."""
 _OLD = 7 * 86_400.0
@@ -87,7 +87,7 @@ class Workers:
         self._others: list[Snapshot] = []
 
     def mark_changed(self) -> None:
-        """Record that counts changed. Costs next to nothing in a program with one process."""
+        """Record that counts changed. Almost free in a program with one process."""
         self._counted = True
         if self._is_one_of_many():
             self._start_thread()
@@ -106,7 +106,7 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Write final counts and mark them as counts of an ended process."""
+        """Write the final counts, marked as counts of an ended process."""
         if self._closed:
             return
         self._closed = True
@@ -127,7 +127,7 @@ class Workers:
             self._changed.set()
 
     def others(self, name: str) -> Sequence[Snapshot]:
-        """Return the other processes' counts. They are read again if the same ``name`` is requested again."""
+        """Return the other processes' counts. A repeated ``name`` means a new scrape, for which the files are read again."""
         with self._reading:
             if name in self._names_read or not self._names_read:
                 self._names_read.clear()
@@ -151,7 +151,7 @@ class Workers:
                 _replace(folder / f"{self.view}.held", self._this.name)
 
     def _is_one_of_many(self) -> bool:
-        """Return True if the program has other processes. Checked once a second until it has."""
+        """Return True if the program has other processes. Until it has, it is checked at most once a second."""
         if self._faulty:
             return False
         if not self._many:
@@ -165,7 +165,7 @@ class Workers:
         return self._many
 
     def _folder_to_use(self) -> Path | None:
-        """Return the program's folder, created if missing, or None, after a warning, if that fails."""
+        """Return the program's folder, created if missing. If that fails, log a warning and return None."""
         if self._folder is None and not self._faulty:
             try:
                 shared = shared_folder()
@@ -273,7 +273,7 @@ class Workers:
         return known[1]
 
     def _sum_ended(self, folder: Path, names: Sequence[str]) -> None:
-        """Add the counts of ended processes to one file, unless another process did."""
+        """Add the counts of ended processes to one file, unless another process has done so."""
         with _locked(folder, self.view, shared=False):
             path = folder / f"{self.view}.gone.json"
             before = self._snapshot(path)
@@ -294,13 +294,13 @@ class Workers:
 
 
 class Snapshot:
-    """Counts of another process at its last write."""
+    """Counts of another process at its last write, or sums of ended processes."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self._families: dict[str, Any] = data["families"]
         self._live: bool = data["live"]
         self.members: frozenset[str] = frozenset(data.get("of", ()))
-        """Names of the ended processes whose counts were added up."""
+        """Names of the ended processes whose counts this snapshot adds up."""
 
     @property
     def names(self) -> list[str]:
@@ -348,7 +348,7 @@ def _from_data(instrument: Instrument, data: Any) -> Family:
 def _write_multiprocess_files(folder: Path, process: Process, families: Sequence[Family]) -> None:
     """Write a process's metrics for ``MultiProcessCollector``, and remove the gauges of ended processes. Can raise OSError.
 
-    The format supports no exemplars. Estimates aren't written, because those of several processes can't be added.
+    The format supports no exemplars. Estimates aren't written, because estimates of several processes can't be added.
     """
     from prometheus_client.mmap_dict import MmapedDict
 
@@ -401,7 +401,7 @@ def _multiprocess_samples(family: Family) -> Iterator[tuple[str, float]]:
 
 
 def _folder_of(first: Process) -> Path:
-    """Return the folder of the program that began with a process."""
+    """Return the folder of the program whose first process is ``first``."""
     import tempfile
 
     return Path(tempfile.gettempdir()) / f"otel-agenteval-{os.getuid()}" / f"{_machine()}.{first.name}"
@@ -416,11 +416,11 @@ def _machine() -> str:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder that nobody else can write. Raises PermissionError if others can."""
+    """Create a folder that only this user can write. Raises PermissionError if an existing folder isn't private."""
     folder.mkdir(0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or folder.is_symlink():
-        raise PermissionError(f"{folder}: other users can write to the folder")
+        raise PermissionError(f"{folder}: must be a folder that only this user can write")
 
 
 def _remove_left_behind(mine: Path) -> None:

@@ -1,5 +1,4 @@
-"""Outlet for an OTLP endpoint: the encoding makes requests, the spool stores them, the outlet retries, the client sends.
+"""Outlet for an OTLP endpoint. It encodes requests, stores them in a spool, and sends them with retries.
 
-May import what :mod:`~otel_agenteval.outlets` may, and the packages grpc and httpx.
-Start at :mod:`.outlet`.
+May import the same packages as :mod:`~otel_agenteval.outlets`, and grpc and httpx. Start at :mod:`.outlet`.
 """

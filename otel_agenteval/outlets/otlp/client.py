@@ -31,7 +31,7 @@ _SERVICES: Mapping[str, tuple[str, Any, str]] = {
 _RETRYABLE_CODES = frozenset(("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"))
 _RETRYABLE_STATUSES = frozenset((429, 502, 503, 504))
 _ABOUT_THE_BODY = frozenset(("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "INTERNAL", "UNKNOWN", "400", "413", "422", "500"))
-"""Refusals that can be caused by the content of a request. Others apply to any request."""
+"""Refusals that the content of one request can cause. Other refusals apply to any request."""
 _RECONNECT_MS = 5_000
 _LARGEST_ANSWER = 65_536
 
@@ -44,11 +44,11 @@ class SendResult(NamedTuple):
     wait: float = 0.0
     """Seconds that the receiver asks to wait."""
     rejected: int = 0
-    """Records or spans that the receiver rejected from an accepted request."""
+    """Number of records, spans or data points that the receiver rejected in an accepted request."""
 
     @property
     def about_the_body(self) -> bool:
-        """True if parts of the refused request might be accepted."""
+        """True if the receiver might accept parts of the refused request."""
         return self.reason in _ABOUT_THE_BODY
 
 
@@ -97,7 +97,7 @@ class GrpcClient:
 
 
 def _retry_info(metadata: Sequence[tuple[str, str | bytes]]) -> float | None:
-    """Return the seconds of a RetryInfo in the status details or a trailer. None without one."""
+    """Return the delay in seconds of a RetryInfo in the status details or in a trailer, or None."""
     from google.rpc.error_details_pb2 import RetryInfo
     from google.rpc.status_pb2 import Status
 

@@ -1,10 +1,11 @@
 """Encoding of scores and metrics as OTLP requests.
 
-A turn's records get the Resource of the service that created its root, so that backends file them with that service's telemetry.
-Parts that the records of a turn share are encoded once per turn. Parts that scores with equal summaries share are cached.
+A turn's records get the Resource of the service that created its root, so that backends file them with that service's
+telemetry. Parts that the records of a turn share are encoded once per turn. Parts that scores with equal summaries share are
+cached.
 
-Metrics are encoded when their request is due. Observations cost nothing beyond counting, because the SDK's encoder gets the
-accumulators as collected metrics. All of them are cumulative. As in Prometheus, histograms also accept negative values.
+Metrics are encoded when their request is due. Observations cost nothing beyond counting, because the SDK's encoder receives the
+accumulators as collected metrics. Sums and histograms are cumulative. As in Prometheus, histograms also accept negative values.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _MAX_METRICS, _LONGEST_CONSTANT = 1_000, 2_048
 """Maximum number of summaries whose encoded constants are cached, and maximum bytes of the constants after the value."""
 _RESULT_ID = 32
-"""Length of the ids of results that a pipeline computed."""
+"""Length of the result ids that a pipeline computes."""
 
 # Field numbers of a request are the same for logs and spans: ResourceLogs or ResourceSpans 1, which contains Resource 1 and
 # ScopeLogs or ScopeSpans 2, which contains the scope 1 and the records 2.
@@ -91,7 +92,9 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the bytes that all scores of a summary share: before the result id, between id and value, and after the value."""
+        """Return the bytes that scores with this summary share: before the result id, between id and value, and after the
+        value.
+        """
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
@@ -126,7 +129,9 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with a log record per selected score, made at ``now`` (Unix ns), and the number of records."""
+        """Return an export request with a log record per selected score, and the number of records. ``now`` is in Unix
+        nanoseconds.
+        """
         groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))
         count = 0
@@ -161,8 +166,10 @@ class ScoreEncoder:
         return b"".join(groups.requests())
 
     def evaluate_spans(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, *, child: bool) -> tuple[bytes, int]:
-        """Return an export request with a span per sampled turn, and the number of spans. A span's events are the turn's scores. A
-        ``child`` span belongs to the turn's trace. Otherwise, the span starts a trace of its own with a link to the turn's root.
+        """Return an export request with a span per sampled turn that has scores to export, and the number of spans.
+
+        A span's events are the turn's scores. A ``child`` span belongs to the turn's trace. Otherwise, the span starts a new
+        trace, with a link to the turn's root.
         """
         groups = _Groups(self._of_resource, self._scope)
         count = 0
@@ -199,7 +206,7 @@ def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child:
 
 
 class _Groups:
-    """Records of one request by Resource, recognized by object id within the batch."""
+    """Records of one request, grouped by Resource. Within a batch, ``id()`` recognizes a Resource without encoding it again."""
 
     def __init__(self, attributes: AttributeWriter, scope: bytes) -> None:
         self._attributes = attributes
@@ -208,7 +215,7 @@ class _Groups:
         self._of_content: dict[bytes, list[bytes]] = {}
 
     def records(self, resource: Mapping[str, Any]) -> list[bytes]:
-        """Return the list of records for a Resource. Equal Resources share one list."""
+        """Return the list to which records of a Resource are added. Equal Resources share one list."""
         found = self._of_object.get(id(resource))
         if found is None:
             found = self._of_content.setdefault(self._attributes.write(resource), [])
@@ -231,7 +238,7 @@ class MetricsEncoder:
         self._views = [_InstrumentView(instrument, since, exemplars=exemplars) for instrument in INSTRUMENTS]
 
     def request(self, now: int, instance_id: str) -> bytes:
-        """Return a request with all metrics at ``now``, in Unix nanoseconds, or an empty one."""
+        """Return a request with all metrics at ``now``, in Unix nanoseconds, or ``b""`` if no metric has values."""
         with late_imports():  # only few processes export metrics
             from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
             from opentelemetry.sdk.metrics import export

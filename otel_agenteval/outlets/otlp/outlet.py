@@ -1,7 +1,7 @@
 """Outlet that sends scores to an OTLP endpoint.
 
-In a sidecar, the endpoint is usually the Collector that feeds it. Exported telemetry that returns in a loop is recognized by
-its scope and attributes (see :func:`otel_agenteval.spans.otlp.is_ours`), and is never evaluated.
+In a sidecar, the endpoint is usually the Collector that feeds the sidecar. If exported telemetry returns to the sidecar, its
+scope and attributes identify it (see :func:`otel_agenteval.spans.otlp.is_ours`), and it is never evaluated.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 LINGER = 0.5
-"""Seconds that a batch waits, so that later batches can be sent with it."""
+"""Seconds that a batch waits, so that later batches can share its request."""
 MAX_REQUEST = 4 * 1024 * 1024
-"""Bytes of one request. A larger batch is sent alone."""
+"""Maximum bytes of a request. A larger batch is sent alone."""
 _MOST_BATCHES = 512
 _JOIN = 1.0
 
@@ -53,7 +53,7 @@ class _Lane:
     failures: int = 0
     """Failed attempts in a row that will be retried."""
     most: int = _MOST_BATCHES
-    """Largest number of batches in one request. Reduced after the receiver refused several together."""
+    """Current maximum number of batches in one request. Reduced after the receiver refuses several together."""
 
 
 class OtlpOutlet(Outlet):
@@ -62,9 +62,10 @@ class OtlpOutlet(Outlet):
     The worker's thread encodes records, and the outlet's own thread sends them. A slow or unavailable receiver fills a bounded
     queue and delays nothing else. Raises ConfigError if a certificate file can't be read.
 
-    A request that the receiver refuses temporarily is retried, not before the time that the receiver requested, and after pauses
-    that double with jitter. A request that it refuses permanently is dropped. Each signal has separate pauses, so a receiver that
-    doesn't support one of them doesn't delay the other. Only a flush waits for the thread.
+    If the receiver refuses a request temporarily, the request is retried after pauses that double with jitter, and not before
+    the time that the receiver requested. Batches older than ``retry_for`` are dropped. If the receiver refuses a request
+    permanently, its batches are dropped, or sent in smaller requests if their content may be the cause. Each signal has
+    separate pauses, so a receiver that doesn't support one signal doesn't delay the other. Only a flush waits for the thread.
 
     ``mode`` overrides the option ``log_events``. ``pauses`` are the first and the longest pause between attempts, in seconds.
     ``adopt_every`` is the number of seconds between checks for batches that a dead process left in a file.
@@ -110,7 +111,7 @@ class OtlpOutlet(Outlet):
         self._client: Client | None = None
         self._lanes = {signal: _Lane(signal) for signal in SIGNALS}
         self._troubles: dict[str, str] = {}
-        """Why the last request of each signal failed, unless its content may be the cause."""
+        """Reason why each signal's last request failed, unless the request's content may be the cause."""
         self._metrics_due: float | None = None
         self._flushing = 0
         """Number of callers that wait in :meth:`flush`."""
@@ -153,7 +154,7 @@ class OtlpOutlet(Outlet):
             self._put("logs", self._encoder.change(change, root, time.time_ns(), self._instance_id()), 1)
 
     def _put(self, signal: Signal, body: bytes, items: int) -> None:
-        """Queue a request. If it doesn't fit, it is dropped, unless all records must be kept."""
+        """Queue a request. Drop it if the queue is full, unless all records must be kept, or if the outlet is closed."""
         if not items:
             return
         self.records.add(items)
@@ -178,7 +179,9 @@ class OtlpOutlet(Outlet):
         return self._spool.full
 
     def start(self) -> None:
-        """Start the thread if it isn't running. It sends queued batches, metrics, and batches that earlier processes left."""
+        """Start the thread if it isn't running. The thread sends metrics and queued batches, including batches of earlier
+        processes.
+        """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval
         if (self._thread is not None and self._thread.is_alive()) or not self._may_start or self._stopping:
@@ -189,8 +192,8 @@ class OtlpOutlet(Outlet):
     def flush(self, timeout: float) -> bool:
         """Send all waiting batches and metrics. Return False if ``timeout`` seconds don't suffice.
 
-        Except at exit, a flush doesn't wait for a receiver that is known to fail. Batches that then wait in a file count as
-        delivered, because the next process sends them.
+        Except at exit, a flush doesn't wait for a receiver that is known to fail. It then returns True if all waiting batches
+        are in a file, because the next process sends them.
         """
         until = time.monotonic() + timeout
         if self._metrics_due is not None:
@@ -260,7 +263,7 @@ class OtlpOutlet(Outlet):
                     time.sleep(min(wait, max(0.0, until - time.monotonic())))
 
     def _adopt(self) -> bool:
-        """Take over batches that other processes left. Return False without spool files."""
+        """Take over batches that other processes left. Return False if no spool file is open."""
         self._spool.open()
         adopts = self._spool.adopt()
         for lane in self._lanes.values():
@@ -354,7 +357,6 @@ class OtlpOutlet(Outlet):
         return result
 
     def _finish(self, outcome: str, items: int) -> None:
-        """Count records or spans with the outcome ``sent``, or with the reason for which they were dropped."""
         self.records.finish(outcome, items)
         if outcome != "sent":
             self._warn_once(outcome, f"{items} records were dropped for")

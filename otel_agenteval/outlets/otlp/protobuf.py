@@ -1,7 +1,7 @@
 """Encoder for the parts of protobuf's wire format that OTLP uses.
 
-Building protobuf objects costs microseconds per field, and most fields repeat. So constant parts are encoded once. Tests
-compare each message with one built by the protobuf classes.
+Building protobuf objects costs microseconds per field, and most fields repeat, so constant parts are encoded only once. Tests
+compare each message with a message that the protobuf classes encode.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ as_double: Callable[[float], bytes] = struct.Struct("<d").pack
 
 _MAX_NESTING = 16
 _MAX_KEYS = 256
-"""Number of keys, and of values other than strings, that one writer caches."""
+"""Maximum number of keys that one writer caches, and of pairs with a boolean or integer value."""
 _MAX_LENGTH = 512
-"""Length up to which the prefixes of strings are cached."""
+"""Maximum length of strings whose prefixes are cached, and of cached keys."""
 
 
 def _varint(number: int) -> bytes:
@@ -54,7 +54,7 @@ def delimited(field: int, *parts: bytes) -> bytes:
 
 
 def utf8(text: str) -> bytes:
-    """Encode a string in UTF-8, with U+FFFD for each half of a surrogate pair."""
+    """Encode a string in UTF-8. Lone surrogates become U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -62,7 +62,7 @@ def utf8(text: str) -> bytes:
 
 
 def any_value(value: Any, depth: int = 0) -> bytes:
-    """Encode an ``AnyValue``. Integers beyond 64 bits become strings, and unsupported types are left out."""
+    """Encode an ``AnyValue``. Integers beyond 64 bits become strings. Unsupported types and deeply nested values become empty."""
     if isinstance(value, str):
         return delimited(1, utf8(value))
     if isinstance(value, bool):
@@ -147,7 +147,7 @@ class AttributeWriter:
         return found
 
     def double_head(self, key: str) -> bytes:
-        """Return all bytes before a double, as :data:`as_double` encodes it, under a key."""
+        """Return the bytes of an attribute before its value, which :data:`as_double` encodes."""
         return self.pair(key, 0.0)[:-8]
 
     def pair(self, key: str, value: Any) -> bytes:

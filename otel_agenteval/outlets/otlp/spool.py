@@ -1,7 +1,7 @@
 """Storage for waiting batches, in memory or in a file that outlives the process.
 
-A batch is removed after it was sent. If the process dies in between, the batch is sent again. Receivers can recognize a repeated
-score by its result id.
+A batch is removed once it is sent or dropped. If the process dies between sending and removal, the batch is sent again.
+Receivers can recognize a repeated score by its result id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEFT_TO_THE_PARENT: list[sqlite3.Connection] = []
 
 
 class SpooledBatch(NamedTuple):
-    """Encoded export request. The concatenation of several batches of one signal is a valid request, too."""
+    """Encoded export request. Several batches of one signal, concatenated, are also a valid request."""
 
     signal: Signal
     items: int
@@ -68,7 +68,7 @@ class SpoolMemory:
             return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return a signal's oldest batches without removing them: up to ``most`` and ``max_bytes``, but at least one."""
+        """Return a signal's oldest batches, but keep them. ``most`` and ``max_bytes`` limit them, but at least one is returned."""
         found: list[SpooledBatch] = []
         with self._lock:
             for batch in self._waiting[signal]:
@@ -166,7 +166,7 @@ class SpoolFile:
         return adopted
 
     def _opened(self, slot: int) -> sqlite3.Connection | None:
-        """Open and lock a file. Return None if another process locked it or, after one warning, if it is unreadable."""
+        """Open and lock a file. Return None if another process holds it, or if it is unreadable, which is logged once."""
         path = Path(self._directory, f"outbox-{slot}.db")
         try:
             return open_file(path, SCHEMA, exclusive=True)
@@ -208,7 +208,7 @@ class Spool:
         return self._file.max_bytes if self._file is not None else self._memory.max_bytes
 
     def open(self) -> None:
-        """Open the file, if configured. Leftover batches then wait for delivery."""
+        """Open the file at the first call, if configured. Leftover batches then wait for delivery. Failures are logged."""
         with self._opening:
             opener, self._open_file = self._open_file, None
             if opener is None:
@@ -235,7 +235,7 @@ class Spool:
         return any(store is not None and store.bytes >= store.max_bytes for store in (self._memory, self._file))
 
     def adopt(self) -> bool:
-        """Take over batches from other processes' files. Return False without files."""
+        """Take over batches from other processes' files. Return False if no file is open."""
         if self._file is None:
             return False
         try:
@@ -245,7 +245,7 @@ class Spool:
         return True
 
     def first(self, signal: Signal, most: int, max_bytes: int) -> list[SpooledBatch]:
-        """Return the oldest batches of a signal. Those in memory come first, because they could be lost."""
+        """Return the oldest batches of a signal. Batches in memory come first, because a crash would lose them."""
         found = self._memory.first(signal, most, max_bytes)
         if not found and self._file is not None:
             try:
