@@ -63,7 +63,7 @@ def health(head: Head, readiness: Readiness) -> Response | None:
 
 
 def checks_in(document: Any, prefix: str) -> list[Check]:
-    """Return the checks in another process's JSON response, with a prefix before their names."""
+    """Return the checks in another process's JSON response, with ``prefix`` before their names."""
     return [Check(f"{prefix}{one['name']}", str(one["reason"]), bool(one["required"])) for one in document["checks"]]
 
 
@@ -131,7 +131,7 @@ class Metrics:
     """Handler for ``/metrics``, in the format that the scraper accepts. Requires no token.
 
     Only the OpenMetrics format contains exemplars. Writing a large page takes seconds, so a thread writes one page at a time.
-    Requests that arrive during that time get the same page.
+    Scrapes in the same format that arrive during that time get the same page.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -199,7 +199,10 @@ def api(
 
 
 def _full_id(engine: Engine, store: StoreReader | None, short: str) -> str:
-    """Return the full id for a turn id or its beginning, or the given text if no turn matches. Raises StoreError if several do."""
+    """Return the full id for a turn id or its beginning, or ``short`` if no turn matches.
+
+    Raises StoreError if several turns match.
+    """
     if engine.why(short) is not None:
         return short
     found = dict.fromkeys(engine.known_turns(short) if len(short) >= LEAST_OF_ID else ())

@@ -1,8 +1,8 @@
-"""Admission control: limits the memory of requests (also during decompression) and of open turns.
+"""Admission control, which limits the memory of requests (also during decompression) and of open turns.
 
 A request is charged for its bytes as they arrive, for its decompressed size (a megabyte can decompress to gigabytes), and for
-the memory that parsing it takes. A request never waits for memory. If there isn't enough, its sender is asked to retry, so
-requests can't deadlock.
+the memory that parsing takes. A request never waits for memory, so requests can't deadlock. If there isn't enough memory, its
+sender is asked to retry.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ LEAST = 256 << 20
 COPIES = 3
 """Number of copies of a body that exist during parsing: as received, as protobuf, and as spans."""
 _HALF, _CROWDED, _NEARLY_ALL = 0.5, 0.75, 0.95
-"""Fill levels of open turns. Below the first level, all requests are accepted, and from the last level on, none."""
+"""Fill levels of open turns. Up to the first level, all requests are accepted. From the last level on, all are refused."""
 _STUCK = 30.0
-"""Seconds of refusals after which the oldest open turns are evicted."""
+"""Seconds of continued refusals after which requests are accepted again, and evict the oldest open turns."""
 TURNS_FULL = "open turns are close to their limit (turn.total_bytes, turn.max_open)"
 
 
 @dataclass(slots=True, eq=False)
 class Budget:
-    """Memory budget of ``limit`` bytes, shared by all requests. Thread-safe."""
+    """Memory budget of ``limit`` bytes that all requests share. Thread-safe."""
 
     limit: int
     used: int = 0
@@ -42,7 +42,7 @@ class Budget:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def check(self, size: int, held: int = 0) -> None:
-        """Raise a Refusal if a request that already holds ``held`` bytes can't get ``size`` more now."""
+        """Raise a Refusal if a request that already holds ``held`` bytes can't get ``size`` more bytes now."""
         if held + size > self.limit:
             raise Refusal(
                 "too_large",
@@ -52,7 +52,7 @@ class Budget:
             raise Refusal("overloaded", "requests in progress use all the memory that serve.max_inflight allows; retry later")
 
     def take(self, size: int, held: int) -> None:
-        """Reserve ``size`` bytes for a request that already holds ``held``, or raise a Refusal if they don't fit."""
+        """Reserve ``size`` bytes for a request that already holds ``held`` bytes, or raise a Refusal if they don't fit."""
         with self._lock:
             self.check(size, held)
             self.used += size
@@ -75,7 +75,7 @@ class MemoryShare:
 
     @property
     def room(self) -> int | None:
-        """Bytes by which the share could grow if there were no other requests. None if unlimited."""
+        """Bytes by which the share could grow without other requests, or None if it is unlimited."""
         return None if self._budget is None else self._budget.limit - self.size
 
     def grow(self, size: int) -> None:
@@ -105,11 +105,12 @@ UNBOUNDED = MemoryShare(None)
 
 
 class Arriving:
-    """Admission by open turns, so that requests don't evict turns that can still complete.
+    """Admission by open turns, so that requests don't evict turns that can still complete. Thread-safe.
 
-    When open turns fill three quarters of their limit, a request must bring at least as many bytes for open turns as for new
-    ones. The sender of a refused request retries until turns close. If the level stays that high for 30 seconds, open turns
-    probably wait for spans that don't arrive. Then requests are accepted and the oldest turns are evicted. Thread-safe.
+    While open turns fill more than half of their limit, a request is refused in two cases: it would exceed the limit, or it
+    would fill more than three quarters of it and most of its bytes are for new turns. The sender retries until turns close. If
+    requests are refused for more than 30 seconds, open turns probably wait for spans that don't arrive. Then requests are
+    accepted and the oldest turns are evicted.
     """
 
     def __init__(self, status: Status, now: Callable[[], float]) -> None:
@@ -166,11 +167,11 @@ except ImportError:
 
 _PIECE = 1 << 20
 _MAX_PARTS = 10_000
-"""Limit of concatenated compressed streams in one body."""
+"""Maximum number of concatenated compressed streams in one body."""
 
 
 def inflate(body: bytes, encoding: str, limit: int, share: MemoryShare = UNBOUNDED) -> bytes:
-    """Decompress a body by its encoding, and charge ``share``. Raises a Refusal above ``limit`` or for an invalid body."""
+    """Decompress a body, and charge its size to ``share``. Raises a Refusal above ``limit`` bytes or for an invalid body."""
     if encoding in ("", "identity", "none"):
         found = body
     elif encoding in ("gzip", "x-gzip"):
@@ -191,13 +192,16 @@ def too_large(limit: int) -> Refusal:
 
 
 class _Format(NamedTuple):
-    """Compression whose streams can be concatenated, as gzip allows."""
+    """Compression format. A body can be several concatenated streams, as gzip allows."""
 
     open: Callable[[], Any]
     decompress: Callable[[Any, bytes, int], bytes]
-    """Decompresses a piece of a stream. The number limits the resulting bytes, if the format supports that."""
+    """Function that decompresses a piece of a stream.
+
+    The last argument limits the resulting bytes, if the format supports that.
+    """
     feed: int
-    """Compressed bytes to decompress at once."""
+    """Number of compressed bytes to decompress at once."""
     errors: tuple[type[Exception], ...]
 
 

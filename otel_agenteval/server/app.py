@@ -46,7 +46,7 @@ _log = logging.getLogger("otel_agenteval")
 _THREADS = 4
 _MAINTENANCE = 1.0
 _DELIVER_WITHIN = 4.0
-"""Maximum seconds of one delivery to all outlets, before journal segments are deleted. A stop may have to wait that long."""
+"""Maximum seconds for one delivery to all outlets, before journal segments are deleted. A stop may wait that long."""
 _AT_START = (
     "grpc", "http", "metrics", "web", "insecure", "tls", "allowed_hosts", "allowed_origins", "max_body", "max_inflight", "max_connections",
     "client_connections", "journal", "journal_bytes", "page",
@@ -65,7 +65,7 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """The sidecar in one process. ``number`` is its index if a parent process started it. The parent then locks the journal."""
+    """Sidecar in one process. ``number`` is its index if a parent process started it, which then locks the journal."""
 
     def __init__(
         self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None, number: int | None = None
@@ -94,10 +94,10 @@ class Service:
         self._metrics = Metrics(self.registry)
         self._web: Web | None = None
         self._tls_contexts: dict[str, ssl.SSLContext | None] = {}
-        """Contexts for new connections, by protocol. A reload replaces them."""
+        """TLS contexts for new connections, by protocol. A reload replaces them."""
         self._valid: dict[str, Validity] = {}
         self._reloaded = (True, clock.time_ns())
-        """True if the last reload was valid, and the time of the last valid reload in nanoseconds."""
+        """True if the last reload was valid, and the time of the last valid reload in Unix nanoseconds."""
         self._clock = clock
         self._delivered = False
         self._is_open = False
@@ -136,7 +136,7 @@ class Service:
             raise
 
     def stop_taking(self) -> None:
-        """Refuse further requests, so that senders use another server, and stop replaying."""
+        """Refuse further requests, so that senders use another server, and stop the replay."""
         self.receiver.stopping = True
         if self.journal is not None:
             self.journal.stops_replaying = True
@@ -215,7 +215,7 @@ class Service:
         return Web(guard, self._reader, found, self.engine.failed, api(self.receiver, self.ledger, page.content))
 
     def page_status(self) -> dict[str, Any]:
-        """Return the ledger with current queue sizes, budgets and unread traces."""
+        """Return the ledger with queue sizes, remaining budgets, load and unread traces."""
         more = {}
         for name in _SHOWN:
             if (family := self.engine.telemetry.read(name)) is not None:
@@ -238,7 +238,7 @@ class Service:
                 yield {"metric": account or None, **found}
 
     def _reader(self, head: Head) -> Reader:
-        """Return the person who reads the page, with role and tenant, or raise a Refusal."""
+        """Return the reader of the page, with role and tenant, or raise a Refusal."""
         name, token = credentials_in(head.headers.get("authorization")) or ("someone", None)
         if is_token(token, self.options.page.read_token):
             return Reader("read", None, name)
@@ -261,10 +261,10 @@ class Service:
         missing = [name for name in config.serve.ready_outlets if name not in on]
         if missing:
             where = config.where(("serve", "ready_outlets"))
-            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
+            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}; enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
-        """Detect outlets that don't deliver, and retry waiting records, even if no turn arrives."""
+        """Detect outlets that don't deliver, and retry waiting records, even while no turns arrive."""
         loop = asyncio.get_running_loop()
         while True:
             await loop.run_in_executor(None, self.engine.outlets.check)
@@ -290,7 +290,7 @@ class Service:
         return fixed
 
     def _renew(self, protocol: str, connection: ssl.SSLObject, *_: object) -> None:
-        """Use the server's certificate and the clients' authority of the last reload for a new connection."""
+        """Use the certificates of the last reload for a new connection."""
         context = self._tls_contexts[protocol]
         assert context is not None
         connection.context = context
@@ -314,7 +314,7 @@ class Service:
         self.engine.failed("loop", error if isinstance(error, Exception) else RuntimeError(context.get("message", "")))
 
     async def drain(self, *, watched: bool = True) -> dict[str, Any]:
-        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, keep serving ``/metrics`` meanwhile."""
+        """Evaluate open turns, deliver all scores, and return the ledger. If ``watched``, the metrics and the web UI stop last."""
         until = time.monotonic() + self.options.drain_timeout
         self.stop_taking()
         grace = min(_GRACE, self.options.drain_timeout / 4)
@@ -349,7 +349,7 @@ class Service:
         self._delivered = done and not kept and not left and not any(unused.get(reason) for reason in _LOSSES)
 
     def unready(self) -> str:
-        """Return why senders should pause, or an empty string if the sidecar is ready."""
+        """Return the reason why senders should pause, or an empty string if the sidecar is ready."""
         found = (one for one in delivery(self.engine, self.options.ready_outlets) if one.required and one.reason)
         return self._refusal_reason() or next((f"{check.name}: {check.reason}" for check in found), "")
 
@@ -358,7 +358,7 @@ class Service:
         return [requests, *delivery(self.engine, self.options.ready_outlets), *(check() for check in self.more_checks)]
 
     def _refusal_reason(self) -> str:
-        """Return why requests are refused or soon will be, or an empty string."""
+        """Return the reason why requests are refused or soon will be, or an empty string."""
         if self.receiver.stopping:
             return "shutting down"
         if self.receiver.replaying:
@@ -418,8 +418,9 @@ def _by(family: Any, attribute: str) -> dict[str, int]:
 def as_sidecar(config: Config) -> Config:
     """Return the configuration with the sidecar's defaults.
 
-    It serves its own ``/metrics``, writes no log events, and detects changes of scores. Judge jobs are queued in a file. With a
-    journal, undelivered OTLP records are kept in a spool. Explicit options take precedence, except ``outlets.prometheus``.
+    A sidecar serves its own ``/metrics``, writes no log events, and detects changes of scores. Judge jobs are queued in a file.
+    With a journal, undelivered OTLP records are kept in a spool. Explicit options take precedence, except
+    ``outlets.prometheus``.
     """
     more: dict[str, Any] = {"outlets": {"prometheus": None}}
     if "log_events" not in config.outlets.options_given:  # a sidecar has no application that configures OpenTelemetry logging
@@ -449,5 +450,5 @@ def state_folder() -> Path:
     try:
         make_private(folder)
     except OSError as error:
-        raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another place") from None
+        raise ConfigError(f"{folder}: can't be created: {error.strerror}; set judge.queue.path to another folder") from None
     return folder

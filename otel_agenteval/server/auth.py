@@ -1,11 +1,11 @@
 """Access control: tokens, tenants with quotas, and protection against web pages in a browser on the same machine.
 
-A token lookup takes the same time for every token. A tenant over its quota is asked to retry later. Other tenants aren't
+A token lookup takes the same time for every token. A tenant over its quota is asked to retry later, and other tenants aren't
 affected. Quota usage survives a reload of the configuration.
 
-Web pages from other sites must not reach a server on loopback. A script on such a page sends an unknown ``Origin``. If the
-page's host name resolves to this machine, ``Host`` contains that name. Requests without a script, such as for images, have no
-``Origin``. For these requests, browsers report the site in ``Sec-Fetch-Site``.
+Web pages from other sites must not reach a server on loopback. Requests by a script on such a page have an unknown ``Origin``.
+If the page's host name resolves to this machine, ``Host`` contains that name. Requests without a script, such as for images,
+have no ``Origin``, but browsers report their site in ``Sec-Fetch-Site``.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Tenant:
         self.name = options.name
         self.number = number_of(options.name)
         self.base = base_of(options.name)
-        """Number added to a trace id to make the tenant's trace key."""
+        """Number that is added to a trace id to make the tenant's trace key."""
         self.bytes = 0
-        """Decompressed bytes of its accepted requests."""
+        """Decompressed bytes of the tenant's accepted requests."""
         self.spans = 0
         self.refused: Counter[str] = Counter(dict.fromkeys((*_RATES, "open_turns"), 0))
-        """Number of its refused requests, by quota or other reason."""
+        """Number of the tenant's refused requests, by quota or other reason."""
         self._now = now
         self._lock = threading.Lock()
         self._buckets: dict[Quota, TokenBucket] = {}
@@ -65,7 +65,7 @@ class Tenant:
                     self._buckets[quota] = TokenBucket(rate, self._now)
 
     def admit(self) -> None:
-        """Admit a request within the rate quotas, or raise a Refusal with the delay."""
+        """Admit a request within the rate quotas, or raise a Refusal with the delay until a retry."""
         with self._lock:
             waits = [(bucket.wait(), quota) for quota, bucket in self._buckets.items()]
         wait, quota = max(waits, default=(0.0, None))
@@ -73,7 +73,7 @@ class Tenant:
             raise _over(quota, wait)
 
     def admit_turns(self, turns: TenantTurns) -> None:
-        """Admit a request's turns if they fit the quota or the tenant has no open turns. Otherwise, raise a Refusal."""
+        """Admit a request's turns if they fit the quota, or if the tenant has no open turns. Otherwise, raise a Refusal."""
         most = self.options.quotas.open_turns
         if most is not None and turns.new and turns.open and turns.open + turns.new > most:
             raise _over("open_turns", turns.next_close)
@@ -174,7 +174,7 @@ def is_token(given: str | None, token: str | None) -> bool:
 
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]{0,5})?")
-"""Matches a ``Host`` header: an IPv6 address in brackets or another name, with or without a port."""
+"""Pattern of a ``Host`` header: an IPv6 address in brackets or another name, with or without a port."""
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -187,12 +187,12 @@ def is_loopback(address: str) -> bool:
 
 
 def is_cross_site(head: Head) -> bool:
-    """Return True if the browser reports a request from another origin, including another port."""
+    """Return True if the browser reports that another origin sent the request. Another port is another origin."""
     return head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 class Guard:
-    """Checks the headers ``Host`` (own name or ``hosts``), ``Origin`` (own page or ``origins``) and ``Sec-Fetch-Site``."""
+    """Check of the headers ``Host`` (own name or ``hosts``), ``Origin`` (own page or ``origins``) and ``Sec-Fetch-Site``."""
 
     def __init__(self, address: str, hosts: Sequence[str], origins: Sequence[str], *, serves_page: bool = False) -> None:
         self._serves_page = serves_page
@@ -201,7 +201,10 @@ class Guard:
         self._origins = frozenset(origins)
 
     def check(self, head: Head) -> Response | None:
-        """Return the response to a CORS preflight request, or None for other requests. Raises a Refusal for forbidden requests."""
+        """Return the response to a CORS preflight request, or None for other allowed requests.
+
+        Raises a Refusal for forbidden requests.
+        """
         origin = head.headers.get("origin")
         own = (f"http://{head.headers.get('host', '')}", f"https://{head.headers.get('host', '')}") if self._serves_page else ()
         allowed = origin is not None and (origin.lower() in self._origins or origin in own)

@@ -1,4 +1,4 @@
-"""TLS certificates of the servers: loads them and warns about their expiry.
+"""TLS certificates of the servers, with warnings before they expire.
 
 An expired certificate locks out every sender, and only the senders would see the reason.
 """
@@ -20,7 +20,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Warn this many seconds before expiry, or in the last fifth of a shorter lifetime."""
+"""Maximum seconds before expiry from which a warning is logged. For a short lifetime, it is a fifth of that."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -30,7 +30,10 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the file's certificate that expires first. Warn if it isn't valid or expires soon."""
+    """Return, by option, the validity of the certificate in the file that expires first.
+
+    Warn if it isn't valid or expires soon.
+    """
     found: dict[str, Validity] = {}
     now = time.time()
     for option in ("cert_file", "client_ca_file"):
@@ -58,7 +61,7 @@ def _date(moment: float) -> str:
 
 
 def _validity(der: bytes) -> Validity:
-    """Parse the validity in a DER certificate, its fourth field, or fifth after a version. Raises ValueError or IndexError."""
+    """Parse the validity in a DER certificate: the fourth field, or the fifth after a version. Raises ValueError or IndexError."""
     _, begin, _ = _field(der, 0)
     _, at, _ = _field(der, begin)
     for _ in range(4 if der[at] == _VERSION else 3):
@@ -101,7 +104,7 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
         raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key is encrypted. Use a key without a pass phrase"
+            f"serve.tls.key_file: {options.key_file}: the key is encrypted; use a key without a pass phrase"
         ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} and key_file {options.key_file}"

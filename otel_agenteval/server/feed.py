@@ -1,7 +1,7 @@
-"""Parses OTLP requests and passes their spans and log records to the engine.
+"""Parser of OTLP requests that passes their spans and log records to the engine.
 
-:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. In between, the caller can refuse the request.
-This module itself only refuses bodies that aren't OTLP.
+:meth:`Feed.read` parses a request, and :meth:`Feed.pass_on` passes it to the engine. In between, the caller can refuse the
+request. This module itself only refuses bodies that aren't OTLP.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Batch:
     """Number of spans without valid ids, or of unreadable log records."""
 
     def keep(self, share: Share) -> None:
-        """Drop traces outside a share. Counts that belong to no trace are kept by the share of the first position."""
+        """Drop traces outside a share. Only the share of the first position keeps counts that belong to no trace."""
         if share.is_everything:
             return
         self.parts = [(key, part) for key, part in self.parts if key in share]
@@ -120,6 +120,6 @@ class Feed:
         return Batch(logs=wanted, invalid=invalid)
 
     def _is_sampled(self, trace_id: bytes) -> bool:
-        """Return True if a trace is in the sample. All processes decide the same."""
+        """Return True if a trace is in the sample. All processes make the same decision."""
         digest = hashlib.blake2b(trace_id, digest_size=8, key=b"agenteval.serve").digest()
         return int.from_bytes(digest, "big") < self._sampled_below

@@ -39,13 +39,13 @@ METADATA = 8 * 1024
 """Maximum bytes of a call's headers, decompressed. A call with more ends its connection."""
 _STREAMS = 100
 _STRIKES = 100
-"""Maximum number of invalid, unauthenticated or cancelled calls in a row. More of them end a connection."""
+"""Maximum number of invalid, unauthenticated or cancelled calls in a row. One more ends the connection."""
 _AGE = 300.0
 """Seconds after which a connection is closed without losing a call, so that senders discover added servers."""
 _LAST_CALLS = 30.0
 """Seconds that the calls of a closing connection get to end."""
 _WINDOW = 2**31 - 1
-"""Flow control doesn't limit senders, because the memory budget and the socket limit unread data."""
+"""Flow-control window. It doesn't limit senders, because the memory budget and the socket limit unread data."""
 _READ, _FIRST_READ = 256 * 1024, 4 * 1024
 _PREFACE, _LARGEST_FRAME = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 16 * 1024
 _FRAME = struct.Struct(">BHBBI")
@@ -53,11 +53,11 @@ _DATA, _HEADERS = 0x0, (0x1, 0x9)
 _END_STREAM, _END_HEADERS, _PADDED = 0x1, 0x4, 0x8
 _PREFIX = struct.Struct(">?I")
 _GOAWAY = struct.pack(">IBIII", 8 << 8 | 0x7, 0, 0, _WINDOW, 0)
-"""A GOAWAY frame: no further calls on this connection, but calls that are on their way are accepted."""
+"""GOAWAY frame. It allows no further calls on this connection, except calls that are on their way."""
 _GRPC_ONLY = "this port accepts only gRPC; send OTLP/HTTP to serve.http (default port 14318)"
 _HTTP1 = re.compile(rb"[A-Z]{3,7} /")
 _HTTP1_ANSWER = f"HTTP/1.1 400 {_GRPC_ONLY}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode()
-"""The answer to HTTP/1. Exporters log the text in the status line."""
+"""Response to HTTP/1. Exporters log the text in the status line."""
 
 
 class GrpcServer(SocketListener):
@@ -66,7 +66,7 @@ class GrpcServer(SocketListener):
     def __init__(self, receiver: Receiver, threads: Executor) -> None:
         super().__init__(receiver.options.max_connections, receiver.options.client_connections)
         self.buffer = memoryview(bytearray(_READ))
-        """Data that a connection just read. It is handled immediately, so one buffer is enough for all connections."""
+        """Data that a connection has just read. It is handled immediately, so all connections share one buffer."""
         self.receiver = receiver
         self.threads = threads
 
@@ -97,7 +97,7 @@ _CONFIG = H2Configuration(
 
 @dataclass(slots=True, eq=False)
 class _GrpcCall:
-    """A call whose response isn't sent yet."""
+    """Call whose response isn't sent yet."""
 
     signal: Signal
     request: Caller
@@ -157,7 +157,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self.ended.set_result(None)
 
     def pause_writing(self) -> None:
-        """Stop reading from a sender that doesn't read its responses, and end the connection if that lasts."""
+        """Stop reading from a sender that doesn't read its responses. If that lasts, end the connection."""
         self._transport.pause_reading()
         self._timer.cancel()
         self._timer = self._loop.call_later(WRITE_TIMEOUT, self.abort)
@@ -199,7 +199,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
             self._close_gracefully()
 
     def _close_gracefully(self, after: float = 1.0) -> None:
-        """Announce that the connection closes. After ``after`` seconds, close it once all calls have ended, or after a timeout."""
+        """Announce that the connection closes. After ``after`` seconds, close it once its calls have ended, or after a timeout."""
         self._closing = True
         if self._has_begun:
             self._transport.write(_GOAWAY)
@@ -362,7 +362,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         self._flush()
 
     def _end(self, stream: int, found: Accepted | Refused | None) -> None:
-        """End a call with its response, or without one if the sender is gone."""
+        """End a call with its response. If ``found`` is None, the sender is gone and gets no response."""
         call = self._calls.pop(stream)
         call.timer.cancel()
         call.share.close()

@@ -129,7 +129,7 @@ class _Export:
 
 
 class _Feedback(_Export):
-    """One request with user feedback, which is converted to an export request for logs."""
+    """Request with user feedback, which is converted to an export request for logs."""
 
     async def answer(self, body: bytes) -> Response:
         try:
@@ -155,8 +155,9 @@ _FEEDBACK_ATTRIBUTES = ("label", "comment", "edited", "id")
 
 def as_log_records(body: bytes) -> tuple[bytes, int]:
     """Convert feedback, one object or a list, to an OTLP/JSON request. Return the request and the number of objects.
-    An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` and optionally ``span_id``. For its other keys, see
-    :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If an object is invalid, the whole request is refused.
+
+    An object names its turn by ``turn_id``, ``traceparent``, or ``trace_id`` and optionally ``span_id``. For its other keys,
+    see :meth:`Handle.feedback <otel_agenteval.Handle.feedback>`. If one object is invalid, the whole request is refused.
     """
     try:
         found = jsonio.loads(body)

@@ -26,7 +26,7 @@ from .logformat import Caller, caller
 _log = logging.getLogger("otel_agenteval")
 
 HEAD_TIMEOUT = 10.0
-"""Seconds from the start of a connection to the end of the first head."""
+"""Seconds from the start of a connection to the end of the first request's head."""
 IDLE_TIMEOUT = 75.0
 """Seconds within which the head of the next request must arrive on a connection."""
 WRITE_TIMEOUT = 30.0
@@ -36,7 +36,7 @@ _LINGER_BYTES = 64 << 20
 _READ = 256 * 1024
 _SMALL = 4 * 1024
 _BUFFER = 64 * 1024
-"""Bytes that a connection buffers unread. The sender is paused at twice that size."""
+"""Bytes that a connection buffers before they are read. At twice that size, the sender is paused."""
 
 
 @dataclass(slots=True)
@@ -45,14 +45,14 @@ class Head:
     path: str
     query: str
     headers: dict[str, str]
-    """Headers by lowercase name. Of repeated headers, the first counts."""
+    """Headers by lowercase name. If a header is repeated, the first one counts."""
     client: str
     length: int | None
     """Announced size of the body in bytes, or None for a chunked body."""
 
     @property
     def content_type(self) -> str:
-        """The media type of the body in lowercase, without parameters."""
+        """Media type of the body in lowercase, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -69,13 +69,13 @@ class Response:
 Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
 """Reason for an incomplete body.
 
-``too_large`` exceeds the allowed size, ``too_slow`` the allowed time. ``no_room`` means not enough memory, ``broken`` a
-violation of HTTP, and ``gone`` that the client disconnected.
+``too_large``: it exceeds the allowed size. ``too_slow``: it exceeds the allowed time. ``no_room``: there isn't enough memory.
+``broken``: it violates HTTP. ``gone``: the client disconnected.
 """
 
 
 class HttpExchange(Protocol):
-    """One request, until its response is sent."""
+    """Request until its response is sent."""
 
     max_body: int
     body_timeout: float
@@ -130,14 +130,14 @@ class ClientConnection(Protocol):
     ended: asyncio.Future[None]
 
     def close_if_idle(self) -> None:
-        """Close the connection now, or after its running requests."""
+        """Close the connection now or, if requests are running, after them."""
 
     def abort(self) -> None:
         """End the connection and its requests."""
 
 
 class SocketListener:
-    """Listener on one address. A connection beyond the limits is closed immediately, unless it replaces another one."""
+    """Listener on one address. A connection beyond the limits is closed immediately, unless it replaces another connection."""
 
     def __init__(self, max_connections: int, client_connections: int) -> None:
         self._max_connections = max_connections
@@ -154,7 +154,7 @@ class SocketListener:
         return len(self._connections)
 
     async def start(self, option: str, address: str, context: ssl.SSLContext | None = None) -> None:
-        """Listen. Raises ConfigError with the ``option`` if the address can't be used."""
+        """Listen on an address. Raises ConfigError, with the name of the ``option``, if the address can't be used."""
         host, port = split_address(address)
         try:
             more: dict[str, Any] = {} if context is None else {"ssl_handshake_timeout": HEAD_TIMEOUT}
@@ -186,7 +186,7 @@ class SocketListener:
             await asyncio.wait([connection.ended for connection in self._connections], timeout=timeout)
 
     def enter(self, connection: ClientConnection) -> bool:
-        """Count a connection. Return False if there are too many and none can be closed."""
+        """Count a connection. Return False if there are too many and no other connection can be closed."""
         client = connection.client
         crowded = self._clients[client] >= self._client_connections
         if crowded or len(self._connections) >= self._max_connections:
@@ -318,7 +318,7 @@ class _Connection:
     # These methods run in tasks with a time limit. They return errors, because a task would keep an exception's frames alive.
 
     async def _event(self) -> Any:
-        """Return the next event, or the status of the response to invalid HTTP."""
+        """Return the next event or, for invalid HTTP, the status code of the response."""
         while True:
             try:
                 event = self._protocol.next_event()
@@ -387,7 +387,7 @@ class _Connection:
                 return "broken" if isinstance(event, int) else "gone"
 
     async def _answer_early(self, response: Response, head: Head) -> bool:
-        """Respond without using the body. Close the connection unless the body is complete, or small enough to discard."""
+        """Respond without using the body. Close the connection unless the body is complete or small enough to discard."""
         whole = self._protocol.their_state is h11.DONE
         is_small = head.length is not None and head.length <= _READ
         if is_small and not whole and not self._protocol.they_are_waiting_for_100_continue:
@@ -450,7 +450,7 @@ class _Connection:
 
 
 def _is_ambiguous(event: Any) -> bool:
-    """Return True for a request whose body a proxy could end at another position (RFC 9112, 6.1)."""
+    """Return True for a request whose body a proxy could end at a different position (RFC 9112, 6.1)."""
     names = {name for name, _ in event.headers} if isinstance(event, h11.Request) else ()
     return b"transfer-encoding" in names and (b"content-length" in names or event.http_version < b"1.1")
 

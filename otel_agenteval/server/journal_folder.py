@@ -45,18 +45,18 @@ _LOCK_EVERY = 0.1
 
 
 class JournalFolder:
-    """The journal's folder, locked until no process of the service has :attr:`lock` open."""
+    """Folder of the journal. It stays locked while any process of the service has :attr:`lock` open."""
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.lock = -1
-        """File descriptor of the lock, or -1. A child process that inherits it holds the same lock."""
+        """File descriptor of the lock, or -1. A child process that inherits it also holds the lock."""
 
     async def acquire(self, within: float, ended: Callable[[], bool] = lambda: False) -> bool:
         """Lock the folder as soon as no other service holds it. Return False if ``ended`` returns True before that.
 
-        A service can take a while to stop, and so can processes whose parent was killed. Raises ConfigError if the folder can't be
-        used, or if another service still holds it after ``within`` seconds.
+        A service can take a while to stop, and so can processes whose parent was killed. Raises ConfigError if the folder can't
+        be used, or if another service still holds it after ``within`` seconds.
         """
         with _usable(self.path):
             make_private(self.path)
@@ -72,7 +72,7 @@ class JournalFolder:
                     return True
                 if loop.time() - began >= within:
                     raise ConfigError(
-                        f"serve.journal: {self.path}: still in use by another process after {within:g} s. Stop that process"
+                        f"serve.journal: {self.path}: still in use by another process after {within:g} s; stop that process"
                         f" (`fuser {self.path / 'lock'}` prints its id), or set another folder"
                     )
                 if not warned:
@@ -96,7 +96,10 @@ class JournalFolder:
             return self.path / str(max(self._rounds())) / str(number)
 
     def share_out(self, endpoints: Sequence[str]) -> None:
-        """If the processes changed, assign each segment to its traces' owners. Raises ConfigError if the folder can't be used."""
+        """If the processes changed, assign each segment to the owners of its traces.
+
+        Raises ConfigError if the folder can't be used.
+        """
         with _usable(self.path):
             segments = list(self.path.rglob(f"*{SUFFIX}"))
             for path in segments:
@@ -180,7 +183,7 @@ _MOST = 1 << 30
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
-    """Remove every trace that has an attribute for which ``is_meant(key, value)`` returns True. Return their number.
+    """Remove every trace that has an attribute for which ``is_meant(key, value)`` returns True. Return the number of traces.
 
     Raises ConfigError if the folder can't be used, or if a service uses it.
     """
@@ -223,7 +226,7 @@ _JSON = {"traces": ("resourceSpans", "scopeSpans", "spans"), "logs": ("resourceL
 
 
 def _items(record: Record) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Yield the trace id and the attributes of each span or log record. Attributes include resource attributes."""
+    """Yield the trace id and attributes of each span or log record. The attributes include those of its resource."""
     if record.is_json:
         groups, scopes, items = _JSON[record.signal]
         for group in jsonio.loads(record.body).get(groups) or ():

@@ -35,14 +35,14 @@ class Caller(NamedTuple):
     request_id: str
     client: str
     origin: str | None = None
-    """Origin of the web page that calls, if it is allowed and the response may be read there."""
+    """Origin of the calling web page, if it is allowed to read the response."""
 
     @classmethod
     def of(cls, headers: Mapping[str, str], client: str) -> Caller:
         """Return the caller of a request from its headers, whose names are in lowercase.
 
-        Its id is the header ``x-request-id``, the trace id of ``traceparent``, or a new id, in this order. A given id is ignored
-        if it is longer than 128 characters or contains characters other than ``A-Z a-z 0-9 . _ : = @ / + -``.
+        The request id is the header ``x-request-id`` or, if that is missing or invalid, the trace id of ``traceparent``, or a
+        new id. A valid id has at most 128 characters, all from ``A-Z a-z 0-9 . _ : = @ / + -``.
         """
         given = headers.get("x-request-id", "")
         if _SANE_ID.fullmatch(given):

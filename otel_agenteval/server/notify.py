@@ -30,8 +30,10 @@ _DATAGRAM = 4096
 
 
 class Notifier:
-    """Sender of messages to the service manager. ``address`` is the path of its socket, ``@name`` for an abstract socket, or None
-    to send nothing. The service manager considers the process dead after ``watchdog`` seconds without a report.
+    """Sender of messages to the service manager.
+
+    ``address`` is the path of its socket, ``@name`` for an abstract socket, or None to send nothing. The service manager
+    considers the process dead after ``watchdog`` seconds without a report.
     """
 
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
@@ -41,7 +43,7 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: MutableMapping[str, str] = os.environ) -> Notifier:
-        """Return a notifier from the service manager's variables, and remove them, because child processes must not use them."""
+        """Return a notifier from the service manager's variables. Remove them, because child processes must not use them."""
         address = env.pop("NOTIFY_SOCKET", None)
         usec, pid = env.pop("WATCHDOG_USEC", ""), env.pop("WATCHDOG_PID", "")
         if not address or address[0] not in "/@":
@@ -81,7 +83,10 @@ class Notifier:
             await asyncio.sleep(_EXTEND_EVERY)
 
     async def keep_reporting(self, stalled: Callable[[], str], status: Callable[[], str]) -> None:
-        """Until cancelled, report changes of the status, and that the process is alive if ``stalled`` returns no reason."""
+        """Until cancelled, report each change of the status.
+
+        While ``stalled`` returns no reason, also report that the process is alive.
+        """
         if not self.enabled:
             return
         reported = ""
@@ -98,7 +103,10 @@ class Notifier:
 
 @dataclass(slots=True)
 class Progress:
-    """Check that returns ``reason`` if ``count`` hasn't changed since the last call. ``count`` is None without pending work."""
+    """Check that returns ``reason`` if ``count`` hasn't changed since the last call.
+
+    ``count`` returns None without pending work.
+    """
 
     count: Callable[[], int | None]
     reason: str

@@ -34,7 +34,7 @@ _POISONED = 2
 
 
 class PoisonList:
-    """Strikes of a service, shared by its processes, and the current work of this process."""
+    """Strikes that the processes of a service share, and the current work of this process."""
 
     def __init__(self, folder: Path) -> None:
         collect_strikes(folder)
@@ -117,7 +117,7 @@ def _cut(name: str) -> str:
 
 
 def _append(path: Path, names: list[str]) -> None:
-    """Append a line per name. If the file can't be written, log that, and the next start retries the names."""
+    """Append a line per name. If the file can't be written, log it. The next start then retries these names."""
     if not names:
         return
     try:

@@ -29,7 +29,7 @@ _YOUNG = 20_000
 
 
 class Signals:
-    """Context manager of the main thread that keeps signals from ending the process."""
+    """Context manager for the main thread that keeps signals from ending the process."""
 
     def __init__(self) -> None:
         self._early: list[int] = []
@@ -61,7 +61,7 @@ class Signals:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Block signals. A process that starts inside inherits this until it creates its :class:`Signals`."""
+    """Block signals. A child process that starts in the block inherits this until it creates its :class:`Signals`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
     try:
         yield
@@ -79,7 +79,7 @@ def allow_files() -> None:
 
 
 def tune() -> bool:
-    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the C library isn't glibc."""
+    """Keep up to 64 MiB of freed memory, and collect garbage less often. Return False if the allocator can't be set up."""
     gc.set_threshold(_YOUNG, 20, 100)
     if sys.platform != "linux":
         return False
@@ -94,7 +94,7 @@ def tune() -> bool:
 
 
 def run_beside(engine: Engine, program: Coroutine[Any, Any, Found]) -> Found:
-    """Run ``program`` on another thread, and score turns on this one, the main thread."""
+    """Run ``program`` on another thread, and score turns on the calling thread, which must be the main thread."""
     import asyncio
     from concurrent.futures import Future
 

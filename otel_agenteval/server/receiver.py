@@ -34,13 +34,13 @@ from .wal import Journal, Record
 _log = logging.getLogger("otel_agenteval")
 
 FULL = 0.75
-"""Fill level of the worker's queue from which senders are asked to retry."""
+"""Fill level of the worker's queue above which senders are asked to retry."""
 ANSWER_WITHIN = 4.5
 """Seconds until a response is sent. A Collector gives up after 5 seconds and retries."""
 _TOO_LATE = Refusal("overloaded", "processing the request took too long; retry it, because repeated spans count once").answer
 _MAX_CLIENTS = 10_000
 _LARGE = 512 << 10
-"""Size in bytes from which a body's records are counted before parsing, to limit memory."""
+"""Size in bytes above which a body's records are counted before parsing, to limit memory."""
 LOG_EVERY = 10.0
 
 
@@ -50,7 +50,7 @@ class ExportRequest(NamedTuple):
     encoding: str
     json: bool
     share: MemoryShare = UNBOUNDED
-    """Its share of the memory budget, which already includes the body."""
+    """The request's share of the memory budget, which already includes the body."""
     tenant: Tenant | None = None
     """The sender, if tenants are configured."""
 
@@ -102,7 +102,7 @@ class Receiver:
         raise Refusal("unauthenticated", "a valid bearer token is required")
 
     def authorize_reader(self, authorization: str | None) -> Tenant | None:
-        """Return the tenant whose turns the reader can see, or None for all turns."""
+        """Return the tenant whose turns the reader can see, or None for all turns. Raises a Refusal for a bad token."""
         if self.tenants and self.options.token is not None and is_token(bearer_in(authorization), self.options.token):
             return None
         return self.authorize(authorization)
@@ -160,14 +160,17 @@ class Receiver:
         self.outcomes[transport, signal, outcome] += 1
 
     def refused(self, transport: str, signal: str, refusal: Refused) -> None:
-        """Count a refusal, and log it if the log's rate limit allows."""
+        """Count a refusal, and log it unless the log's rate limit is reached."""
         self.count(transport, signal, refusal.kind)
         self._log_refusals(transport, signal, refusal)
 
     # --- processing: on a separate thread
 
     async def answer(self, request: ExportRequest, transport: str, threads: Executor) -> Accepted | Refused:
-        """Process a request on a thread, and respond in time. The request's memory is freed when the thread has finished."""
+        """Process a request on a thread, and respond in time even if it isn't done.
+
+        Its memory is freed when the thread has finished.
+        """
         work = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, self._process, request, transport)
         request.share.keep_until(work)
         done, _ = await asyncio.wait((work,), timeout=ANSWER_WITHIN)
@@ -246,7 +249,8 @@ class Receiver:
                 raise Refusal("bad_data", str(error)) from None
 
     def replay(self, record: Record, *, last: bool = False) -> set[int]:
-        """Receive a request from the journal. Return its traces in this process without poisoned traces, which are dropped.
+        """Receive a request from the journal. Return its traces in this process, except poisoned traces, which are dropped.
+
         Traces with one strike wait for the ``last`` round. Invalid requests are skipped, because they were refused on arrival.
         """
         poison = self.poison
@@ -271,7 +275,7 @@ class Receiver:
 
 
 class RefusalLog:
-    """Logs at most one refusal per kind and transport in :data:`LOG_EVERY` seconds, with its sender but without content."""
+    """Log of refusals, at most one per kind and transport in :data:`LOG_EVERY` seconds, with the sender but without content."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

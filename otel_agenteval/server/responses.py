@@ -1,6 +1,6 @@
 """Responses to senders, in both transports.
 
-OTLP defines them. A wrong status makes senders drop data, or retry an invalid request forever.
+OTLP defines them. A wrong status makes senders drop data or retry an invalid request forever.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CODES: dict[Kind, tuple[int, int]] = {
     "error": (code_pb2.UNAVAILABLE, 503),  # internal error: a retry can succeed
 }
 RETRY_AFTER = 1.0
-"""Seconds after which to retry. A Collector drops a batch if the delay exceeds the Collector's limit."""
+"""Seconds after which to retry. A Collector drops a batch if the delay exceeds its own limit."""
 _RETRYABLE = frozenset(("throttled", "overloaded", "stopping", "error"))
 
 
@@ -61,7 +61,7 @@ class Refused:
         return status
 
     def trailers(self) -> tuple[tuple[str, bytes], ...]:
-        """Return the gRPC trailers with the delay, if any: one for the Collector, one for the SDK."""
+        """Return the gRPC trailers with the delay, if any: one in the Collector's format, one in the SDK's."""
         if self.retry_after is None:
             return ()
         return (
@@ -76,9 +76,11 @@ class Refused:
 
 
 class Refusal(Exception):
-    """Raised if a request isn't accepted. A handler must keep :attr:`answer` and not the exception. Its traceback references
-    frames that hold the request. In a variable of such a frame, or in a future, the exception would keep the request in memory
-    until the next garbage collection. A tenant's refusals are counted under ``reason``, by default the kind.
+    """Error for a request that isn't accepted.
+
+    A handler must keep :attr:`answer` and not the exception. The traceback refers to frames that hold the request. If such a
+    frame or a future held the exception, the request would stay in memory until the next garbage collection. A tenant's
+    refusals are counted under ``reason``, by default the kind.
     """
 
     def __init__(self, kind: Kind, message: str, retry_after: float = RETRY_AFTER, reason: str = "") -> None:

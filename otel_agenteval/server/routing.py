@@ -1,7 +1,7 @@
 """Assignment of traces to processes by the same rule as in the Collector in front of them.
 
-The Collector's ``load_balancing`` exporter places points of each endpoint on a circle of :data:`POSITIONS`. A trace goes to the
-endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
+The Collector's ``load_balancing`` exporter places points for each endpoint on a circle of :data:`POSITIONS`. A trace goes to
+the endpoint of the next point. The journal is divided by the same rule, so that one process gets all spans of an open trace.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ..core.tenancy import trace_id_of
 
 POSITIONS = 131_071
 _POINTS = 200
-"""Points of each endpoint."""
+"""Number of points per endpoint."""
 _PROBES = 10
-"""Positions to try for a point. If all are occupied, the point is left out."""
+"""Number of positions to try for a point. If all are occupied, the point is left out."""
 _ALL = (1 << POSITIONS) - 1
 
 

@@ -50,7 +50,7 @@ _LIVED_LONG = 60.0
 _SCRAPE = 2.0
 _POLL_EVERY = 1.0
 _PORTS_WITHIN = 5.0
-"""Seconds for processes whose parent was killed to close their ports."""
+"""Maximum seconds to wait until processes whose parent was killed close their ports."""
 _PORTS_EVERY = 0.1
 _BAD_USE = 2
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -79,7 +79,7 @@ class Child:
         self.ledger: dict[str, Any] | None = None
         self.restarts = 0
         self.unready = "starting"
-        """Why the process refused requests at the last check, or an empty string."""
+        """Reason why the process refused requests at the last check, or an empty string."""
         self.checks: list[Check] = []
         self.ready = asyncio.Event()
         self.refused = False
@@ -128,7 +128,7 @@ class Child:
             self.ledger = json.loads(line)["ledger"]
 
     def poll_readiness(self) -> None:
-        """Request all checks of the process, and the reason why it refuses requests. Blocks."""
+        """Update ``checks`` and ``unready`` from the process's ``/readyz``. Blocks."""
         name = f"process {self.number}"
         try:
             try:
@@ -187,7 +187,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process, or a unique name if the port isn't fixed."""
+    """Return the address by which a Collector routes to each process. If the port isn't fixed, it is a unique name instead."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)
@@ -201,12 +201,12 @@ def _count_fault(where: str, error: BaseException) -> None:
 
 
 class _Supervision:
-    """Receiver of the processes' reports, and reporter to the service manager."""
+    """Receiver of the processes' reports, and reporter to the service manager for all of them."""
 
     def __init__(self, notifier: Notifier, count: int, start: Callable[[int, dict[str, str] | None], Child]) -> None:
         self._notifier = notifier
         self.is_up = False
-        """True once every process has listened. Until then, each process remembers a reload itself."""
+        """True once every process has listened. Until then, each process itself remembers a reload signal."""
         self._listeners = (
             [Listener(functools.partial(self._handle_report, number)) for number in range(count)] if notifier.enabled else []
         )
@@ -239,7 +239,7 @@ class _Supervision:
             self._notifier.ready("reloaded")
 
     async def watch(self, status: str) -> None:
-        """Report the parent as alive, and kill processes that hang so that they restart."""
+        """Report that the parent is alive, and kill hanging processes, so that they restart."""
 
         def stalled() -> str:
             if self._notifier.watchdog is not None:
@@ -419,4 +419,4 @@ async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[N
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
-        raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See its error above")
+        raise ConfigError(f"process {refused[0]} of {len(children)} can't start; see its error above")

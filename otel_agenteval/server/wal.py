@@ -43,14 +43,14 @@ _HEADER = _HEAD.pack(_MAGIC, _NO_LENGTH, VERSION)
 """Header of a segment: "AEVJ", a length that no request has, and the version."""
 _SEGMENT_BYTES = 16 << 20
 _MAX_PENDING = 32 << 20
-"""Maximum bytes that wait for a busy disk. A single request can always wait, whatever its size."""
+"""Maximum bytes that wait for a busy disk. If nothing else waits, a single request can be larger."""
 _COMMIT_WITHIN = 4.0
 """Seconds that a request waits for the disk before its sender is asked to retry."""
 _STUCK_AFTER = 1.0
-"""Seconds of one write after which further requests are refused until it ends."""
+"""Duration of one write in seconds after which further requests are refused until the write ends."""
 SUFFIX = ".requests"
 SHARE = ".share"
-"""Suffix of the file next to a segment that only partly belongs to the process."""
+"""Suffix of the file next to a segment of which only some traces belong to the process."""
 _OF_A_TENANT = 0x10
 _KINDS: tuple[tuple[Signal, bool], ...] = (("traces", False), ("logs", False), ("traces", True), ("logs", True))
 
@@ -62,7 +62,7 @@ class Record(NamedTuple):
     body: bytes
     is_json: bool
     tenant: str | None = None
-    """The sender, if tenants are configured."""
+    """Name of the sending tenant, if tenants are configured."""
     share: Share = EVERYTHING
     """Traces that belong to this process."""
 
@@ -71,13 +71,13 @@ class Record(NamedTuple):
 class _Segment:
     path: Path
     since: float
-    """Monotonic time of its first request, or of startup for a leftover segment."""
+    """Monotonic time at which the segment was created or, if it is left over, of the startup."""
     size: int = 0
     unreceived: int = 0
-    """Requests in it that the engine hasn't received yet."""
+    """Number of the segment's requests that the engine hasn't received yet."""
     file: int | None = None
     traces: set[int] = field(default_factory=set)
-    """Traces in it that may not be delivered yet."""
+    """The segment's traces that may not be delivered yet."""
 
     def close(self) -> None:
         file, self.file = self.file, None
@@ -91,9 +91,9 @@ class Entry:
     data: bytes
     done: threading.Event = field(default_factory=threading.Event)
     segment: _Segment | None = None
-    """Segment that contains it. None while it waits, or if writing failed."""
+    """Segment that contains the entry. None before the write, or if it failed."""
     withdrawn: bool = False
-    """True if its request doesn't wait for the write anymore."""
+    """True if the request doesn't wait for the write anymore."""
 
     def wait(self) -> None:
         if not self.done.wait(_COMMIT_WITHIN):
@@ -113,7 +113,10 @@ _UNWRITABLE = "the journal can't be written"
 
 
 class Journal:
-    """Segment files of one process, :attr:`full` from ``max_bytes`` on. Raises ConfigError if the folder can't be used."""
+    """Segment files of one process. Raises ConfigError if the folder can't be used.
+
+    The journal is :attr:`full` from ``max_bytes`` on.
+    """
 
     def __init__(self, folder: str | Path, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
         self._folder = Path(folder)
@@ -127,7 +130,7 @@ class Journal:
         self._writing_since: float | None = None
         self._closing = False
         self.stops_replaying = False
-        """Set at a stop, which ends :meth:`replay`."""
+        """Set to True at a stop, to end :meth:`replay`."""
         self.failing = False
         self.broken = 0
         """Number of times that reading a segment stopped early."""
@@ -153,7 +156,7 @@ class Journal:
 
     @property
     def age(self) -> float:
-        """Seconds since the oldest kept request arrived, 0 without any."""
+        """Seconds since the oldest segment was created or, for a leftover segment, since startup. 0 without segments."""
         with self.lock:
             return max((self._now() - segment.since for segment in self._segments), default=0.0)
 
@@ -192,7 +195,7 @@ class Journal:
                 self._pending_bytes -= len(entry.data)
 
     def probe(self) -> None:
-        """Test whether writing works again after a failure. Blocks as long as the disk does."""
+        """After a failure, test if the journal can be written again. Blocks as long as the disk does."""
         if not self.failing:
             return
         path = self._folder / "probe"
@@ -223,7 +226,7 @@ class Journal:
             self._writing_since = None
 
     def _write(self, batch: list[Entry]) -> int:
-        """Write and sync as many entries as fit into one segment. Return the number of written or failed entries."""
+        """Write and sync as many entries as fit into one segment. Return the number of entries that were written or failed."""
         try:
             segment = self._open_segment()
         except BaseException as error:
@@ -262,7 +265,7 @@ class Journal:
             entry.done.set()
 
     def _open_segment(self) -> _Segment:
-        """Return the segment to write to, protected against deletion. A full segment is replaced."""
+        """Return the segment to write to, protected against deletion. A full or removed segment is replaced."""
         with self.lock:
             segment = self._current
             if segment is not None and segment.size < _SEGMENT_BYTES and is_at(segment.path, segment.file or -1):
@@ -312,7 +315,10 @@ class Journal:
     # --- reading, at the start
 
     def replay(self, *rounds: Callable[[Record], set[int]]) -> None:
-        """Pass all leftover requests to each function in ``rounds``, in turn. The functions return the accepted traces."""
+        """Pass all leftover requests to each function in ``rounds``, one round after another.
+
+        A function returns the accepted traces.
+        """
         with self.lock:
             found = [segment for segment in self._segments if segment.file is None]
         for receive in rounds:
@@ -335,7 +341,7 @@ class Journal:
                 yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete segments if ``held`` returns none of their traces, and ``deliver`` returns True after it delivered the scores."""
+        """Delete segments without traces that ``held`` returns, if ``deliver`` returns True because all scores are delivered."""
         with self.lock:
             current = self._current
             segments = [segment for segment in self._segments if not segment.unreceived]
@@ -409,7 +415,6 @@ def records_in(path: Path, max_bytes: int) -> Iterator[Record | None]:
 
 
 def segment_of(records: Iterable[Record]) -> bytes:
-    """Return the content of a segment with these requests."""
     return b"".join([_HEADER, *(_encoded(one.signal, one.body, one.is_json, one.tenant) for one in records)])
 
 

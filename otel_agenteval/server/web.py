@@ -33,7 +33,7 @@ from .responses import Refusal
 _log = logging.getLogger("otel_agenteval")
 
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""Content security policy: only own scripts and styles, no markup from text."""
+"""Content security policy, which allows only own scripts and styles, and no markup from text."""
 _SAFE = [
     ("content-security-policy", POLICY), ("referrer-policy", "no-referrer"), ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"), ("x-frame-options", "DENY"),
@@ -50,7 +50,7 @@ Legacy = Callable[[Head], "Response | None"]
 
 
 class Web:
-    """Handler for the address of the web UI. ``api`` is None if there is no store."""
+    """Handler for the address of the web UI. ``api`` is None if no store is configured."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Web:
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
         if self._api is None:
-            raise Problem(404, "the web UI has no data, because no store is configured. Set outlets.store")
+            raise Problem(404, "the web UI has no data, because no store is configured; set outlets.store")
         query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short, because the server limits the head
         if path == "/live":
             if is_cross_site(head):
@@ -132,7 +132,7 @@ class Web:
         return _json(head, jsonio.dumps(found).encode())
 
     def _live_turns(self, query: dict[str, list[str]], reader: Reader, api: Api) -> Response:
-        """Return server-sent events with matching turns, as they arrive and get scores."""
+        """Return server-sent events with matching turns, sent as the turns arrive and get scores."""
         if self._live >= _MAX_LIVE:
             raise Problem(503, f"too many pages show live turns, the limit is {_MAX_LIVE}; close one")
         request = Request({**read(query, OF_TURNS, api.now), "limit": 100}, reader)
