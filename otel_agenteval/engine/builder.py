@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Number of scored turns that are remembered for later user feedback."""
+"""Number of scored turns that are remembered for later user feedback, in a sidecar and in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
 """Bytes of past turns that are remembered in an agent's process. Few spans arrive late there, and the memory is the agent's."""
 _EARLY_BYTES = 32 * 1024 * 1024
@@ -88,10 +88,11 @@ def _explainer(config: Config) -> Callable[[Change], Change] | None:
 def without_environment(
     config: Config | Mapping[str, Any] | str | None, error: ConfigError, overrides: Mapping[str, Any] | None = None
 ) -> Config:
-    """Return the configuration without environment variables, and log that scoring is off. A wrong variable mustn't stop an agent.
+    """Return the configuration without environment variables, and log that scoring is off.
 
-    Raises:
-        ConfigError: the variables don't cause the error, or ``strict`` is true.
+    An invalid variable mustn't stop an agent.
+
+    Raises: ConfigError: the variables don't cause the error, or ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)
@@ -115,9 +116,11 @@ def engine_from(
     waited: Callable[[], float] | None = None,
     enabled: bool = True,
 ) -> Engine:
-    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises a ConfigError. ``decision_delay`` is the
-    meaning of ``turn.decision_delay: auto`` in seconds. The default providers are the global ones at the first score. ``waited``
-    returns monotonic seconds for the deadlines of turns and conversations.
+    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises ConfigError.
+
+    ``decision_delay`` is the number of seconds for ``turn.decision_delay: auto``. Providers that are None are the global
+    providers at the first score. ``waited`` returns monotonic seconds for the deadlines of turns and conversations. If
+    ``enabled`` is False, no outlet is opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic

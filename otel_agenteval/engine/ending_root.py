@@ -1,7 +1,7 @@
-"""Evaluation of turns, and score events of ending root spans, which are promised to the span or written immediately.
+"""Evaluation of turns, and score events of ending root spans.
 
-Usually, the agent's thread evaluates nothing. The ending root gets a list of events that refers to its turn, and the worker gets
-the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
+Usually, the agent's thread evaluates nothing. The ending root gets a list of events that refers to its turn, and the worker
+gets the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
 once. If the SDK doesn't support this, the turn is evaluated while the agent waits, within a time budget.
 """
 
@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again and add its later feedback. Return None if the turn's spans are no longer remembered."""
+        """Evaluate a turn again and add its later feedback. Return None if the turn's spans are no longer in memory."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -87,14 +87,15 @@ _INLINE_MAX_BYTES = 1024 * 1024
 """Maximum size of a turn that gets span events. With a synchronous exporter, the agent would wait too long for a larger turn."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Seconds that a reader of events waits for another thread's evaluation."""
+"""Maximum seconds that a reader of events waits for another thread's evaluation."""
 
 Put = Callable[[WorkItem], object]
 
 
 class EndingRoots:
-    """Source of the span events of roots that end in this process. ``needs_content`` is True if conversations or judges read a
-    turn later. ``lose`` counts closed spans as dropped.
+    """Source of the span events of roots that end in this process.
+
+    ``needs_content`` is True if conversations or judges read a turn later. ``lose`` counts closed spans as dropped.
     """
 
     def __init__(
@@ -116,7 +117,10 @@ class EndingRoots:
         self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Pass ``closed`` to the worker, and scores to the span if it is the root. ``still_ending`` is True in ``_on_ending``."""
+        """Pass ``closed`` to the worker and, if ``span`` is its root, scores to the span.
+
+        ``still_ending`` is True in ``_on_ending``.
+        """
         # ``on_end`` gets a copy of the span that started.
         is_root = closed.root is span if still_ending else closed.root is not None and closed.root.context == span.context
         if not (is_root and closed.complete and closed.size <= _INLINE_MAX_BYTES and self._evaluator.metrics):
@@ -130,7 +134,10 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate before the agent continues, and write the span events. After an interruption, the worker evaluates the rest."""
+        """Evaluate before the agent continues, and write the span events.
+
+        If this is interrupted, the worker evaluates the rest.
+        """
         groups = deque(self.composer.compose(closed))
         try:
             while groups:
@@ -175,7 +182,7 @@ class DeferredTurns:
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if they aren't ready. Only raises exceptions that must reach the caller's thread."""
+        """Return the root's events, or None if they aren't ready. Only raises exceptions that the caller's thread must get."""
         if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
@@ -184,7 +191,10 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return the scored turns to the worker, once. Turns stuck in another thread are dropped. ``finish`` can queue them again."""
+        """Return each scored turn once, unless ``finish`` returns nothing for it because it will be queued again.
+
+        Turns that are stuck in another thread are dropped.
+        """
         if not self._is_done:
             self.drop("stuck")
         for scored in tuple(self._scored):
@@ -203,7 +213,7 @@ class DeferredTurns:
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns, unless another thread has done it or is stuck. The next call continues after an interruption."""
+        """Evaluate the turns, unless another thread has done so or is stuck. After an interruption, the next call continues."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return

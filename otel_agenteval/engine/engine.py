@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Seconds that ``turn.decision_delay: auto`` means for spans that exporters and Collectors batch."""
+"""Value of ``turn.decision_delay: auto`` in seconds for spans that exporters and Collectors batch."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
 """Share of the time limit that is reserved for delivery of finished scores."""
@@ -55,7 +55,7 @@ def switched_on() -> bool:
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
-    """Return the configured limits of turns, with the seconds that ``turn.decision_delay: auto`` means."""
+    """Return the configured limits of turns. ``decision_delay`` is the number of seconds for ``turn.decision_delay: auto``."""
     wanted = config.turn
     return TurnLimits(
         decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
@@ -99,7 +99,7 @@ class Engine:
         self.delivered = False
         """After the shutdown, True if every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """After the shutdown, traces that the next process must evaluate. None if nothing is kept for it."""
+        """After the shutdown, traces that the next process must evaluate. None unless :meth:`keep_all` was called."""
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
@@ -117,8 +117,10 @@ class Engine:
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration: metrics, their parameters, policies and samples, references, and limits of turns. Returns
-        the changed parts that are only read at startup. If this raises a ConfigError, nothing has changed.
+        """Apply another configuration. Return the changed parts that are only read at startup.
+
+        Metrics, their parameters, policies and samples, references, feedback, and limits of turns are applied. If this raises
+        ConfigError, nothing has changed.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -151,7 +153,10 @@ class Engine:
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling thread, the main thread. ``turn.max_work`` limits each turn."""
+        """Call ``start``, then score turns on the calling thread, which must be the main thread.
+
+        ``turn.max_work`` limits the CPU time of each turn.
+        """
         with borrowed():
             self._watchdog.start()
             try:
@@ -171,12 +176,12 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return the reasons why metrics give no results, by metric name. A call of each of these metrics hangs."""
+        """Return the reason why a metric returns no results, for each metric with a hanging call."""
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return, by name, why a judge or an embedder gives no scores."""
+        """Return the reason for each judge or embedder that returns no scores, by name."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
@@ -189,7 +194,7 @@ class Engine:
         return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
-        """Process jobs from the queue, up to ``at_once`` at the same time. This includes jobs that other processes queued."""
+        """Process jobs from the queue, including jobs of other processes. Up to ``at_once`` jobs run at the same time."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -217,7 +222,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, found by its id or by the id of one of its spans, or None."""
+        """Return each metric's outcome on a recent turn, or None. The id can also belong to one of the turn's spans."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -226,7 +231,7 @@ class Engine:
         return {**(found or {}), **judged} if found is not None or judged else None
 
     def keep_turns(self, kept: MutableSequence[ScoredTurn]) -> MemoryOutlet:
-        """Append every scored turn to the caller's list, until the returned outlet is passed to ``engine.outlets.remove``."""
+        """Append every scored turn to the caller's list. To stop, pass the returned outlet to ``engine.outlets.remove``."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
@@ -240,7 +245,7 @@ class Engine:
 
     @property
     def accepted_baggage(self) -> Mapping[str, str]:
-        """Accepted baggage keys, with the reference that each one sets."""
+        """Accepted baggage keys, with the name of the reference that each key sets."""
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
@@ -260,7 +265,7 @@ class Engine:
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns. With ``judges``, wait for judged metrics too."""
+        """Deliver the scores of all closed turns and, with ``judges``, also judged scores. Return False if time runs out first."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -283,8 +288,9 @@ class Engine:
         atexit.register(at_exit)
 
     def shutdown(self, timeout: float | None = None) -> bool:
-        """Evaluate open turns, deliver their scores, and release ports and files, within ``exit_timeout`` by default. Returns
-        False if time ran out before everything was delivered. Safe to call twice.
+        """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
+
+        The default timeout is ``exit_timeout``. Returns False if time ran out before everything was delivered.
         """
         if self._closed:
             return True
@@ -358,7 +364,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Spend most of the remaining time on waiting jobs. Other jobs are dropped, unless their queue outlives the process."""
+        """Spend most of the remaining time on waiting jobs. The rest is dropped, unless the judge queue outlives the process."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
@@ -399,7 +405,7 @@ class WarmUp:
             self._ended()
 
     def stop(self) -> None:
-        """Start no further step, and wait for the current one."""
+        """Start no further step, and wait for the current step."""
         self.cancel()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():

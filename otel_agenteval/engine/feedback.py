@@ -1,4 +1,7 @@
-"""Memory of scored turns, and user feedback on them, in a turn's own trace or long after the turn was scored."""
+"""Memory of scored turns, and user feedback on them.
+
+Feedback can be in a turn's own trace, or arrive long after the turn was scored.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +66,9 @@ class RecentTurns:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, str | list[str]] = {}
-        """Turn ids by trace key. Usually there is only one id. A list would be one more object for the garbage collector."""
+        """Turn ids by trace key. For the usual single id, a list would be one more object for the garbage collector."""
         self._alike: dict[str, str] = {}
-        """Names, shared by many turns to save memory."""
+        """Names that many turns share, to save memory."""
 
     def keep(self, scored: ScoredTurn) -> None:
         turn, root = scored.turn, scored.root
@@ -118,7 +121,7 @@ class RecentTurns:
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn with only its ids, because it was scored too long ago, or by another process."""
+    """Return a turn that has only its ids, because it was scored too long ago or by another process."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
 
 
@@ -134,7 +137,7 @@ class TurnFeedback(NamedTuple):
     feedback: Feedback
     trace_key: int
     span_id: int = 0
-    """Any span of the turn. 0 for the last turn of the trace."""
+    """Id of any span of the turn, or 0 for the last turn of the trace."""
 
 
 class FeedbackJoiner:
@@ -170,7 +173,10 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add a score for the last feedback in a turn's spans or on the turn that it supersedes, with the number of records."""
+        """Add a score for the last feedback in the turn's spans or, for a revision, on the superseded turn.
+
+        Its detail has the number of feedback records if there are several.
+        """
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
         if not scored.new and (before := self.recent.get(scored.supersedes)) is not None:
@@ -240,7 +246,10 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the ids in the feedback, because the turn never arrived. Without a span id, return nothing."""
+        """Return a turn with only the feedback's ids, because the turn didn't arrive in time.
+
+        Without a span id, return nothing.
+        """
         if not given.span_id:
             self.count("no_turn")
             return ()
@@ -250,7 +259,7 @@ class FeedbackJoiner:
         return self._scored_with(turn, given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
-        """Return feedback that waited long enough or whose turn is known, and end its wait."""
+        """Return feedback whose turn is known or that has waited long enough, and end its wait."""
         if self._composer.notes:
             self._read_notes()
         if not self._waiting:
@@ -266,7 +275,7 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Read feedback from annotation spans. The parent of such a span is the span that the feedback refers to."""
+        """Read feedback from annotation spans. It refers to the parent of its span."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()

@@ -22,7 +22,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log the metrics whose packages aren't installed: selected metrics as warnings, members of selected groups as information."""
+    """Log the metrics whose packages aren't installed: a warning for each selected metric, information for members of groups."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -34,16 +34,19 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
 
 
 class Hints:
-    """Observer that logs hints about missing scores. Not thread-safe. ``configured`` names the configured metrics of turns."""
+    """Observer that logs hints about missing scores. Not thread-safe.
+
+    ``configured`` has the names of the configured turn metrics.
+    """
 
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Metrics that haven't applied to any turn, with the reasons."""
+        """Metrics that haven't applied to any turn, with the number of turns by reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:
-        """Warn if many spans arrived without a turn, and no held span can belong to a turn that isn't evaluated yet."""
+        """Warn once if many spans arrived without a turn, and no held span can belong to a turn that isn't evaluated yet."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN and not may_hold_turn():
             self._waits_for_turn = False
             versions = broken()

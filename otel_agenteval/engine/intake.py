@@ -28,7 +28,7 @@ from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, W
 from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that only waited for their deadline. They can wait longer if there is no room."""
+"""Share of the worker's queue for turns that only waited for their deadline. If it is used up, they wait longer."""
 _MOST_READ = 10_000
 """Maximum number of held spans that are read to find a span of an agent or a model."""
 
@@ -64,7 +64,7 @@ class Intake:
         """Number of log records whose span didn't arrive in time."""
 
     def keep_all(self) -> None:
-        """Never drop received data for lack of room in the worker's queue. The receiver checks the room first."""
+        """Never drop received data because the worker's queue is full. The receiver checks the room first."""
         self._keeps_all = True
 
     def span_started(
@@ -77,7 +77,7 @@ class Intake:
         references: dict[str, Any] | None,
         carried_id: int,
     ) -> None:
-        """Record the start of a span that the assembler must see, see :meth:`Assembler.start`."""
+        """Record the start of a span that the assembler must see. See :meth:`Assembler.start`."""
         with self._assembler.lock:
             self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
         if self._worker.idle:
@@ -86,12 +86,12 @@ class Intake:
     def span_ended(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool
     ) -> Sequence[Closed]:
-        """Record the end of a span, see :meth:`Assembler.end`. Pass closed turns in the result to :meth:`root_closed`."""
+        """Record the end of a span (see :meth:`Assembler.end`). Pass the returned closed turns to :meth:`root_closed`."""
         with self._assembler.lock:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue turns that the end of a span closed. A root also gets its scores, see :mod:`.ending_root`."""
+        """Queue turns that the end of a span closed. A root also gets its scores. See :mod:`.ending_root`."""
         waiting = list(closed)
         try:
             while waiting:
@@ -101,7 +101,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive ended spans. ``parts`` has one part per trace key, with all of the request's spans of that trace."""
+        """Receive ended spans. ``parts`` has one part per trace key, with all spans of that trace in the request."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -115,7 +115,10 @@ class Intake:
             self._worker.wake()
 
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
-        """Receive a span's content from a log record. If the trace is unknown, the record waits (if ``early``) or is late."""
+        """Receive a span's content from a log record.
+
+        If the trace is unknown, the record waits if ``early``, or counts as late.
+        """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
                 self.late_log_records += self.early_logs.add(trace_id, span_id, part, size) if early else 1
@@ -125,7 +128,7 @@ class Intake:
             self._worker.wake()
 
     def receive_feedback(self, given: TurnFeedback) -> bool:
-        """Receive user feedback on a turn, see :mod:`.feedback`. Return False if the queue is full."""
+        """Receive user feedback on a turn (see :mod:`.feedback`). Return False if the queue is full."""
         return self.put(GivenFeedback(given))
 
     def refuse_feedback(self, error: ConfigError) -> None:
@@ -172,7 +175,7 @@ class Intake:
             self.put(EndedConversation(one))
 
     def put(self, item: WorkItem, *, must: bool = False) -> bool:
-        """Queue an item. Count it as dropped, and return False, if it doesn't fit and doesn't have to be kept."""
+        """Queue an item. If it doesn't fit and can be dropped, count it as dropped and return False."""
         taken = self._worker.put(item, item.size, must=must or self._keeps_all)
         if not taken:
             self._pipeline.outcomes.drop(item, "queue_full")
@@ -216,7 +219,7 @@ class Intake:
         return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop everything about some traces, including queued items, because another process evaluates them."""
+        """Drop all data about some traces, including queued items, because another process evaluates them."""
 
         def forget() -> None:
             with self._assembler.lock:
@@ -245,7 +248,7 @@ class Intake:
         )
 
     def held(self, trace_ids: set[int]) -> set[int]:
-        """Return which of the given traces aren't fully evaluated, not counting those in the worker's queue."""
+        """Return the given traces that aren't fully evaluated, except traces that are only in the worker's queue."""
         with self._assembler.lock:
             found = self._assembler.held(trace_ids)
             found |= {trace_id for trace_id in trace_ids if trace_id in self.early_logs}

@@ -26,8 +26,10 @@ _KEPT = 1_000
 
 
 class TurnOutcomes:
-    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe. ``names`` returns the metrics of
-    turns or, for True, of conversations. ``count_error`` counts errors in this class.
+    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe.
+
+    ``names(True)`` returns the metrics of conversations, ``names(False)`` those of turns. ``count_error`` counts errors in this
+    class.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class TurnOutcomes:
         self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
         """Each metric's outcome on recent turns, or the reason why a turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
-        """Equal outcomes, shared by many turns to save memory."""
+        """Outcomes that many turns share, to save memory."""
         self._make_lock()
         forks.in_child(self._make_lock)
 
@@ -76,7 +78,7 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def drop(self, item: WorkItem, reason: str) -> None:
-        """Count every metric of an item's turns as dropped. Thread-safe, never raises."""
+        """Count the metrics of an item's turns, or its feedback, as dropped. Thread-safe, never raises."""
         try:
             match item:
                 case ClosedSpans(closed):
@@ -100,7 +102,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans, but not its metrics, which another process scores. Returns the item's trace keys."""
+        """Count an item's spans, but not its metrics, which another process scores. Return the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)

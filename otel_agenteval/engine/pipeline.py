@@ -48,12 +48,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None]
-"""Runs work on another thread, then queues an item, see :meth:`.worker.Worker.set_aside`."""
+"""Function that runs work on another thread, then queues an item. See :meth:`.worker.Worker.set_aside`."""
 
 
 class Pipeline:
-    """Steps that compose, evaluate and judge closed turns, and emit the scores. Unused parts are None. ``fill`` returns the fill
-    level of the worker's queue, 0 to 1. ``explained`` adds facts to a change for the worse.
+    """Steps that compose, evaluate and judge closed turns, and emit the scores.
+
+    Unused parts are None. ``fill`` returns the fill level of the worker's queue, 0 to 1. ``explained`` adds facts to a change
+    for the worse.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class Pipeline:
         return not_begun
 
     def _score(self, item: WorkItem) -> Sequence[ScoredTurn]:
-        """Return an item's scored turns. Called again if the thread was interrupted."""
+        """Return an item's scored turns. If the thread is interrupted, this is called again for the same item."""
         match item:
             case DeferredTurns():
                 item.evaluate()
@@ -160,7 +162,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate deferred metrics. If some open media, another thread evaluates those first, and the result is empty."""
+        """Evaluate deferred metrics. If some of them open media, another thread evaluates these first, and the result is empty."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -210,7 +212,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Plan judge calls. Return the scores that needed no judge call."""
+        """Plan judge calls. Return the scores that are known without a judge call."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:
@@ -219,7 +221,10 @@ class Pipeline:
             return found
 
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
-        """Add turns to conversations before judging, so that a history depends only on start times. Return ended conversations."""
+        """Add turns to conversations, and return ended conversations.
+
+        This precedes judging, so that a turn's history depends only on start times.
+        """
         store = self.conversations
         if store is None:
             return []

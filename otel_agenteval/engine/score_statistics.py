@@ -1,4 +1,4 @@
-"""Detects changes of scores over many turns, and keeps its state across restarts."""
+"""Detection of score changes over many turns, and the state of statistics across restarts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("otel_agenteval")
 _EVERY = 60.0
 """Seconds between writes of the state."""
 _FILES = 64
-"""Number of processes that can share a configured path. Each uses its own file next to it."""
+"""Maximum number of processes that share a configured path. Each uses its own file next to it."""
 _FORM = 1
 
 
@@ -41,7 +41,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detects score changes, and keeps the state of the detector and of the components in ``estimates`` across restarts."""
+    """Detector of score changes. It also keeps the state of the components in ``estimates`` across restarts."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -85,7 +85,7 @@ class ScoreStatistics:
             self._restore()
 
     def changes_in(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
-        """Return the changes that scores reveal, each with the root of the revealing turn."""
+        """Return the changes that scores reveal, each with the root of the turn that revealed it."""
         changes = self.changes
         if changes is None:
             return []
@@ -132,7 +132,10 @@ class ScoreStatistics:
 
 
 class StateFile:
-    """File that one process locks. Other processes with this path use files next to it: ``statistics.1.json`` and so on."""
+    """File that one process locks.
+
+    Other processes with this path use files next to it: ``statistics.1.json`` and so on.
+    """
 
     def __init__(self, path: str) -> None:
         self._lock: int | None = None

@@ -18,7 +18,7 @@ class Selected(NamedTuple):
     of_conversations: Sequence[BoundMetric]
     """Metrics of whole conversations, computed or judged."""
     computed: Sequence[BoundMetric]
-    """Metrics of turns that use no judge or embedder, also not for inner metrics."""
+    """Metrics of turns that use no judge or embedder, neither directly nor in inner metrics."""
     judged: Sequence[BoundMetric]
     """Metrics of turns that use a judge or embedder."""
     whole: Sequence[BoundMetric]
@@ -41,7 +41,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics. Raises ConfigError with all errors in their configuration."""
+    """Return the configured metrics. Raises one ConfigError with all errors in their configuration."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []

@@ -1,4 +1,4 @@
-"""Status of a running engine: fill levels, progress and counts of spans, from which its metrics about itself are built.
+"""Status of a running engine: fill levels, progress and counts of spans, which the engine's own metrics show.
 
 Reading changes nothing. Receivers of spans use only :class:`Status` to read an engine's state.
 """
@@ -23,7 +23,7 @@ from .pipeline import Pipeline
 from .worker import Worker
 
 _TAKES_SPANS = ("on_start", "on_end", "export")
-"""Places where an internal error loses a span."""
+"""Places where an internal error drops a span."""
 
 
 class OpenTurns(NamedTuple):
@@ -35,7 +35,7 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the higher of both fill levels with ``size`` more bytes and ``turns`` more turns. Above 1, turns are evicted."""
+        """Return the higher of both fill levels after adding ``size`` bytes and ``turns`` turns. Above 1, turns are evicted."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
@@ -44,7 +44,7 @@ class TenantTurns(NamedTuple):
 
     open: int
     new: int
-    """Number of given traces that would open a turn."""
+    """Number of the given traces that would open a turn."""
     next_close: float
     """Seconds until an open turn is expected to close."""
 
@@ -65,12 +65,12 @@ class EngineSpans(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A moment in the engine's work. The engine passes the checkpoint when it has evaluated all turns closed until then."""
+    """Moment in the engine's work, passed once all turns that were closed by then are evaluated."""
 
     queued: int
-    """Number of items queued until then. The worker has passed the checkpoint when it has handled as many."""
+    """Number of items queued until that moment. The checkpoint is passed once as many items are handled."""
     held: set[int]
-    """Requested traces that weren't closed at that moment."""
+    """Requested traces that were neither evaluated nor queued at that moment."""
 
 
 class Status:
@@ -157,7 +157,7 @@ class InternalErrors:
         self.counts.clear()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Count an error of a component, and log the first one without content."""
+        """Count an error of a component. Log the first error of each component without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
             kind = str(error) if isinstance(error, MissingExtra) else type(error).__name__
@@ -209,7 +209,7 @@ def watch_engine(
 
 
 def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
-    """Show zero values for all known labels that contain metrics."""
+    """Export zero values for all known labels that contain metrics."""
     telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if pipeline.judging is not None:
         judged = pipeline.judging.metrics

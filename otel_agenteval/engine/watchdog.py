@@ -1,7 +1,7 @@
 """Limit on the CPU time of one turn.
 
 Turns contain foreign text. If a turn keeps a metric or a reader busy for too long, the watchdog raises :class:`OutOfTime`
-inside it. The turn is dropped, and the next one is scored.
+inside it. The turn is dropped, and the next turn is scored.
 
 Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
 ``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
 """Seconds of real time from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit. Long work that used less CPU time is waiting for something."""
+"""Share of the CPU time limit below which slow work counts as waiting."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
@@ -42,20 +42,20 @@ class InHand(Protocol):
 
 
 class Watchdog:
-    """Limit that raises :class:`OutOfTime` if an item takes more CPU seconds than ``limit`` returns."""
+    """Watchdog that raises :class:`OutOfTime` if an item takes more CPU seconds than ``limit`` returns."""
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit
         self._in_hand: InHand | None = None
         self._on = False
         self._until: float | None = None
-        """Time at which :meth:`within` interrupts its work."""
+        """Monotonic time at which :meth:`within` interrupts its work."""
         self._since: float | None = None
         """CPU time of the thread when the current item began. None between items."""
         self._ending = False
 
     def keep(self, in_hand: InHand) -> None:
-        """Record each turn that is being scored, for the next process after a crash."""
+        """Record each turn while it is being scored, for the next process after a crash."""
         self._in_hand = in_hand
 
     def start(self) -> None:

@@ -27,7 +27,7 @@ class WorkItem(Protocol):
 
     @property
     def trace_key(self) -> int:
-        """Key of its trace, see :mod:`otel_agenteval.core.tenancy`."""
+        """Key of the item's trace. See :mod:`otel_agenteval.core.tenancy`."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class EvaluatedTurn:
 
 
 class TurnWithMedia(EvaluatedTurn):
-    """Turn whose metrics with media another thread has evaluated. The worker evaluates those that remain."""
+    """Turn whose metrics with media another thread has evaluated. The worker evaluates the remaining metrics."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class TurnWithMedia(EvaluatedTurn):
 
 @dataclass(slots=True)
 class JudgedTurns:
-    """Judged scores of one turn, and composites of them."""
+    """Judged scores of one turn, and scores of composites that include them."""
 
     turns: Sequence[ScoredTurn]
     size: int
@@ -175,11 +175,11 @@ class WorkQueue:
         self._items: deque[tuple[Any, int]] = deque()
         """Items with their size. None stands for a discarded item."""
         self._aside: dict[int, Aside] = {}
-        """Items by id that wait for another thread, or came back and aren't handled yet."""
+        """Items by ``id()`` that wait for another thread, or that came back and aren't handled yet."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0
-        """Number of items ever queued. It serves as a mark of a position in the queue."""
+        """Number of items ever queued, which marks a position in the queue."""
         self.handled = 0
 
     def __len__(self) -> int:
@@ -230,7 +230,7 @@ class WorkQueue:
                 self.bytes -= batch.size
 
     def has_handled(self, mark: int) -> bool:
-        """Return True if all items up to the mark are handled, including those set aside."""
+        """Return True if all items up to the mark are handled, including items that were set aside."""
         with self._lock:
             return self.handled >= mark and all(aside.start >= mark for aside in self._aside.values())
 
@@ -258,7 +258,10 @@ class WorkQueue:
         return bool(self._aside)
 
     def set_aside(self, item: Any, until: float, late: Callable[[], Any]) -> Aside:
-        """Hold an item of the current batch until :meth:`take_back`. After ``until``, queue the item of ``late`` instead."""
+        """Hold an item of the current batch until :meth:`take_back`.
+
+        After ``until``, the item that ``late`` returns is queued instead.
+        """
         with self._lock:
             aside = Aside(item, self.handled, until, late)
             self.bytes += aside.size
@@ -291,7 +294,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """Wait until an item returns, unless the queue has items. Return False if it has none, and no item or time is left."""
+        """Wait until an item returns, unless the queue has items. Return False if it is empty and waiting is pointless."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

@@ -33,7 +33,7 @@ _RETRY = 0.05
 """Seconds between retries of a full outlet while a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Longest time that an item waits for another thread. Then it is queued without the result."""
+"""Maximum seconds that an item waits for another thread. Then it is queued without the result."""
 _QUIET_POLLS = 8
 """Number of checks without work after which the thread sleeps until it is woken."""
 
@@ -114,8 +114,9 @@ class Worker:
         return True
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run work on another thread, then queue the item of the current batch again, even if the work failed. If the work isn't
-        done in time, the item that ``late`` returns is queued instead.
+        """Run work on another thread, then queue the item of the current batch again, even if the work failed.
+
+        If the work isn't done in time, the item that ``late`` returns is queued instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
 
@@ -135,7 +136,7 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of items ever queued, and the result of ``look``. No open turn moves to the queue during ``look``."""
+        """Return the number of items ever queued, and the result of ``look``, during which no open turn moves to the queue."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found
@@ -149,7 +150,7 @@ class Worker:
     # --- the thread
 
     def wake(self) -> None:
-        """Make the thread check for work now, and start it if necessary."""
+        """Make the thread check for work now, and start the thread if necessary."""
         if not self._runs() and self.may_start and not self._stopping:
             with self._starting:
                 if not self._runs():
@@ -170,7 +171,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. It may have been ended from outside."""
+        """Return True if the thread is alive. Another program may have ended it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -224,7 +225,11 @@ class Worker:
     # --- flush and end
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
-        """Handle all queued ``items``, and deliver the scores that the ``outlets`` buffer. Return True if it was done in time."""
+        """Handle all queued ``items``, and deliver the scores that ``outlets`` buffer. Return True if that was done in time.
+
+        A thread that mustn't wait for the worker, such as the worker's own, only flushes outlets. With ``items``, it gets False
+        at once.
+        """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
             # The thread can't wait for itself, nor for a metric that waits for it.
@@ -281,7 +286,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, optionally flush ``outlets``, and end the thread. Return True if all is done."""
+        """Handle queued items, flush ``outlets`` if True, and end the thread. Return True if everything was done in time."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -292,7 +297,7 @@ class Worker:
         return ok and not self.queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no further batch, and return unprocessed items. They include the current batch if it exceeds the ``timeout``."""
+        """Start no further batch. Return unprocessed items, and the current batch if it isn't done within ``timeout`` seconds."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
@@ -301,9 +306,11 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close due turns, then empty the queue. If a caller waits (``upto`` is set), make no pauses. Start nothing after the
-        ``deadline``. While outlets are full, retry until the deadline, or return if there is none. ``most`` limits the items per
-        batch. It is 1 if the calling thread must be able to stop after any item.
+        """Close due turns, then empty the queue. Return True if anything may become due.
+
+        If a caller waits (``upto`` is set), make no pauses. Start nothing after the ``deadline``. While outlets are full, retry
+        until the deadline, or return if there is no deadline. ``most`` limits the items per batch. It is 1 if the calling
+        thread must be able to stop after any item.
         """
         queue = self.queue
         due = self._close_due_turns()
@@ -367,7 +374,7 @@ class Worker:
 
 
 class _Flush:
-    """Request to the worker's thread, see :meth:`Worker.flush`. ``upto`` marks the last item that it waits for."""
+    """Request to the worker's thread. See :meth:`Worker.flush`. ``upto`` marks the last item that the request waits for."""
 
     __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
