@@ -67,7 +67,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "log_body": (),
 }
 COLUMNS = tuple(_SPELLINGS)
-"""Names of the columns that we write."""
+"""Our names of the columns that can be read. :func:`table_of` writes fewer columns."""
 _NEEDED = ("trace_id", "span_id", "name")
 _CODES = {"unset": 0, "ok": 1, "error": 2, "status_code_unset": 0, "status_code_ok": 1, "status_code_error": 2}
 _NUMBERS = re.compile(
@@ -80,7 +80,10 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return the source's name for each of our columns. Raises a ValueError that lists its columns if a needed one is missing."""
+    """Return the source's name of each known column.
+
+    Raises ValueError, with the source's columns, if a required one is missing.
+    """
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -94,7 +97,10 @@ def known_columns(names: Iterable[str]) -> dict[str, str]:
 
 
 def spans_of(table: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield a span, a log record or a NotASpan for each row of a ``pyarrow.Table`` or batch. Raises as :func:`known_columns`."""
+    """Yield a span, a log record or a NotASpan for each row of a ``pyarrow.Table`` or batch.
+
+    Raises ValueError if a required column is missing.
+    """
     columns = known_columns(table.schema.names)
     mine = {ours: _values(table.column(theirs)) for ours, theirs in columns.items()}
     nothing = [None] * table.num_rows

@@ -42,19 +42,19 @@ _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """Start of an OTLP/JSON line. Such lines aren't parsed here."""
 
 _MOST_BYTES = 512 * 2**20
-"""Limit in bytes for a document of several lines. A larger document is cut there, so it can't be parsed."""
+"""Maximum bytes of a document of several lines. A larger document is cut there, so it can't be parsed."""
 _FIRST_LINE = 4_096
-"""Limit in bytes for the first line of a document of several lines. A longer line is passed on as a whole document."""
+"""Maximum bytes of the first line of a document of several lines. A longer line counts as a whole document."""
 
 _PREFIX = 256
-"""Limit in bytes for text before a line's object, such as the time, level or stream that log services write."""
+"""Maximum bytes before a line's object, such as the time, level or stream that log services write."""
 
 Numbered = tuple[int, bytes]
 """A line's number and the line."""
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Other formats, which may span lines, are converted. Invalid documents stay unchanged."""
+    """Yield a file's lines as OTLP/JSON. Documents in other formats, even of several lines, are converted if they are valid."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -185,7 +185,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id (hex, base64 or a UUID) as hex digits with leading zeros, or None if empty. Any other id becomes its digest."""
+    """Return an id (hex, base64 or a UUID) as hex digits with leading zeros, or None if it is empty. Other ids become digests."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -200,7 +200,10 @@ def _hex(value: Any, digits: int) -> str | None:
 
 
 def _nanoseconds(value: Any) -> str | None:
-    """Return a time (ISO 8601, or a number in any unit from seconds to nanoseconds) as nanoseconds since 1970, or None."""
+    """Return a time as nanoseconds since 1970, or None.
+
+    It can be ISO 8601, a pair of seconds and nanoseconds, or a number in any unit from seconds to nanoseconds.
+    """
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, list):  # Node.js: seconds and nanoseconds
@@ -417,7 +420,7 @@ _MEAN_NUMBERS = (
     "tokens", "_count", "temperature", "top_p", "top_k", "penalty", ".seed", "cost", "_seconds", ".port", "status_code", "_ms", ".score",
     ".prompt", ".completion", ".total", "choice.count",
 )  # fmt: skip
-"""Endings of keys with numeric values. Zipkin stores only texts."""
+"""Endings of keys with numeric values, which Zipkin stores as text."""
 
 
 def _from_zipkin(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -445,7 +448,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event in an annotation, which is ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
+    """Return an annotation's event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -481,7 +484,10 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with a key per plain value: ``llm.input_messages.0.message.role``. ``metadata`` becomes JSON text."""
+    """Return attributes with one key per plain value, such as ``llm.input_messages.0.message.role``.
+
+    ``metadata`` becomes JSON text.
+    """
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         if isinstance(value, dict) and key != "metadata":
@@ -500,7 +506,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace's observations or, if there are none, the trace's own input and output."""
+    """Convert a trace's observations. Without any, convert the trace's own input and output."""
     own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
     own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
     observations = _objects(value.get("observations")) or [own]
@@ -623,7 +629,7 @@ def _from_logfire(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a span of the log group ``aws/spans``, or a log record with the content of such a span."""
+    """Convert a span of the log group ``aws/spans``, or a log record with a span's content."""
     scope, status = _object(value.get("scope")).get("name"), _object(value.get("status"))
     if "startTimeUnixNano" not in value:
         return [_log_message(value, value.get("attributes"), value.get("body"), scope)]
@@ -633,7 +639,7 @@ def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_log_line(value: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the messages in a log event or in the ``@message`` field of a query result. Other fields are ignored."""
+    """Return the messages in a log event, or in the ``@message`` field of a query result. Skip other fields."""
     if value.get("field", "@message") != "@message":
         return ()
     inner = _object(next((value[key] for key in ("@message", "message", "value") if key in value), None))
@@ -653,7 +659,7 @@ _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a span from a row of the requests or dependencies, or a log record or span event from any other row."""
+    """Convert a row of requests or dependencies to a span, and any other row to a log record."""
     row = {_COLUMNS.get(key, key): one for key, one in value.items()}
     trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
     attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
@@ -705,7 +711,7 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Each trace from Langfuse has at least one of these keys. Other spans and data sets have none."""
+"""Keys of Langfuse's traces, each of which has at least one. Other spans and data sets have none."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -741,4 +747,4 @@ _FORMS: Sequence[Form] = (
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
 )  # fmt: skip
-"""Test and converter of each format. The first format whose test a document passes is used."""
+"""Test and converter of each format. The first format whose test succeeds is used."""

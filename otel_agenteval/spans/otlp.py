@@ -22,7 +22,7 @@ from .record import LogPart, SpanEvent, SpanRecord, cut_long_values, time_of
 from .wire import Part, Vocabulary, WireSpan
 
 Signal = Literal["traces", "logs"]
-"""OTLP signals that we read and write."""
+"""OTLP signals that are received, and in which scores are sent."""
 
 HAS_IS_REMOTE, IS_REMOTE = 0x100, 0x200
 
@@ -33,8 +33,10 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score, which is never evaluated itself. A score of otel-agenteval has our scope or, if a hop renamed the
-    scope, a turn id or result id. Evaluations of other programs are scores too, unless they are a user's feedback.
+    """Return True for a score, which is never evaluated itself.
+
+    A score of otel-agenteval has its scope or, if a hop renamed the scope, a turn id or result id. Evaluations of other
+    programs are also scores, unless they are a user's feedback.
     """
     return (
         scope == SCOPE
@@ -58,8 +60,9 @@ class OtlpLog:
 
 
 def from_json(message: Any) -> Iterator[SpanRecord | OtlpLog | NotASpan]:
-    """Yield the spans and log records of an OTLP/JSON request without our own, and a :class:`NotASpan` for each invalid
-    span. Raises :class:`NotASpan` if the message isn't such a request.
+    """Yield the spans and log records of an OTLP/JSON request, without scores (see :func:`is_ours`).
+
+    Yields a :class:`NotASpan` for each invalid span. Raises :class:`NotASpan` if the message isn't an OTLP/JSON request.
     """
     if not isinstance(message, Mapping):
         raise NotASpan(f"must be an OTLP/JSON object, got {type(message).__name__}")
@@ -143,7 +146,10 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 
 
 def _id(value: Any, size: int, needed: str | None) -> int:
-    """Return an id from hex or base64 (protobuf's JSON). If it is invalid, return 0 if ``needed`` is None, or raise NotASpan."""
+    """Return an id from hex or base64 (protobuf's JSON).
+
+    An invalid id is 0 if ``needed`` is None. Otherwise, it raises NotASpan.
+    """
     if value and isinstance(value, str):
         if len(value) == 2 * size:
             raw = from_hex(value)
@@ -161,7 +167,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 
 
 def from_hex(text: str) -> bytes:
-    """Return an id's bytes, or no bytes for an invalid text."""
+    """Return the bytes of a hexadecimal id. Empty for an invalid id."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -169,7 +175,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Return an integer, which OTLP/JSON writes as text or number, or 0 for any other value."""
+    """Return an integer, which OTLP/JSON writes as text or number. Other values become 0."""
     if value.__class__ is int:
         return value
     try:

@@ -1,9 +1,9 @@
 """Attributes from OTLP's serialized key-value pairs.
 
-Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. This module parses other
-pairs of a key and a text or number itself, if their fields have the usual order. A protobuf object for each would cost five
-times as much. Protobuf parses all others, so that this module accepts nothing that protobuf rejects. Lists and objects are
-parsed on first use.
+Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. This module itself parses
+other pairs of a key and a text or number, if their fields have the usual order. A protobuf object for each pair would cost five
+times as much. Protobuf parses the remaining pairs, so that this module accepts nothing that protobuf rejects. Lists and objects
+are parsed on first use.
 
 The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
@@ -23,7 +23,7 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Length in bytes from which a pair isn't cached: its value rarely repeats, and hashing it costs time."""
+"""Minimum bytes of a pair that isn't cached. Its value rarely repeats, and hashing it costs time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
@@ -32,18 +32,19 @@ _LONGEST_KEY = 0x7F + 2
 _parse_pair = MESSAGES["Pair"].FromString
 _real = struct.Struct("<d").unpack_from
 _lengths = struct.Struct("<BHBH").unpack_from
-"""Tag and length of a value, tag and length of its text."""
+"""Reader of a value's tag and length, and of the tag and length of its text."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Short pairs read before, with immutable values."""
+"""Short pairs that were read before, with immutable values, by their bytes."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
-"""Short lists of immutable values. Each reader receives its own list."""
+"""Short lists of immutable values. Each reader receives a separate list."""
 _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes in order (the last of equal keys counts), and the keys of :class:`Unread` values. Raises a DecodeError,
-    or a UnicodeDecodeError if a text isn't UTF-8.
+    """Return attributes in order, and the keys of :class:`Unread` values. If a key is repeated, the last value counts.
+
+    Raises DecodeError, or UnicodeDecodeError if a text isn't UTF-8.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []
@@ -96,7 +97,7 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key with a text of at most 16,380 bytes, as most content is, or None for any other pair."""
+    """Return a key with a text of at most 16,380 bytes, which includes most content, or None for any other pair."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
@@ -135,7 +136,7 @@ _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """Return a pair whose key and single value are in this order, or None."""
+    """Return a pair whose fields have the usual order, key and single value. None for other pairs, which protobuf must parse."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:
@@ -160,7 +161,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and its end. Raises an IndexError for a varint of more than nine bytes."""
+    """Return a varint and the position after it. Raises IndexError for a varint of more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:

@@ -16,11 +16,11 @@ UNSET, ERROR = 0, 2
 LAST_NS = 2**63 - 1
 """Latest valid time, in the year 2262. Later values count as unknown."""
 MAX_VALUE_CHARS = 1_000_000
-"""Limit in characters for a text attribute. Longer texts are cut, and the record is marked as truncated."""
+"""Maximum characters of a text attribute. Longer texts are cut, and the record is marked as truncated."""
 
 
 class SpanEvent(NamedTuple):
-    """A span event: an exception or, in some dialects, content."""
+    """Span event: an exception or, in some dialects, content."""
 
     name: str
     attributes: dict[str, Any]
@@ -28,7 +28,7 @@ class SpanEvent(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """A log record of a span. Newer instrumentations write message content there."""
+    """Log record of a span. Newer instrumentations write message content there."""
 
     name: str
     attributes: dict[str, Any]
@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """One span that has ended or, if it is a turn's root, is about to end. Its attributes are read-only."""
+    """Span that has ended or, if it is a turn's root, is about to end. Its attributes are read-only."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
@@ -57,7 +57,7 @@ class SpanRecord:
     sampled: bool
     """True if the trace is exported, or if that is unknown."""
     trace_state: Any
-    """The SDK's TraceState for spans of this process, or None for received ones."""
+    """The SDK's TraceState for a span of this process, or None for a received span."""
     dialects: Any
     """The span's dialects and role, once :mod:`otel_agenteval.dialects.reader` has found them."""
 
@@ -113,7 +113,7 @@ class SpanRecord:
 
     @property
     def duration_s(self) -> float | None:
-        """Seconds, or None if the start or the end is unknown, or the end is before the start."""
+        """Duration in seconds. None if start or end is unknown, or if the end is before the start."""
         return (self.end_ns - self.start_ns) / 1e9 if self.start_ns and self.end_ns >= self.start_ns else None
 
     def __repr__(self) -> str:
@@ -121,7 +121,10 @@ class SpanRecord:
 
 
 def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:
-    """Return True if a copy of a span has ended and the other hasn't, or else if it has more attributes."""
+    """Return True if ``record`` is more complete than ``other``, another copy of the span.
+
+    An ended copy is more complete. If both or neither have ended, the copy with more attributes is.
+    """
     ended, other_ended = record.end_ns > record.start_ns, other.end_ns > other.start_ns
     return (ended, len(record.attributes)) > (other_ended, len(other.attributes))
 
@@ -151,7 +154,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that aren't JSON in a span of this process. The SDK's own objects stay unchanged."""
+    """Replace values that aren't JSON in the record of an SDK span. The SDK's own objects stay unchanged."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -185,7 +188,7 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Cut texts that are too long, mark the record, and return its approximate size in bytes."""
+    """Cut texts that are too long, and mark the record as truncated. Return its approximate size in bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:

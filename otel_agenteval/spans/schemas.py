@@ -1,6 +1,6 @@
 """Minimal protobuf schemas of OTLP. Protobuf skips fields that the schemas don't name.
 
-Fields that are needed later or never are declared as bytes. :mod:`.pairs` parses attributes on first use. If a text isn't
+Fields that aren't needed at once are declared as bytes, and :mod:`.pairs` parses attributes on first use. If a text isn't
 UTF-8, protobuf rejects the whole message, and :func:`mended` repairs it.
 """
 

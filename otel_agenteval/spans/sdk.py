@@ -19,7 +19,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """Return the attributes of a span or an event, read-only: the SDK's own dict, or a copy."""
+    """Return the attributes of a span or event as a dict that callers must not change."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -28,7 +28,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Return True if a SpanContext is a tuple (all known versions). Indexing takes a third of the time of properties."""
+    """Return True if a SpanContext is a tuple, as in all known versions. Indexing takes a third of the time of properties."""
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 
@@ -126,7 +126,7 @@ def _record_of(span: Any) -> SpanRecord:
 
 
 def _from_fields(span: Any) -> SpanRecord:
-    """Return the same record as :func:`_record_of`, but read private fields, for speed."""
+    """Return the same record as :func:`_record_of`, but from private fields, which is faster."""
     record = SpanRecord.__new__(SpanRecord)
     context = span._context
     record.trace_id = context[0]

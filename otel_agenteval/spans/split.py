@@ -63,9 +63,10 @@ _NO_TRACE = bytes(16)
 def split_spans(
     body: bytes, drop_scope: str = "", base: int = 0, vocabulary: Vocabulary | None = None
 ) -> tuple[dict[bytes, Part], int]:
-    """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`. Spans of
-    ``drop_scope`` are left out. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`). ``vocabulary``
-    distinguishes GenAI spans from other spans, whose attributes are parsed on first use.
+    """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`.
+
+    Spans of ``drop_scope`` are left out. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`).
+    ``vocabulary`` distinguishes GenAI spans from other spans, whose attributes are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -84,7 +85,7 @@ def split_spans(
 
 
 def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part]) -> int:
-    """Add the spans of a scope to their traces. Return the number without valid ids."""
+    """Add a scope's spans to the parts of their traces. Return the number of spans without valid ids."""
     invalid = 0
     for raw in items:
         size = len(raw)
@@ -116,8 +117,9 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Count the groups, spans and log records of a request, and the fields beside them, until there are more than ``most``. The
-    request isn't parsed, because an empty span of two bytes takes a hundred when parsed. Raises :class:`NotOtlp`.
+    """Count a request's groups, spans, log records and other fields, at least until there are more than ``most``.
+
+    The request isn't parsed, because an empty span of two bytes takes a hundred bytes when parsed. Raises :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
@@ -200,7 +202,7 @@ def _scopes(body: bytes) -> Iterator[tuple[bytes, bytes, Any]]:
 
 
 _CACHED_BYTES = 8_192
-"""Limit in bytes for a cached resource or scope, so that large ones can't fill the memory."""
+"""Maximum bytes of a cached resource or scope, so that the cache can't fill the memory."""
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Return a record of a span with invalid UTF-8 replaced or, if the span can't be parsed at all, with only its ids."""
+    """Return a span's record with invalid UTF-8 replaced. If the span can't be parsed at all, the record has only ids."""
     raw, origin = span.raw, span.origin
     if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)
@@ -301,7 +303,7 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
-    """Return True if a span is an application's own, so that few of its attributes are read."""
+    """Return True if a span is the application's own, so that few of its attributes are read."""
     return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
@@ -309,8 +311,9 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records about GenAI spans with their sizes in bytes, and the number of invalid records. Other log records aren't
-    parsed. Raises :class:`NotOtlp` if the bytes aren't a request with logs.
+    """Return log records with user feedback or about GenAI spans, with their sizes in bytes, and the number of invalid records.
+
+    Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a request with logs.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0

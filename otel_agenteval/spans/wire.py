@@ -18,15 +18,15 @@ class Vocabulary(NamedTuple):
     """Names that distinguish GenAI spans and log records from others. The dialects define it for :mod:`.split`."""
 
     keys: frozenset[str]
-    """A GenAI span has at least one of these attributes, unless its scope is GenAI."""
+    """Attributes of GenAI spans. A GenAI span has at least one of them, unless its scope is GenAI."""
     is_scope: Callable[[str], bool]
-    """Return True if an instrumentation scope writes GenAI spans."""
+    """Function that returns True for an instrumentation scope that writes GenAI spans."""
     log_names: tuple[str, ...]
     """Prefixes of the names of log records about GenAI spans, in any scope."""
     log_texts: tuple[bytes, ...]
     """Bytes in log records that may contain messages of unknown format."""
     is_call: Callable[[Iterable[str]], bool]
-    """Return True if a log record with these attributes describes a model or tool call, or holds a prompt."""
+    """Function that returns True if a log record's attributes describe a model or tool call, or hold a prompt."""
 
 
 class Origin(NamedTuple):
@@ -36,20 +36,23 @@ class Origin(NamedTuple):
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
     base: int = 0
-    """Number that turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`)."""
+    """Number that is added to a trace id to make its trace key (:mod:`otel_agenteval.core.tenancy`)."""
     genai_keys: frozenset[str] | None = None
-    """A span without any of these attributes is an application's own. If None, all attributes of the spans are read."""
+    """Attributes of GenAI spans.
+
+    A span without any of them is an application's own. If None, every attribute is parsed at once.
+    """
 
 
 def _unread(span: WireSpan) -> SpanRecord:
-    raise AssertionError("a span that was read already")
+    raise AssertionError("the span was already read")
 
 
 _NOWHERE = Origin("", {}, _unread)
 
 
 class WireSpan:
-    """A serialized span. :meth:`record` parses it."""
+    """Serialized span. :meth:`record` parses it."""
 
     __slots__ = ("_record", "id", "origin", "raw", "size")
 
@@ -69,14 +72,17 @@ class WireSpan:
         return span
 
     def record(self) -> SpanRecord:
-        """Return the record, parsed once. If protobuf rejects the span, the record has only ids and is marked as truncated."""
+        """Return the record, which is parsed once.
+
+        If protobuf rejects the span even after a repair, the record has only ids and is marked as truncated.
+        """
         if (record := self._record) is None:
             record = self._record = self.origin.read(self)
         return record
 
 
 class Part:
-    """The spans of one trace in one request."""
+    """Spans of one trace in one request."""
 
     __slots__ = ("local_root", "size", "spans")
 
@@ -103,7 +109,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """A span's attributes. Those that are :class:`Unread` in ``found`` are parsed on first use."""
+    """Span's attributes. :class:`Unread` values in ``found`` are parsed on first use."""
 
     __slots__ = ("_found",)
 

@@ -1,4 +1,7 @@
-"""Write spans as the OTLP/JSON that :mod:`.otlp` reads. Their log records are a second message, so that reading restores both."""
+"""Conversion of spans to the OTLP/JSON that :mod:`.otlp` reads.
+
+Log records of the spans are a second message, so that reading restores both.
+"""
 
 from __future__ import annotations
 
