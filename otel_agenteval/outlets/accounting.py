@@ -35,8 +35,9 @@ def account(telemetry: Telemetry, scored: ScoredTurn) -> None:
 def account_lost(
     telemetry: Telemetry, metrics: Iterable[str], agent: str, reason: str, turn: tuple[str, str, bool] | None = None
 ) -> None:
-    """Count ``metrics`` as dropped for a reason and, if ``turn`` is given, also the turn. It is (service, close reason,
-    completeness).
+    """Count ``metrics`` as dropped for a reason and, if ``turn`` is given, also the turn.
+
+    It is (service, close reason, completeness).
     """
     found: list[Observation] = []
     if turn is not None:

@@ -66,8 +66,9 @@ class RecordAccount:
             self.made += records
 
     def finish(self, outcome: str, records: int) -> None:
-        """Count records as delivered for the outcome ``sent``. Otherwise, the outcome is the reason for which they were
-        dropped.
+        """Count records as delivered for the outcome ``sent``.
+
+        Otherwise, the outcome is the reason for which they were dropped.
         """
         if not records:
             return
@@ -142,8 +143,9 @@ class Outlet(ABC):
         """Render a batch. Can do I/O and raise. The worker counts the error and doesn't emit the batch again."""
 
     def render(self, batch: Iterable[ScoredTurn], make: Callable[[ScoredTurn], T]) -> tuple[list[T], Exception | None]:
-        """Apply ``make`` to each turn. Return its results and first error, which :meth:`emit` raises after emitting the
-        results.
+        """Apply ``make`` to each turn.
+
+        Return its results and first error, which :meth:`emit` raises after emitting the results.
         """
         found: list[T] = []
         fault: Exception | None = None

@@ -328,9 +328,7 @@ def metrics_app() -> MetricsApp:
 
 
 class _AllProcesses:
-    """Collector for multi-process mode. It reads otel-agenteval's own metrics elsewhere, because the files contain no
-    exemplars.
-    """
+    """Collector for multi-process mode. It reads only the application's metrics from the files, which contain no exemplars."""
 
     def describe(self) -> list[Metric]:
         return []

@@ -139,8 +139,9 @@ class SpanEventOutlet:
         self.outcomes: Counter[str] = Counter()
 
     def defer(self, span: Any, make: Callable[[], Sequence[Event] | None]) -> bool:
-        """Let the first read of the ending span's events create the scores, unless events are off. Return False if the SDK
-        doesn't allow it.
+        """Let the first read of the ending span's events create the scores, unless events are off.
+
+        Return False if the SDK doesn't allow it.
         """
         if self.mode == "off":
             return True

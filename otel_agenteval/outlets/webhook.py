@@ -79,8 +79,9 @@ class WebhookOutlet(Outlet):
         self._watch = Watch(options.about, options.floors, options.window, options.least)
         self._waiting: dict[tuple[str, ...], Notice] = {}
         self._together = self._most_together = 1 if options.format == "pagerduty" else _MOST_WAITING
-        """Current and initial maximum number of notices per message. Failures that the content may have caused halve the
-        current maximum.
+        """Current and initial maximum number of notices per message.
+
+        Failures that the content may have caused halve the current maximum.
         """
         self._since: float | None = None
         """Time at which the oldest notice started to wait, for ``retry_for``."""
@@ -219,8 +220,9 @@ class WebhookOutlet(Outlet):
         return all_sent and not self._waiting
 
     def _split(self, part: Sequence[Notice]) -> bool:
-        """Halve the number of notices per message, because one notice may be the cause. Return False for a message with one
-        notice.
+        """Halve the number of notices per message, because one notice may be the cause.
+
+        Return False for a message with one notice.
         """
         self._together = max(1, len(part) // 2)
         return len(part) > 1

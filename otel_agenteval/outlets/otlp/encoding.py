@@ -92,9 +92,7 @@ class ScoreWriter:
         return b"".join(parts)
 
     def _constants(self, score: Score, summary: ScoreSummary) -> tuple[bytes, bytes, bytes]:
-        """Return the bytes that scores with this summary share: before the result id, between id and value, and after the
-        value.
-        """
+        """Return the bytes that scores with this summary share: before the result id, before the value, and after the value."""
         facts = score.facts
         before = self._pairs.write(
             {semconv.METRIC_KIND: facts.kind, semconv.METRIC_VERSION: facts.version, semconv.POLICY: facts.policy}
@@ -129,8 +127,9 @@ class ScoreEncoder:
         self._of_span, self._of_event = AttributeWriter(9), ScoreWriter(3)
 
     def log_records(self, batch: Sequence[ScoredTurn], now: int, instance_id: str, mode: LogEvents = "all") -> tuple[bytes, int]:
-        """Return an export request with a log record per selected score, and the number of records. ``now`` is in Unix
-        nanoseconds.
+        """Return an export request with a log record per selected score, and the number of records.
+
+        ``now`` is in Unix nanoseconds.
         """
         groups = _Groups(self._of_resource, self._scope)
         times = b"".join((_RECORD_TIME, as_fixed64(now), _OBSERVED_TIME, as_fixed64(now), _EVENT_NAME))

@@ -179,8 +179,9 @@ class OtlpOutlet(Outlet):
         return self._spool.full
 
     def start(self) -> None:
-        """Start the thread if it isn't running. The thread sends metrics and queued batches, including batches of earlier
-        processes.
+        """Start the thread if it isn't running.
+
+        The thread sends metrics and queued batches, including batches of earlier processes.
         """
         if self._wanted.metrics_interval and self._metrics_due is None:
             self._metrics_due = time.monotonic() + self._wanted.metrics_interval

@@ -68,8 +68,9 @@ def write_text(rows: Iterable[dict[str, Any]], kind: str, stream: TextIO) -> int
 
 
 def for_csv(value: Any) -> Any:
-    """Return a CSV cell that spreadsheets don't read as a formula, without carriage returns and characters that documents
-    forbid.
+    """Return a CSV cell that spreadsheets don't read as a formula.
+
+    Carriage returns and characters that documents forbid are replaced.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

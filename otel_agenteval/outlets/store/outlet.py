@@ -329,8 +329,9 @@ class StoreOutlet(Outlet):
         }  # fmt: skip
 
     def _fault_of(self, scored: ScoredTurn) -> Fault | None:
-        """Return the first fault or, if no rule finds one, the failed metric. A turn that passed can have a fault, because a
-        judge may fail it later.
+        """Return the first fault or, if no rule finds one, the failed metric.
+
+        A turn that passed can have a fault, because a judge may fail it later.
         """
         fault = None
         try:

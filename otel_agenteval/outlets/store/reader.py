@@ -132,8 +132,9 @@ class StoreReader:
         return plain(row) if row is not None else None
 
     def turns(self, wanted: Wanted = Wanted(), limit: int = 100, before: float | None = None) -> list[dict[str, Any]]:
-        """Return the latest turns stored before the time ``before``, newest first. For the next page, pass the last turn's
-        ``stored_at``.
+        """Return the latest turns stored before the time ``before``, newest first.
+
+        For the next page, pass the last turn's ``stored_at``.
         """
         where = self._conditions(wanted, of_scores=False)
         where.compare("turns.stored_at <", before)
@@ -372,8 +373,9 @@ class StoreReader:
         return [*found[0], *found[1]]
 
     def _verdicts_by_level(self, verdict: int, of_scores: Where, where: Where, most: int) -> list[sqlite3.Row]:
-        """Return verdicts from the smallest random sample that has enough: a half of all scores, a half of that half, and so
-        on.
+        """Return verdicts from the smallest random sample that has enough.
+
+        The samples are a half of all scores, a quarter, and so on.
         """
         found: list[sqlite3.Row] = []
         read, level, lowest = 0, TOP_LEVEL, _FIRST_LEVEL

@@ -222,8 +222,9 @@ def _column_type(kind: str, sql: Syntax) -> str:
 
 
 def detail_has(part: str, sql: Syntax) -> str:
-    """Return the SQL condition for a score whose ``detail`` contains some JSON. Texts escape quotes, so they can't match by
-    accident.
+    """Return the SQL condition for a score whose ``detail`` contains some JSON.
+
+    Texts escape quotes, so they can't match by accident.
     """
     found = sql.contains.format("scores.detail", f"'{part}'")
     return f"(scores.detail IS NOT NULL AND {found})"

@@ -171,8 +171,9 @@ class Views(StoreReader):
         self._db.execute("BEGIN")  # all reads see one state, although sums change in the meantime
 
     def listed(self, wanted: Filter, limit: int = 100, start: Cursor | None = None, order: Order = "newest") -> TurnPage:
-        """Return up to ``limit`` matching turns after ``start``, if found in the request's time. A ranked order only ranks
-        found turns.
+        """Return up to ``limit`` matching turns after ``start``, if found in the request's time.
+
+        A ranked order only ranks found turns.
         """
         way, ranked, p = _DIRECTIONS[order][0], RANKED.get(order, ()), self._sql.p
         rank = " + ".join(f"coalesce(turns.{name}, 0)" for name in ranked)
@@ -396,8 +397,9 @@ class Views(StoreReader):
         return cells
 
     def groups_of(self, by: str, wanted: Filter, most: int = MOST_GROUPS) -> dict[str, int]:
-        """Return a key's values with their number of turns or, for judges, of scores, most frequent first. Rare values are left
-        out.
+        """Return a key's values with their number of turns or, for judges, of scores, most frequent first.
+
+        Rare values are left out.
         """
         where = _where_hours(wanted, self._sql)
         rows = self._db.execute(
@@ -487,8 +489,9 @@ class Views(StoreReader):
         return [tuple(row[name] for name in HOURLY_COLUMNS) for row in rows]
 
     def _sums(self, wanted: Filter, step: int | None = None) -> str:
-        """Return SQL for the sums of days, hours, minutes and the remaining turns. ``step`` is the number of hours to sum
-        together.
+        """Return SQL for the sums of days, hours, minutes and the remaining turns.
+
+        ``step`` is the number of hours to sum together.
         """
         first = 0 if wanted.since is None else int(wanted.since // HOUR)
         last = _LATEST_HOUR if wanted.until is None else int(wanted.until // HOUR)

@@ -178,8 +178,9 @@ class ScoreStore:
         return not gone
 
     def forget(self, column: Literal["conversation_id", "user_id"], value: str) -> int:
-        """Delete a conversation's or user's turns with all rows. Return the number of turns. SQLite overwrites the deleted
-        bytes.
+        """Delete a conversation's or user's turns with all rows.
+
+        Return the number of turns. SQLite overwrites the deleted bytes.
         """
         count = 0
         while True:
