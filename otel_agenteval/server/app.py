@@ -261,7 +261,7 @@ class Service:
         missing = [name for name in config.serve.ready_outlets if name not in on]
         if missing:
             where = config.where(("serve", "ready_outlets"))
-            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}; enabled: {', '.join(sorted(on))}")
+            raise ConfigError(f"{where}: must be enabled outlets, got {missing[0]}. Enabled: {', '.join(sorted(on))}")
 
     async def _check_outlets(self) -> None:
         """Detect outlets that don't deliver, and retry waiting records, even while no turns arrive."""
@@ -450,5 +450,5 @@ def state_folder() -> Path:
     try:
         make_private(folder)
     except OSError as error:
-        raise ConfigError(f"{folder}: can't be created: {error.strerror}; set judge.queue.path to another folder") from None
+        raise ConfigError(f"{folder}: can't be created: {error.strerror}. Set judge.queue.path to another folder") from None
     return folder

@@ -104,7 +104,7 @@ def tls_context(options: TlsOptions, protocol: str = "http/1.1") -> ssl.SSLConte
         context.load_cert_chain(options.cert_file, options.key_file, _no_pass_phrase)
     except _KeyIsEncrypted:
         raise ConfigError(
-            f"serve.tls.key_file: {options.key_file}: the key is encrypted; use a key without a pass phrase"
+            f"serve.tls.key_file: {options.key_file}: the key is encrypted. Use a key without a pass phrase"
         ) from None
     except (OSError, ssl.SSLError) as error:
         pair = f"cert_file {options.cert_file} and key_file {options.key_file}"

@@ -72,7 +72,7 @@ class JournalFolder:
                     return True
                 if loop.time() - began >= within:
                     raise ConfigError(
-                        f"serve.journal: {self.path}: still in use by another process after {within:g} s; stop that process"
+                        f"serve.journal: {self.path}: still in use by another process after {within:g} s. Stop that process"
                         f" (`fuser {self.path / 'lock'}` prints its id), or set another folder"
                     )
                 if not warned:

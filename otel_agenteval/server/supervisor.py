@@ -419,4 +419,4 @@ async def _start_all(children: Sequence[Child], running: Sequence[asyncio.Task[N
     await asyncio.wait([*started, *running], return_when=asyncio.FIRST_COMPLETED)
     refused = [child.number for child in children if child.refused]
     if refused:
-        raise ConfigError(f"process {refused[0]} of {len(children)} can't start; see its error above")
+        raise ConfigError(f"process {refused[0]} of {len(children)} can't start. See its error above")

@@ -103,7 +103,7 @@ class Web:
         if path == "/openapi.json":
             return _json(head, jsonio.dumps(document()).encode())
         if self._api is None:
-            raise Problem(404, "the web UI has no data, because no store is configured; set outlets.store")
+            raise Problem(404, "the web UI has no data, because no store is configured. Set outlets.store")
         query = urllib.parse.parse_qs(head.query, keep_blank_values=True)  # short, because the server limits the head
         if path == "/live":
             if is_cross_site(head):

@@ -60,7 +60,7 @@ def only_one(short: str, found: Sequence[str]) -> str | None:
     """Return the id in ``found``, or None if it is empty. Raises StoreError if several ids match the shortened id."""
     if len(found) > 1:
         more = ", …" if len(found) > 5 else ""
-        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}; add characters")
+        raise StoreError(f"{short}: several turn ids begin with these characters: {', '.join(found[:5])}{more}. Add characters")
     return found[0] if found else None
 
 
@@ -594,5 +594,5 @@ def store_path(given: str | None, config: Config) -> str:
     if given is not None:
         return given
     if config.outlets.store is None:
-        raise ConfigError("--store: no store is configured; add --store FILE, or set outlets.store")
+        raise ConfigError("--store: no store is configured. Add --store FILE, or set outlets.store")
     return config.outlets.store.path
