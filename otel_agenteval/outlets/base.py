@@ -120,7 +120,7 @@ class Outlet(ABC):
 
     @property
     def trouble(self) -> str:
-        """Known reason why deliveries fail, without content of turns. Empty if deliveries succeed."""
+        """Known reason why deliveries fail, without content of turns, or an empty string."""
         return self._trouble
 
     def check(self) -> None:

@@ -52,7 +52,6 @@ class ConsoleOutlet(Outlet):
 
 
 def _rendered(scored: ScoredTurn, width: int, color: bool) -> str:
-    """Return the text of a turn and its scores or, if the turn was printed before, of its new scores."""
     turn = scored.turn
     title = f"{turn.agent or 'agent'} · turn {(turn.turn_id or '')[:8]}"
     later = "user feedback" if scored.is_feedback else "conversation" if scored.conversation else None

@@ -33,7 +33,6 @@ MODULES: Mapping[str, str] = {
 }  # fmt: skip
 """Module of each option of the section ``outlets``. Scores are emitted in this order."""
 _CATCH_UP_SECONDS = 5.0
-"""Seconds that :meth:`FanOut.catch_up` waits for outlets that are behind."""
 _RETRY_SECONDS = 0.05
 _PATIENCE = 2.0
 """Seconds that the worker waits for an outlet. After that, its scores wait in memory, and the other outlets continue."""
@@ -198,7 +197,6 @@ class FanOut:
         scored.redacted = len(scores)
 
     def record_outcome(self, turn_id: str, metric: str, outcome: str) -> None:
-        """Record in every outlet why a judged metric has no score (yet). Thread-safe."""
         for outlet in self._outlets:
             outlet.record_outcome(turn_id, metric, outcome)
 
@@ -219,7 +217,6 @@ class FanOut:
             yield from outlet.warm_up()
 
     def check(self) -> None:
-        """Make every outlet deliver waiting records or test its delivery. Can take seconds."""
         self._each(lambda outlet: self._ask(outlet, outlet.check, _PATIENCE))
 
     def keep_all(self) -> None:

@@ -137,7 +137,6 @@ def event_attributes(score: Score, shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_result(found: dict[str, Any], score: Score) -> None:
-    """Add the attributes of a score's result to its event. For an error, this is only the error type."""
     if score.status == "error":
         found[semconv.ERROR_TYPE] = score.error_type or "_OTHER"
         return
@@ -296,7 +295,7 @@ class LateOutlet(Outlet):
 
 
 def outlet_from(wanted: LogEvents, setup: Setup) -> Outlet | None:
-    """Return the outlet, or None for ``auto`` if ``outlets.otlp`` also sends log events."""
+    """Return the outlet, or None for ``auto`` if ``outlets.otlp`` sends log events for all scores."""
     otlp = setup.config.outlets.otlp
     if wanted == "auto" and otlp is not None and otlp.log_events in ("auto", "all"):
         return None

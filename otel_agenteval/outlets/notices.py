@@ -47,7 +47,6 @@ class Example:
     span_id: str
     value: float | None
     explanation: str | None = None
-    """Redacted explanation, which can quote the turn."""
 
 
 @dataclass(slots=True)
@@ -57,7 +56,6 @@ class Notice:
     agent: str
     service: str
     count: int
-    """Number of scores that the notice covers."""
     threshold: float | None = None
     """The metric's threshold or, in a notice about a floor, that floor."""
     mean: float | None = None
@@ -121,8 +119,6 @@ def notice_of(change: Change, root: Root) -> Notice:
 
 @dataclass(slots=True)
 class _Mean:
-    """Mean of a series over a sliding window."""
-
     parts: deque[tuple[int, float, float, int]] = field(default_factory=deque)
     """Step number, weighted sum, sum of weights and number of turns, for each step."""
     is_below: bool = False

@@ -229,7 +229,6 @@ def _calls(calls: Sequence[ToolCall]) -> Iterator[str]:
 
 
 def _result_of(score: Score, word: str, *, facts: bool = True) -> str:
-    """Return a score in one line: why it failed, or its value, threshold and explanation."""
     if word == "fail":
         return reason_of(score, facts=facts)
     if word == "error":
@@ -292,7 +291,6 @@ def _value(score: Score) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text on one line, without control characters."""
     return _SPACES.sub(" ", "".join(ch if ch.isprintable() else " " if ch.isspace() else "�" for ch in text))
 
 

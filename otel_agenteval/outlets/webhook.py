@@ -235,7 +235,6 @@ class WebhookOutlet(Outlet):
         return "expired" if has_expired else None
 
     def _wait_again(self, refused: _Refused, notices: Sequence[Notice]) -> None:
-        """Queue refused notices again, before newer notices."""
         with self._lock:
             later, self._waiting = self._waiting, {notice.key: notice for notice in notices}
             for key, notice in later.items():

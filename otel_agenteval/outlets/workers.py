@@ -32,7 +32,6 @@ _log = logging.getLogger("otel_agenteval")
 
 _FORMAT = 1
 _PAUSE = 1.0
-"""Seconds between two writes of a worker."""
 _GATHERING = 0.05
 """Seconds that a worker waits before a write, so that the write includes counts that follow shortly."""
 _AT_LEAST_EVERY = 15.0
@@ -424,7 +423,6 @@ def _make_private(folder: Path) -> None:
 
 
 def _remove_left_behind(mine: Path) -> None:
-    """Remove folders of programs without living processes."""
     import shutil
 
     for folder in mine.parent.iterdir():

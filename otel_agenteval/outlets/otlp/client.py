@@ -42,7 +42,7 @@ class SendResult(NamedTuple):
     reason: str = ""
     """Code, status or error type, for counters."""
     wait: float = 0.0
-    """Seconds that the receiver asks to wait."""
+    """Delay in seconds that the receiver requests."""
     rejected: int = 0
     """Number of records, spans or data points that the receiver rejected in an accepted request."""
 

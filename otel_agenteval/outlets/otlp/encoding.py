@@ -185,7 +185,6 @@ class ScoreEncoder:
 
 
 def _span_head(scored: ScoredTurn, written: Sequence[Score], now: int, *, child: bool) -> Iterator[bytes]:
-    """Yield the fields of a turn's span, except attributes and events."""
     root = scored.root
     # Ids are derived from the content, so a span that is sent twice is one span.
     seed = hashlib.sha256("".join([score.result_id for score in written]).encode("utf-8", "replace")).digest()
@@ -256,8 +255,6 @@ class MetricsEncoder:
 
 
 class _InstrumentView:
-    """An instrument's values as the SDK would collect them."""
-
     def __init__(self, instrument: Instrument, since: int, *, exemplars: bool) -> None:
         self.name = instrument.name
         self._instrument = instrument

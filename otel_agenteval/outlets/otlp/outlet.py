@@ -114,7 +114,6 @@ class OtlpOutlet(Outlet):
         """Reason why each signal's last request failed, unless the request's content may be the cause."""
         self._metrics_due: float | None = None
         self._flushing = 0
-        """Number of callers that wait in :meth:`flush`."""
         self._collecting = False
         self._wake = threading.Event()
         self._progress = threading.Condition()
@@ -171,7 +170,6 @@ class OtlpOutlet(Outlet):
 
     @property
     def trouble(self) -> str:
-        """Signals whose last request failed, with the reasons."""
         return "; ".join(f"{signal}: {reason}" for signal, reason in self._troubles.copy().items())
 
     @property

@@ -48,8 +48,6 @@ class SpooledBatch(NamedTuple):
 
 
 class SpoolMemory:
-    """Storage in memory, lost with the process."""
-
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
@@ -58,7 +56,6 @@ class SpoolMemory:
         self._waiting: dict[Signal, deque[SpooledBatch]] = {signal: deque() for signal in SIGNALS}
 
     def put(self, batch: SpooledBatch, *, must: bool = False) -> bool:
-        """Add a batch. Return False if it doesn't fit, unless it ``must`` be kept."""
         with self._lock:
             if self.bytes + len(batch.body) > self.max_bytes and not must:
                 return False

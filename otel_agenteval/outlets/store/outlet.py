@@ -87,8 +87,6 @@ def _rows_of(units: Iterable[_Unit], outcomes: Sequence[tuple[str, str, str]] = 
 
 
 class StoreOutlet(Outlet):
-    """Outlet that keeps every turn and score, redacted."""
-
     name = "store"
     may_hang = True
     records: RecordAccount
@@ -126,7 +124,6 @@ class StoreOutlet(Outlet):
         """Bytes written since the last housekeeping."""
         self._written: float | None = None
         self._fault: BaseException | None = None
-        """Error of the last write. None if it succeeded."""
         self._next_try = 0.0
         """Monotonic time until which new turns trigger no write. An attempt takes seconds if the server is unavailable."""
         self._warned_of: set[str] = set()

@@ -39,7 +39,6 @@ NO_CAUSES = "the store has no facts of its latest turns. Set outlets.store.cause
 _RECENT = 200
 """Number of latest turns that are checked for stored facts."""
 _BLOCK = 2_000
-"""Number of turns that one query reads."""
 _MOST_CHANGES = 100
 _FIRST_LEVEL = 12
 """Lowest level of the first and smallest sample."""
@@ -93,7 +92,7 @@ _JSON = ("detail", "also", "skipped", "content", "labels", "turns", "attributes"
 
 
 class StoreReader:
-    """Store for reading, used by the web UI, exports and ``why``. Serves one thread."""
+    """Store for reading. Serves one thread."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -493,7 +492,6 @@ class ModeCounts(NamedTuple):
     """Fault of the latest turn, whose kind, step and error all turns of the mode share."""
     parts: tuple[FailedTurns, ...]
     examples: list[str]
-    """Ids of the latest turns."""
 
 
 class StoredModes(NamedTuple):
@@ -541,7 +539,6 @@ class VerdictRow(NamedTuple):
 
 
 def _levels(verdict: int, lowest: int, highest: int) -> str:
-    """Return the SQL condition on a verdict and a range of levels."""
     return f"scores.verdict = {verdict} AND scores.level IN ({', '.join(map(str, range(lowest, highest + 1)))})"
 
 

@@ -211,7 +211,6 @@ def create_tables(sql: Syntax) -> list[str]:
 
 
 def migrations(sql: Syntax, added: Sequence[Sequence[tuple[str, str]]] = ADDED_COLUMNS) -> list[list[str]]:
-    """Return the statements that lead from each version to the next."""
     kinds = {(table.name, column): _column_type(kind, sql) for table in TABLES for column, kind in table.columns.items()}
     return [[f"ALTER TABLE {table} ADD COLUMN {column} {kinds[table, column]}" for table, column in step] for step in added]
 
@@ -231,7 +230,6 @@ def detail_has(part: str, sql: Syntax) -> str:
 
 
 def is_vacuous(sql: Syntax) -> str:
-    """Return the SQL condition for a vacuous score, which had nothing to evaluate."""
     return detail_has(VACUOUS, sql)
 
 

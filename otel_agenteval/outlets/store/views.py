@@ -49,7 +49,6 @@ _BLOCKS = (200, 1_000, 4_000)
 _FEW_SCORES = 1_000
 """Maximum number of matching scores for which a list is read from the scores instead of the turns."""
 _SEARCH_SECONDS = 0.1
-"""Seconds that one request searches for turns."""
 MOST_COUNTED = 10_000
 _MOST_CHANGED = 200
 _LATEST_HOUR = 1 << 40
@@ -101,7 +100,6 @@ class Filter:
     above: float | None = None
     tool: str | None = None
     mode: str | None = None
-    """Id of a failure mode."""
     facts: tuple[FactCondition, ...] = ()
     error: bool = False
     text: str | None = None
@@ -303,7 +301,6 @@ class Views(StoreReader):
         return self._verdicts(wanted.metric or "", where, of_turns, of_scores, most)
 
     def filtered_facts(self, wanted: Filter) -> list[VerdictRow]:
-        """Return the facts of turns, as :meth:`facts` does, for a filter of the web UI."""
         where = _where_turns(wanted, self._sql)
         where.also(_where_time(wanted, self._sql))
         return self._facts(where, AT)
