@@ -95,7 +95,7 @@ class MemoryShare:
         work.add_done_callback(lambda _: self.shrink(self.size))
 
     def close(self) -> None:
-        """Release all bytes at the end of the request. Safe to call twice."""
+        """At the end of the request, release all bytes, unless :meth:`keep_until` does. Safe to call twice."""
         if not self._kept:
             self.shrink(self.size)
 
@@ -201,7 +201,6 @@ class _Format(NamedTuple):
     The last argument limits the resulting bytes, if the format supports that.
     """
     feed: int
-    """Number of compressed bytes to decompress at once."""
     errors: tuple[type[Exception], ...]
 
 

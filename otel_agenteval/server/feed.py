@@ -27,13 +27,11 @@ _NO_TRACES: frozenset[int] = frozenset()
 @dataclass(slots=True)
 class Batch:
     parts: Sequence[tuple[int, Part]] = ()
-    """The request's spans by trace key."""
     logs: Sequence[tuple[OtlpLog, int]] = ()
     """The request's log records, each with its size in bytes."""
     spans: int = 0
     """Number of the request's spans, used or not."""
     sampled_out: int = 0
-    """Number of spans in traces outside the sample."""
     invalid: int = 0
     """Number of spans without valid ids, or of unreadable log records."""
 

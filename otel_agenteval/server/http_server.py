@@ -75,7 +75,7 @@ Failure = Literal["too_large", "too_slow", "no_room", "broken", "gone"]
 
 
 class HttpExchange(Protocol):
-    """Request until its response is sent."""
+    """One request and its response."""
 
     max_body: int
     body_timeout: float

@@ -179,7 +179,6 @@ def _write(path: Path, data: bytes, mode: str = "xb") -> None:
 
 
 _MOST = 1 << 30
-"""Maximum bytes of a request."""
 
 
 def forget_in_journal(folder: str, is_meant: Callable[[str, Any], bool]) -> int:
@@ -250,7 +249,6 @@ def _proto_pairs(item: Any) -> list[tuple[str, Any]]:
 
 
 def _without(record: Record, traces: set[str]) -> bytes:
-    """Return a request's body without the spans or log records of some traces."""
     if not any(trace in traces for trace, _ in _items(record)):
         return record.body
     if record.is_json:

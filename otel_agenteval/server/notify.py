@@ -70,7 +70,6 @@ class Notifier:
         self.send(READY=1, STATUS=status)
 
     def reloading(self) -> None:
-        """Report that the configuration is being reloaded, until :meth:`ready`."""
         self.send(RELOADING=1, MONOTONIC_USEC=time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, STATUS="reloading")
 
     def stopping(self, within: float) -> None:

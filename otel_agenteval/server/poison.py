@@ -95,7 +95,6 @@ class PoisonList:
 
 
 def forget_strikes(folder: Path) -> None:
-    """Delete all strikes, because the journal is empty."""
     (folder / _LIST).unlink(missing_ok=True)
 
 

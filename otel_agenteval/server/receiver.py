@@ -52,7 +52,6 @@ class ExportRequest(NamedTuple):
     share: MemoryShare = UNBOUNDED
     """The request's share of the memory budget, which already includes the body."""
     tenant: Tenant | None = None
-    """The sender, if tenants are configured."""
 
 
 class Receiver:
@@ -73,7 +72,6 @@ class Receiver:
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
         """Number of responses by transport, signal and outcome."""
         self.bytes_received = 0
-        """Bytes of received bodies, before decompression."""
         self._log_refusals = RefusalLog(clock)
         self._clients: OrderedDict[str, TokenBucket] = OrderedDict()
         self.tenants = Tenants((), clock.monotonic)

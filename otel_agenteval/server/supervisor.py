@@ -43,7 +43,6 @@ from .process import Signals, held_back
 _log = logging.getLogger("otel_agenteval")
 
 STEP = 10
-"""Distance between the ports of two processes."""
 LABEL = "process"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _LIVED_LONG = 60.0
@@ -155,7 +154,6 @@ class Child:
             return []
 
     def _get(self, path: str, accept: str) -> bytes | None:
-        """Return a page of the process, or None before it listens."""
         address = self.listening.get("metrics")
         if address is None:
             return None

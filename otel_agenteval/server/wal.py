@@ -62,7 +62,6 @@ class Record(NamedTuple):
     body: bytes
     is_json: bool
     tenant: str | None = None
-    """Name of the sending tenant, if tenants are configured."""
     share: Share = EVERYTHING
     """Traces that belong to this process."""
 
@@ -135,7 +134,6 @@ class Journal:
         self.broken = 0
         """Number of times that reading a segment stopped early."""
         self.replayed = 0
-        """Number of leftover requests that were received at startup."""
         self.failures = 0
         try:
             make_private(self._folder)
@@ -185,7 +183,7 @@ class Journal:
         return entry
 
     def withdraw(self, entry: Entry) -> None:
-        """Drop an unwritten entry whose request doesn't wait anymore. Its sender retries."""
+        """Drop an unwritten entry whose request doesn't wait anymore. The sender retries the request."""
         with self.lock:
             if entry.segment is not None:
                 return
