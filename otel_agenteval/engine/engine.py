@@ -105,7 +105,6 @@ class Engine:
         self._watchdog = watchdog
         self._closed = False
         self._at_exit: Callable[[], None] | None = None
-        """Handler that is registered for the interpreter's exit."""
         self._exit_until: float | None = None
 
     @property
@@ -218,7 +217,6 @@ class Engine:
         return bool(ended)
 
     def known_turns(self, short: str) -> list[str]:
-        """Return the ids of recent turns that begin with ``short``."""
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:

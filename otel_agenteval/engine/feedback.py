@@ -128,7 +128,6 @@ def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) 
 _log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
-"""Maximum number of characters of waiting feedback."""
 _MOST_OF_TURN = 100
 """Maximum number of remembered feedback records of a turn. An older record that is delivered again counts twice."""
 
@@ -163,7 +162,6 @@ class FeedbackJoiner:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[TurnFeedback, float] = OrderedDict()
-        """Deadlines of waiting feedback."""
         self._text = 0
 
     def __len__(self) -> int:
@@ -275,7 +273,7 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Read feedback from annotation spans. It refers to the parent of its span."""
+        """Read feedback from annotation spans. Such feedback refers to the annotation span's parent."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()

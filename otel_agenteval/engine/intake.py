@@ -132,7 +132,6 @@ class Intake:
         return self.put(GivenFeedback(given))
 
     def refuse_feedback(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value, and log the first error."""
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
@@ -166,7 +165,6 @@ class Intake:
                 self.put(ClosedSpans(item), must=must)
 
     def take_groups(self, groups: Iterable[SpanGroup], *, must: bool = False) -> None:
-        """Queue groups of spans that waited for their continuation."""
         for group in groups:
             self.put(GroupedSpans(group), must=must)
 
@@ -238,7 +236,6 @@ class Intake:
 
     @property
     def waits(self) -> bool:
-        """True if anything has a deadline."""
         return (
             self._assembler.waiting
             or bool(self.early_logs)

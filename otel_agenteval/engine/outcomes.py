@@ -22,7 +22,6 @@ from .work import ClosedSpans, EndedConversation, EvaluatedTurn, GivenFeedback, 
 
 _Outcomes = tuple[tuple[str, str], ...]
 _KEPT = 1_000
-"""Number of turns whose outcomes are remembered."""
 
 
 class TurnOutcomes:

@@ -94,7 +94,6 @@ class Pipeline:
         self._is_ending = False
 
     def end(self) -> None:
-        """Stop evaluating turns, because the time is up."""
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:

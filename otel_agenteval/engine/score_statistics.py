@@ -118,7 +118,6 @@ class ScoreStatistics:
         self._file.write({"form": _FORM, "at": self._clock.time_ns() / 1e9, **known})
 
     def close(self) -> None:
-        """Write the state for the last time, and release the file."""
         self.save()
         if self._file is not None:
             self._file.close()
@@ -203,7 +202,6 @@ class StateFile:
             self._lock = None
 
     def warn(self, error: BaseException) -> None:
-        """Log once that no state is kept, and why."""
         if not self._warned:
             self._warned = True
             why = getattr(error, "strerror", None) or type(error).__name__

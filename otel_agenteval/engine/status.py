@@ -40,8 +40,6 @@ class OpenTurns(NamedTuple):
 
 
 class TenantTurns(NamedTuple):
-    """Open turns of one tenant."""
-
     open: int
     new: int
     """Number of the given traces that would open a turn."""
@@ -55,7 +53,6 @@ class EngineSpans(NamedTuple):
     received: int
     scored: int
     unused: dict[str, int]
-    """Spans without a score, by reason."""
     open_turns: int
 
     @property
@@ -107,7 +104,6 @@ class Status:
         return len(self._worker.queue)
 
     def queue_fill(self, added: int = 0) -> float:
-        """Return the fill level of the worker's queue with ``added`` more bytes."""
         return (self._worker.queue.bytes + added) / self._worker.queue.max_bytes
 
     def checkpoint(self, trace_ids: set[int]) -> Checkpoint:

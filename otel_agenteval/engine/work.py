@@ -32,8 +32,6 @@ class WorkItem(Protocol):
 
 @dataclass(slots=True)
 class ClosedSpans:
-    """Closed spans that aren't composed yet."""
-
     closed: Closed
 
     @property
@@ -145,12 +143,9 @@ class QueuedBatch(NamedTuple):
     length: int
     """Number of items, including discarded items."""
     size: int
-    """Bytes of all items."""
 
 
 class Aside:
-    """Item that waits for another thread."""
-
     __slots__ = ("is_back", "item", "late", "size", "start", "until")
 
     def __init__(self, item: Any, start: int, until: float, late: Callable[[], Any]) -> None:

@@ -85,11 +85,9 @@ class Worker:
     def _reset(self) -> None:
         self.queue.reset()
         self._in_hand: Sequence[Any] = ()
-        """Batch that is being handled."""
         self._given_up = False
         """True if no further batch is started."""
         self.looks = 0
-        """Number of checks for work."""
         self._starting = threading.Lock()
         self._working = threading.Lock()
         self._ticking = threading.Lock()
@@ -171,7 +169,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. Another program may have ended it."""
+        """Return True if the thread is alive. An exception that other code raised in it may have ended it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -251,7 +249,6 @@ class Worker:
         return request.ok
 
     def _flush_here(self, items: bool, outlets: bool, deadline: float) -> bool:
-        """Fulfill a request without the worker's thread."""
         upto = self.queue.accepted if items else 0
         if items:
             if not self._working.acquire(timeout=max(0.0, deadline - time.monotonic())):
