@@ -222,7 +222,6 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _typed(key: str, value: Any) -> Any:
-    """Return a value in the type that the attribute's name implies."""
     if not isinstance(value, str):
         return value
     if _LISTS.search(key) and value.startswith("["):

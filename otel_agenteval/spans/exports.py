@@ -142,7 +142,6 @@ def _message(span: dict[str, Any], attributes: Any, scope: Any = None, resource:
 
 
 def _attributes(found: Any) -> list[Any]:
-    """Return attributes as OTLP/JSON, which they may already be."""
     return found if isinstance(found, list) else attributes_as_json(_object(found))
 
 

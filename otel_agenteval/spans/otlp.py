@@ -225,7 +225,6 @@ def _value(value: Any, depth: int) -> Any:
 
 
 def _finite(value: Any) -> float | None:
-    """Return a finite number, or None for NaN, infinities and other values."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -240,7 +239,6 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("boolValue", "bool_value"), lambda value: value if value.__class__ is bool else None),
     **dict.fromkeys(("bytesValue", "bytes_value"), lambda value: value if value.__class__ is str else None),
 }
-"""Parsers of the values that aren't lists or objects."""
 
 
 # --- OTLP protobuf -------------------------------------------------------------------------------------------------

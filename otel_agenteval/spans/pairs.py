@@ -64,7 +64,6 @@ def attributes_of(raw_pairs: Iterable[bytes]) -> dict[str, Any]:
 
 
 def read_all(found: dict[str, Any], unread: Iterable[str]) -> dict[str, Any]:
-    """Parse the values of some keys in place, and return the attributes."""
     for key in unread:
         value = found[key]
         if value.__class__ is Unread:
@@ -201,7 +200,6 @@ def value_of(value: Any) -> Any:
 
 
 def _any_value(raw: bytes) -> Any:
-    """Return the value of a serialized AnyValue, or None if it can't be parsed."""
     try:
         try:
             value = AnyValue.FromString(raw)

@@ -183,7 +183,6 @@ def _is_simple(attributes: Mapping[str, Any]) -> bool:
 
 
 def cleaned(part: LogPart) -> LogPart:
-    """Return a log record of this process with JSON values only."""
     return LogPart(str(plain(part.name)), plain(part.attributes), plain(part.body), time_of(part.time_ns))
 
 

@@ -27,7 +27,6 @@ from .wire import OVERHEAD, LazyAttributes, Origin, Part, Vocabulary, WireSpan
 _number = int.from_bytes
 _REMOTE = HAS_IS_REMOTE | IS_REMOTE
 UNREADABLE = "unreadable"
-"""Name of a span that can't be parsed."""
 Found = TypeVar("Found")
 
 _parse_request = MESSAGES["Request"].FromString

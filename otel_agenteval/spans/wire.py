@@ -82,14 +82,11 @@ class WireSpan:
 
 
 class Part:
-    """Spans of one trace in one request."""
-
     __slots__ = ("local_root", "size", "spans")
 
     def __init__(self) -> None:
         self.spans: list[WireSpan] = []
         self.size = 0
-        """Estimated bytes of the spans in memory."""
         self.local_root = False
         """True if one of the spans has no parent in its process."""
 
@@ -109,7 +106,7 @@ class Unread:
 
 
 class LazyAttributes(Mapping[str, Any]):
-    """Span's attributes. :class:`Unread` values in ``found`` are parsed on first use."""
+    """Attributes of a span. :class:`Unread` values in ``found`` are parsed on first use."""
 
     __slots__ = ("_found",)
 
