@@ -175,7 +175,7 @@ class Engine:
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return the reason why a metric returns no results, for each metric with a hanging call."""
+        """Return, for each metric with a hanging call, the reason why it returns no results."""
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 

@@ -321,8 +321,8 @@ class MetricsApp:
 def metrics_app() -> MetricsApp:
     """Return an application that serves the default Prometheus registry, including scores.
 
-    Mount it in your web application. With several worker processes, each process serves the scores' metrics of all. If
-    ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics come from that folder instead of the registry.
+    Mount it in your web application. With several worker processes, each process serves the evaluation metrics of all of them.
+    If ``PROMETHEUS_MULTIPROC_DIR`` is set, the application's own metrics come from that folder instead of the registry.
     """
     return MetricsApp()
 

@@ -36,7 +36,7 @@ def colors_wanted(stream: TextIO) -> bool:
 
 
 def columns(stream: TextIO) -> int:
-    """Return the width for tables: ``COLUMNS`` or the terminal's width, limited to 60 to 140, or 100 if both are unknown."""
+    """Return the width for tables: ``COLUMNS`` or the terminal's width, between 60 and 140. If both are unknown, it is 100."""
     is_known = stream.isatty() or os.environ.get("COLUMNS")
     return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 140) if is_known else 100
 

@@ -65,7 +65,10 @@ _CHECK_EVERY = 15.0
 
 
 class Service:
-    """Sidecar in one process. ``number`` is its index if a parent process started it, which then locks the journal."""
+    """Sidecar in one process.
+
+    ``number`` is the process's index if a parent process started it. In that case, the parent locks the journal.
+    """
 
     def __init__(
         self, config: Config, *, clock: Clock = SYSTEM_CLOCK, waited: Callable[[], float] | None = None, number: int | None = None

@@ -20,7 +20,7 @@ _log = logging.getLogger("otel_agenteval")
 
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _SOON = 14 * 86_400.0
-"""Maximum seconds before expiry from which a warning is logged. For a short lifetime, it is a fifth of that."""
+"""Seconds before expiry from which a warning is logged, or a fifth of the lifetime if that is less."""
 _UTC_TIME, _VERSION = 0x17, 0xA0
 
 
@@ -30,9 +30,9 @@ class Validity(NamedTuple):
 
 
 def checked_validities(tls: TlsOptions) -> dict[str, Validity]:
-    """Return, by option, the validity of the certificate in the file that expires first.
+    """Return, by option, the validity of the certificate that expires first in each file.
 
-    Warn if it isn't valid or expires soon.
+    Warn if it isn't valid or expires soon. Unreadable files are skipped.
     """
     found: dict[str, Validity] = {}
     now = time.time()

@@ -244,7 +244,7 @@ class _GrpcConnection(asyncio.BufferedProtocol):
         return bytes(data[at:])
 
     def _read_preface(self, data: memoryview) -> int:
-        """Return the position after the client's preface. Answers HTTP/1, and raises ProtocolError for other data."""
+        """Return the position after the client's preface. Respond to HTTP/1, and raise ProtocolError for other data."""
         if _PREFACE.startswith(bytes(data[: len(_PREFACE)])):
             if len(data) < len(_PREFACE):
                 return 0

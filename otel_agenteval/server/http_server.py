@@ -207,7 +207,7 @@ class SocketListener:
             del self._clients[connection.client]
 
     def _make_room(self, client: str | None) -> bool:
-        """Close another connection, of the client if given. Return False if no connection should be closed."""
+        """Close another connection, of ``client`` if it isn't None. Return False if no connection should be closed."""
         return False
 
 

@@ -185,7 +185,7 @@ def command_of(config: Config, number: int, arguments: Sequence[str]) -> list[st
 
 
 def routed_to(config: Config, count: int) -> list[str]:
-    """Return the address by which a Collector routes to each process. If the port isn't fixed, it is a unique name instead."""
+    """Return the address by which a Collector routes to each process, or a unique name if the port isn't fixed."""
     found = []
     for number in range(count):
         addresses = addresses_of(config, number)

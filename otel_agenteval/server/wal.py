@@ -339,7 +339,10 @@ class Journal:
                 yield record
 
     def collect(self, held: Callable[[set[int]], set[int]], deliver: Callable[[], bool]) -> None:
-        """Delete segments without traces that ``held`` returns, if ``deliver`` returns True because all scores are delivered."""
+        """Delete segments whose scores are delivered.
+
+        ``held`` returns the traces that aren't fully evaluated. ``deliver`` returns True if it delivered all scores.
+        """
         with self.lock:
             current = self._current
             segments = [segment for segment in self._segments if not segment.unreceived]

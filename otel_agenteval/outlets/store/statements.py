@@ -1,6 +1,6 @@
 """Definitions of the score store: its tables, and the syntax of its databases.
 
-Where SQLite and PostgreSQL differ, statements get their text from a :class:`Syntax`.
+If SQLite and PostgreSQL differ, statements get their text from a :class:`Syntax`.
 """
 
 from __future__ import annotations

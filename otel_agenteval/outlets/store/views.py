@@ -201,7 +201,10 @@ class Views(StoreReader):
         return count, start is None
 
     def _matching_blocks(self, wanted: Filter, start: Cursor | None, order: Order) -> Iterator[tuple[Where, Cursor | None, str]]:
-        """Yield the condition, end and SQL for the time of each block of matching turns, until the request's time is over."""
+        """Yield the condition of each block of matching turns, its end, and the SQL for a turn's time.
+
+        Stop at the end of the list, or when the request's time is over.
+        """
         where, sql = _where_turns(wanted, self._sql), self._sql
         few = self._few_turn_ids(wanted)
         if few is not None:
