@@ -377,20 +377,9 @@ class TurnScoring:
         if score.status == "skipped" or self._scorer.dry:
             return
         turn = named_publicly(self.turn, self._scorer.config.privacy.redact)
-        score = redacted_score(score, self._redactor, self.turn)
-        costs = [account.cost_usd for account in accounts if account.error_type is None]
-        known = [cost for cost in costs if cost is not None]
-        self.rows.append({
-            "trace_id": turn.trace_id, "span_id": self._span_id or (turn.turn_id or "").rpartition("-")[2], "turn_id": turn.turn_id,
-            "revision": turn.revision, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
-            "start": None if turn.start is None else turn.start.isoformat(), "result_id": score.result_id, "metric": score.metric,
-            "metric_version": score.version, "parameters_hash": metric.signature_hash, "kind": score.kind, "status": score.status,
-            "value": score.value, "passed": score.verdict, "label": score.label, "unit": score.unit, "direction": score.direction,
-            "threshold": score.threshold, "policy": score.policy, "explanation": score.explanation, "error_type": score.error_type,
-            "detail": jsonio.dumps(score.detail) if score.detail else None, "sample_probability": probability,
-            "judge_model": accounts[-1].model if accounts else None,
-            "judge_cost_usd": sum(known) if known and len(known) == len(costs) else None,
-        })  # fmt: skip
+        self.rows.append(
+            _row(turn, metric, redacted_score(score, self._redactor, self.turn), probability, accounts, self._span_id)
+        )
         self.account.scores += 1
         self.account.errors += score.status == "error"
 
@@ -425,3 +414,21 @@ class _Counting(Answers):
         cost = cost_of(options.model or "", options.base_url or "", TokenUsage(tokens, 0), options.prices)[0]
         self.questions.append((tokens, 0, cost))
         raise JudgeError("requests are not sent in a dry run", "dry_run")
+
+
+def _row(
+    turn: Turn, metric: BoundMetric, score: Score, probability: float | None, accounts: Sequence[Any], span_id: str | None
+) -> dict[str, Any]:
+    costs = [account.cost_usd for account in accounts if account.error_type is None]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "trace_id": turn.trace_id, "span_id": span_id or (turn.turn_id or "").rpartition("-")[2], "turn_id": turn.turn_id,
+        "revision": turn.revision, "conversation_id": turn.conversation_id, "service": turn.service, "agent": turn.agent,
+        "start": None if turn.start is None else turn.start.isoformat(), "result_id": score.result_id, "metric": score.metric,
+        "metric_version": score.version, "parameters_hash": metric.signature_hash, "kind": score.kind, "status": score.status,
+        "value": score.value, "passed": score.verdict, "label": score.label, "unit": score.unit, "direction": score.direction,
+        "threshold": score.threshold, "policy": score.policy, "explanation": score.explanation, "error_type": score.error_type,
+        "detail": jsonio.dumps(score.detail) if score.detail else None, "sample_probability": probability,
+        "judge_model": accounts[-1].model if accounts else None,
+        "judge_cost_usd": sum(known) if known and len(known) == len(costs) else None,
+    }  # fmt: skip
