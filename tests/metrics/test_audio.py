@@ -90,11 +90,14 @@ JUDGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     # metric, parameters, a reply that passes
     ("llm_audio_sentiment", {"expected": "positive"}, {"label": "positive"}),
     ("llm_audio_call_category", {"categories": ["billing", "support"], "expected": "billing"}, {"label": "billing"}),
+    ("llm_audio_call_category", {"categories": ["1", "2"], "expected": "1"}, {"label": "1"}),
     ("llm_audio_language", {"expected": "en"}, {"language": "en-US"}),
     ("llm_audio_interruption_handling", {}, {"interruptions": [{"at_s": 3, "handled": True}]}),
     ("llm_audio_false_intent_identification", {}, {"detected": False}),
 ]
-BY_NAME = pytest.mark.parametrize(("name", "params", "reply"), JUDGES, ids=[name for name, *_ in JUDGES])
+BY_NAME = pytest.mark.parametrize(
+    ("name", "params", "reply"), JUDGES, ids=[f"{name}-{place}" for place, (name, *_) in enumerate(JUDGES)]
+)
 
 
 def recorded(uri: str = "call-1", **known: Any) -> oa.Turn:

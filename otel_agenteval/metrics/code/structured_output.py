@@ -409,7 +409,7 @@ def _is_expected(actual: Any, expected: Any, *, ignore_case: bool) -> bool:
     return not isinstance(actual, str) and json_equal(actual, _as_json(expected))  # {"a": 1} and {"a": 1.0}
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,15})?")  # Decimal takes no larger exponent
 
 
 def _number(text: str) -> Decimal | None:

@@ -105,8 +105,10 @@ def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
     """Return the judge's label, which is one of ``labels`` or, if None, any. The value is True if the label is expected."""
-    free = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
-    wanted = free if labels is None else _expected_labels(expected, labels)
+    if labels is None:
+        wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
+    else:
+        wanted = _expected_labels(expected, labels)
     choices, more = ("the category", "") if labels is None else ("one of the labels", ', "confidence": <0 to 1>')
     form = f'{{"reason": "<what was said or heard that decides it>", "label": "<{choices}>"{more}}}'
     reply = _ask(turn, judge, "label", task, form, **({} if labels is None else {"labels": "\n".join(labels)}))
