@@ -1,7 +1,7 @@
-"""Caches: results of reading texts, and values by the identity of an object.
+"""Caches for parsed texts, and for values by object identity.
 
-An agent sends its instructions, tool definitions and history again with every model call, and several metrics read the
-same text. A function behind :func:`remembered` reads each of these texts once.
+An agent sends its instructions, tool definitions and history again with every model call, and several metrics read the same
+text. A function behind :func:`remembered` parses each of these texts once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 Result = TypeVar("Result")
 
 MOST_CHARACTERS = 1_000_000
-"""Limit for the total length of the texts in each of the two generations. Each item of a result adds 100 characters."""
+"""Maximum total length of the texts in each of the two generations. Each item of a result counts as 100 characters."""
 
 _recent: dict[tuple[Callable[[str], Any], str], Any] = {}
 _older: dict[tuple[Callable[[str], Any], str], Any] = {}
@@ -63,8 +63,8 @@ Value = TypeVar("Value")
 
 
 class ByIdentity(Generic[Value]):
-    """Maps objects to values by identity, because telemetry providers can define equality and then aren't hashable. References
-    are weak. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
+    """Map from objects to values by identity, because telemetry providers can define equality and then aren't hashable.
+    References are weak. A value for an object that can't be weakly referenced is discarded. Not thread-safe.
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time: monotonic for deadlines, wall-clock for timestamps."""
+    """Source of time: monotonic for deadlines, wall-clock for timestamps."""
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary start. The value never decreases."""

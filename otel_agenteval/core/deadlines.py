@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The time by which a request must finish, in seconds of ``clock.monotonic()``."""
+    """Time by which a request must finish, in seconds of ``clock.monotonic()``."""
 
     __slots__ = ("_clock", "_stop")
 
@@ -37,8 +37,8 @@ class Deadline:
         return left
 
     def bind(self, connected: socket.socket) -> None:
-        """Set the socket's timeout to the remaining time, or raise a TimeoutError. A timeout that is at most 1 % wrong stays
-        unchanged, because each change is a system call.
+        """Set the socket's timeout to the remaining time, or raise a TimeoutError. A timeout within 1 % of it stays unchanged,
+        because each change is a system call.
         """
         left, bound = self.left(), connected.gettimeout()
         if bound is None or abs(bound - left) > left / 100:
@@ -46,7 +46,9 @@ class Deadline:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Run a function on another thread, and return its result. After ``seconds``, raise a TimeoutError and abandon the thread."""
+    """Return the result of a function that runs on another thread. After ``seconds``, raise a TimeoutError and abandon the
+    thread. If no thread can be started, the function runs on the caller's thread without a limit.
+    """
     context = contextvars.copy_context()
     found: list[T] = []
     faults: list[BaseException] = []

@@ -20,7 +20,7 @@ LINES = "\n\t"
 
 
 def escaped(text: str, keep: str = "") -> str:
-    r"""Return the text on one line with control and invisible characters as JSON escapes, except for those in ``keep``."""
+    r"""Return the text with JSON escapes for control characters, line ends and invisible characters, except those in ``keep``."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else json.dumps(found[0])[1:-1], text)
 
 

@@ -1,6 +1,6 @@
 """Exceptions that the package raises to its callers.
 
-None of them passes through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
+They never pass through the pipeline. A metric that fails becomes a score with ``status="error"``, and an unreadable span is
 counted. They are raised only to callers who can act on them. A subpackage defines the exceptions that it catches itself.
 """
 
@@ -57,7 +57,7 @@ class NotAnswered(JudgeError):
 
 
 class MetricError(AgentEvalError):
-    """A metric can't evaluate the turn, or can't work with its configuration. The score becomes an error.
+    """A metric can't evaluate the turn or can't use its configuration. The score becomes an error.
 
     Args:
         error_type: short name of the failure. It becomes a label of metrics, so use few different values.
@@ -99,7 +99,9 @@ class NotASpan(ValueError):
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Return ``turn.max_open: must be a whole number from 1, got 0``. Only the first sentence of ``rule`` precedes the value."""
+    """Format an error: ``turn.max_open: must be a whole number from 1, got 0``. The value follows the first sentence of
+    ``rule``.
+    """
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 

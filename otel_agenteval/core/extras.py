@@ -1,4 +1,4 @@
-"""Imports on first use, and optional packages, with an error that names the missing extra.
+"""Imports on first use, including optional packages. The error for a missing package names its extra.
 
 If a process forks in the middle of an import, the child inherits a half-loaded module and a lock that no thread releases. A
 fork therefore waits until :func:`late_imports` finish.
@@ -20,7 +20,8 @@ from .errors import MissingExtra
 from .forks import Step, at_fork
 
 PATIENCE = 1.0
-"""Maximum seconds that an import or a fork waits for the lock. A longer wait is a deadlock: its holder waits for the waiter."""
+"""Maximum seconds that an import or a fork waits for the lock. A longer wait means that the lock's holder waits for the waiter.
+"""
 
 _lock = threading.RLock()
 _held = False
@@ -75,7 +76,7 @@ def version_of(module: str) -> str:
 
 
 def entry_points(group: str) -> Iterable[Any]:
-    """Return a group's entry points. ``importlib.metadata`` takes long, so it is only used if a package names the group."""
+    """Return a group's entry points. The slow ``importlib.metadata`` is used only if an installed package may name the group."""
     if not _is_named(group.encode()):
         return ()
     found: Iterable[Any] = importlib.import_module("importlib.metadata").entry_points(group=group)

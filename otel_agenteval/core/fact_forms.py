@@ -1,7 +1,8 @@
-"""Readers of the facts that data sets, ``expect()`` and applications provide. ``READERS`` contains one for each such field.
+"""Readers of the reference data and other facts that data sets, ``expect()`` and applications provide, by field in ``READERS``.
 
-Each accepts our and other tools' forms and returns ours: ``{"source": "a", "target": {"name": "b"}}`` → ``["a", "b"]`` for an edge.
-``keyed`` reads objects. Its arguments are the reader of each key's value, other tools' names of the key, and ignored keys.
+Each reader accepts this package's form and other tools' forms, and returns this package's form. For example, an edge
+``{"source": "a", "target": {"name": "b"}}`` becomes ``["a", "b"]``. ``keyed`` reads objects. Its arguments are the reader of
+each key's value, other tools' names of the key, and ignored keys.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ def _name_in(key: str, other_names: Sequence[str], wanted: str) -> Reader:
 
 TEXTS = ("content", "text", "page_content", "chunk", "snippet", "body", "document")
 IDS = ("id", "_id", "doc_id", "docId", "document_id", "documentId")
-"""Keys of a document's text and id, the most usual first."""
+"""Keys of a document's text and id, the most common first."""
 DOCUMENT_NAMES = {"id": IDS[1:], "content": TEXTS[1:], "score": ("relevance_score", "similarity")}
-"""Other tools' names of a document's fields."""
 _document = keyed(dict.fromkeys(DOCUMENT_NAMES, anything), DOCUMENT_NAMES, required=("content",), ignore_others=True)
 _document_id = _name_in("id", IDS[1:], "an id, or a document with an id")
 
@@ -148,7 +148,7 @@ def _step(value: Any, path: str) -> dict[str, Any]:
 
 
 def _object_with(read: Reader) -> Reader:
-    """Return a reader of objects that leaves other values to the metric."""
+    """Return a reader that applies ``read`` to objects, and leaves other values to the metric."""
     return lambda value, path: read(value, path) if isinstance(value, Mapping) else plain(value)
 
 
@@ -195,7 +195,9 @@ SPEAKERS = {"user": "input", "human": "input", "assistant": "output", "ai": "out
 
 
 def _turn_or_message(value: Any, path: str) -> dict[str, Any]:
-    """Read a turn, or a message as half a turn: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``, others ``{}``."""
+    """Read a turn, or a message as half a turn: ``{"role": "user", "content": "Hi"}`` → ``{"input": "Hi"}``, other roles →
+    ``{}``.
+    """
     speaker = a_mapping(value, path).get("role", value.get("type"))
     if "content" not in value or not isinstance(speaker, str):
         return {**an_object(value, path), **_turn(value, path)}
@@ -235,4 +237,4 @@ READERS: Mapping[str, Reader] = {
     "agents": _roles, "interactions": list_of(_interaction), "conflicts": list_of(_conflict), "session": _session,
     "privacy": _privacy, "logprobs": logprobs, "history": history, "attachments": list_of(_attachment),
 }  # fmt: skip
-"""Field of a turn → reader. Reading a reader's result again doesn't change it."""
+"""Readers by field of a turn. Reading a reader's own output doesn't change it."""

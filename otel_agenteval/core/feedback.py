@@ -43,9 +43,8 @@ class Feedback:
     value: float | None = None
     """The given number, if it was on a scale other than 0 to 1."""
     scale: tuple[float, float] | None = None
-    """That scale, as worst and best."""
+    """Scale of ``value``, as worst and best."""
     label: str | None = None
-    """The rating as a word."""
     comment: str | None = None
     edited: str | None = None
     """The answer as the user corrected it."""
@@ -218,7 +217,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for feedback, including an evaluation result with a feedback name that otel-agenteval didn't emit."""
+    """Return True for feedback. An evaluation result with a feedback name counts, too, unless otel-agenteval emitted it."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -266,7 +265,9 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the attributes' scale. Defaults: 1 to 5 for a rating (1 to 10 if above 5), -1 to 1 for the score -1, or None."""
+    """Return the attributes' scale or a default: 1 to 5 for ratings (1 to 10 above 5), -1 to 1 for the score -1, otherwise
+    None.
+    """
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)
     if most is not None:

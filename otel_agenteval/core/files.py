@@ -23,15 +23,15 @@ def is_at(path: str | os.PathLike[str], opened: int | os.stat_result) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and its missing parents, accessible only to their owner."""
+    """Create a folder and its missing parents, accessible only to their owner. Existing folders keep their permissions."""
     for new in (*reversed([above for above in folder.parents if not above.exists()]), folder):
         new.mkdir(mode=0o700, exist_ok=True)
 
 
 def another_version(found: int, known: int, if_older: str) -> str:
-    """Return the end of an error message for a file of another format version. ``if_older`` is the fix for an older file."""
+    """Return the end of an error message about a file's format version. ``if_older`` is the fix for an older file."""
     age, fix = ("a newer", "upgrade otel-agenteval") if found > known else ("an older", if_older)
-    return f"of {age} version, got {found}, this program reads {known}; {fix}"
+    return f"has {age} version, got {found}, must be {known}; {fix}"
 
 
 def load_yaml(path: Path) -> Any:
@@ -45,7 +45,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 def fault_of_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the visible reason why a file can't be written, or None. The file may be missing, but its folder must exist."""
+    """Return the reason why a file can't be written, or None. The file may be missing, but its folder must exist."""
     file = Path(path).absolute()
     try:
         if file.is_dir():
@@ -60,7 +60,7 @@ def fault_of_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def fault_of_folder(path: str | os.PathLike[str]) -> str | None:
-    """Return the visible reason why a folder can't be created or written to, or None."""
+    """Return the reason why a folder can't be created or written to, or None."""
     folder = Path(path).absolute()
     try:
         there = next(above for above in (folder, *folder.parents) if above.exists())
@@ -79,7 +79,9 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """If ``fault_in``, such as :func:`fault_of_file`, finds a fault, log it with the option ``where`` and the consequence."""
+    """Log the fault that ``fault_in`` (such as :func:`fault_of_file`) finds in the option ``where``, if any, and its
+    consequence.
+    """
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

@@ -53,7 +53,7 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
 
 
 def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return a detail's findings. Entries that another metric stores under the same key are left out."""
+    """Return a detail's findings. Entries that lack fields of a finding, such as other metrics' entries, are left out."""
     found = (detail or {}).get("findings")
     return [
         one
@@ -77,7 +77,9 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a path for people: a tool call is shown as the tool's name, and its number if the turn has several calls."""
+    """Return a path for people: ``tool_calls[1].result`` becomes ``search result (call 2)``, or ``search result`` if there is
+    only one call. Other paths are unchanged.
+    """
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
     if not isinstance(name, str):
@@ -87,7 +89,7 @@ def place_of(turn: Any, path: str) -> str:
 
 
 def describe(finding: Mapping[str, Any]) -> str:
-    """Return a finding in a few words: its text or type, its place unless that is the output, and a similar text, if any."""
+    """Describe a finding: its text or type, its path unless that is ``output``, and the nearest text if it is similar."""
     what = finding.get("text") or finding["type"]
     where = [] if finding["path"] == "output" else [finding["path"]]
     if "nearest" in finding and is_near(str(what), str(finding["nearest"])):
@@ -96,7 +98,7 @@ def describe(finding: Mapping[str, Any]) -> str:
 
 
 def is_near(found: str, candidate: str) -> bool:
-    """Return True if a found number or text can come from a candidate by mistake: 468 from 498, but not 64.50 from 35."""
+    """Return True if a number or text may be a mistaken copy of a candidate: 468 of 498, but not 64.50 of 35."""
     numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:
@@ -131,8 +133,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores, each with its findings as ``evidence``. Each finding has a ``place`` for people, and ``before``,
-    ``found`` and ``after`` if the turn has its text. ``compared`` is the text it was compared with, unless they aren't similar.
+    """Return stored scores, each with its findings as ``evidence``. A finding has a ``place`` for people and, if the turn has
+    its text, ``before``, ``found`` and ``after``. ``compared`` is the text that it was compared with, if the two are similar.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

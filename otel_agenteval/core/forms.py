@@ -78,7 +78,7 @@ def anything(value: Any, path: str) -> Any:
 
 
 def as_given(value: Any, path: str) -> Any:
-    """Return a value unchanged, even if JSON has no such type. The metric interprets it."""
+    """Return a value unchanged, even if JSON lacks its type. The metric interprets it."""
     return value
 
 
@@ -193,7 +193,6 @@ def misspelled(word: str, known: tuple[str, ...]) -> str | None:
 
 
 PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
-"""Matches a placeholder in a template."""
 
 
 def places(template: str) -> list[str]:
@@ -201,10 +200,10 @@ def places(template: str) -> list[str]:
 
 
 def filled_in(template: str, text: str) -> dict[str, str] | None:
-    """Return the placeholders' values in a text from the template, or None if it doesn't match or a placeholder occurs twice.
+    """Return the placeholders' values in a text, or None if the text doesn't match the template or a placeholder occurs twice.
 
-    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each fixed part matches at its first position after the previous one,
-    without backtracking, so in linear time.
+    ``"Q: {question}!", "Q: Why?!"`` → ``{"question": "Why?"}``. Each fixed part matches at its first position after the
+    previous one, without backtracking, so in linear time.
     """
     names, fixed = places(template), PLACE.split(template)[::2]
     if len(set(names)) < len(names) or not text.startswith(fixed[0]):

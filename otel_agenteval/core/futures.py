@@ -30,7 +30,7 @@ def started(work: Callable[..., _R], *args: Any) -> Future[_R]:
     """Start work on a thread of the package, in a copy of the caller's context.
 
     Raises:
-        RuntimeError: no thread can be started.
+        RuntimeError: If no thread can be started.
     """
     future: Future[_R] = Future()
     future.set_running_or_notify_cancel()

@@ -31,8 +31,8 @@ def loads(text: str | bytes) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return True if the value is nested deeper than MAX_DEPTH. To find out, wrap the value in so many tuples that orjson refuses
-    deeper values. This takes a fifth of the parsing time, and far less time than a recursive function.
+    """Return True if the value is nested deeper than MAX_DEPTH. Wrapped in enough tuples, such a value exceeds orjson's limit.
+    This check takes a fifth of the parsing time, far less than a recursive function.
     """
     for _ in range(_ENCODER_DEPTH - MAX_DEPTH):
         value = (value,)
@@ -84,7 +84,7 @@ _OBJECT, _LIST, _VALUE = 256, 96, 64
 _WIDEST = 4
 """Maximum bytes per character. Python stores a whole string with as many bytes per character as its widest character needs."""
 _NEEDS_WIDEST = (*(bytes((lead,)) for lead in range(0xF0, 0xF5)), b"\\ud", b"\\uD")
-"""Beginnings of such a character, in UTF-8 and as an escape."""
+"""First bytes of characters that need four bytes, in UTF-8 and as an escape."""
 
 
 def weight(document: bytes) -> int:
@@ -98,7 +98,7 @@ def weight(document: bytes) -> int:
 
 
 def _structure(document: bytes) -> int:
-    """Return the bytes of containers and of the values in them, which follow a comma or colon."""
+    """Estimate the bytes of containers and of the values in them, by counting brackets, commas and colons."""
     objects, lists = document.count(b"{"), document.count(b"[")
     return _OBJECT * objects + _LIST * lists + _VALUE * (document.count(b",") + document.count(b":"))
 
@@ -134,7 +134,7 @@ def loads_or_text(text: str) -> tuple[Any, bool]:
 
 
 def loads_cut(text: str) -> Any:
-    """Return the readable part of a truncated JSON document, or None."""
+    """Return the readable part of a truncated JSON document, or None if nothing is readable."""
     from pydantic_core import from_json
 
     try:
@@ -186,7 +186,7 @@ def frozen(value: Any) -> Hashable:
 
 
 def text_of(value: Any) -> str:
-    """Return text unchanged, dates, decimals and ids as people write them, None as empty text, and other values as JSON."""
+    """Return a value as text: dates, decimals and ids as people write them, None as an empty text, other values as JSON."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -1,11 +1,12 @@
-"""Selects the label values that get their own series, within a limited number of places.
+"""Selection of the label values that get their own series, within a limited number of places.
 
 If the first values kept their places forever, a burst of one-time names would occupy all places. A value therefore keeps its
 place only while it is used:
 
 - While places are free, every new value gets one.
-- After that, a new value must be seen repeatedly.
-- It then replaces a value that was unused for :data:`IDLE`, seen only once, or seen at most half as often and not recently.
+- After that, any new value replaces the least recently used value, if that was unused for :data:`IDLE`.
+- A value that was seen repeatedly also replaces the least frequent value, if that was seen only once, or at most half as often
+  and not recently.
 
 Counts are halved from time to time, so that they reflect recent use. Not thread-safe: the owner serializes the calls.
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 IDLE = 3_600.0
-"""Seconds after which any new value can replace a value that wasn't used."""
+"""Seconds without use after which any new value can replace a value."""
 _RECENT = 60.0
 """Seconds after its last use during which a repeatedly seen value keeps its place, even from a more frequent value."""
 _CANDIDATES = 10
@@ -66,7 +67,7 @@ class LabelValues(Generic[Value]):
                 self._count(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Request a place for a value. Returns True if it now has one, and the value that it replaced, if any."""
+        """Request a place for a value without one. Return True if it now has a place, and the value that it replaced, if any."""
         self._count(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)

@@ -1,10 +1,10 @@
-"""Detects which processes are workers of the same program: a server's forks, or children of ``multiprocessing``.
+"""Detection of processes that are workers of the same program: a server's forks, or children of ``multiprocessing``.
 
 A common parent isn't enough: a shell that starts two unrelated programs is the parent of both. A parent counts only if this
 process continues the parent's program:
 
 - This process was forked and didn't execute another program. The kernel gives each executed program new stack addresses, and a
-    fork keeps its parent's.
+  fork keeps its parent's.
 - ``multiprocessing`` started this process, which is visible in its command line.
 """
 
@@ -22,7 +22,7 @@ _HIGHEST = 16
 
 
 class Process(NamedTuple):
-    """A process, distinguished by its start time from later processes with the same number."""
+    """A process, distinguished by its start time from later processes with the same pid."""
 
     pid: int
     started: int

@@ -88,7 +88,7 @@ _ROLES = {
 
 
 def java_message(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a message of Spring AI, LangChain4j or another Java library in the usual form, or unchanged without a role."""
+    """Return a message of Spring AI, LangChain4j or another Java library in the usual form, or unchanged if it lacks a role."""
     inner = value.get("assistantMessage", value.get("aiMessage"))
     if isinstance(inner, Mapping) and JAVA_CLASS in inner:
         return java_message(inner)

@@ -21,13 +21,15 @@ LONGEST_WAIT = 3_600.0
 
 
 def backoff(failures: int, first: float, longest: float) -> float:
-    """Return a pause in seconds, doubled per failure, at most ``longest``. A random cut of at most half spreads retries."""
+    """Return a pause in seconds: doubled per failure, at most ``longest``, and randomly shortened by up to half to spread
+    retries.
+    """
     pause = min(longest, first * 2.0 ** min(max(0, failures - 1), 64))
     return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
 def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
-    """Return the seconds that a ``Retry-After`` header (a number or a date) requests, at most an hour, or 0 if it is invalid."""
+    """Return the seconds in a ``Retry-After`` header (a number or a date), at most an hour, or 0 if absent or invalid."""
     try:
         asked = float(header or 0)
     except ValueError:
@@ -39,7 +41,7 @@ def retry_after(header: str | None, clock: Clock = SYSTEM_CLOCK) -> float:
 
 
 class TokenBucket:
-    """Limits a rate: fills with ``rate`` tokens per second and holds one second's tokens, at least one. A caller can take more
+    """Rate limit that gains ``rate`` tokens per second and holds one second's tokens, at least one. A caller can take more
     tokens than there are. Later callers then wait until the debt is paid. Thread-safe.
     """
 
@@ -57,7 +59,7 @@ class TokenBucket:
             return max(0.0, -self._left / self._rate)
 
     def take(self, amount: float) -> float:
-        """Take tokens, or put back a negative amount. Return the seconds until the bucket would have held them, or been full."""
+        """Take tokens, or put back a negative amount. Return the seconds until the bucket would have held enough, or been full."""
         with self._lock:
             size = self._fill()
             wait = max(0.0, min(amount, size) - self._left) / self._rate
@@ -97,12 +99,12 @@ class SharedOutages(Protocol):
 
 
 class CircuitBreaker:
-    """Breaker for the calls of one server. Thread-safe.
+    """Breaker for the calls to one server. Thread-safe.
 
     It opens when an outage is reported, or after ``threshold`` failures in a row (never if None). All calls then wait for the
     same moment, so they keep their order, and one call tries the server. A failure doesn't count if the server answered another
     call in the meantime: the server is slow, but not down. ``longest`` is the maximum number of seconds between two tries.
-    ``kind`` is the server's name in ``shared``, the outages that other processes found.
+    ``kind`` is the server's name in ``shared``, which contains the outages that other processes found.
     """
 
     def __init__(
@@ -129,7 +131,9 @@ class CircuitBreaker:
         self._trying = False
 
     def enter(self) -> tuple[float | None, bool]:
-        """Return the seconds to wait (None while another call tries the server), and True to try it. Call :meth:`leave` later."""
+        """Return the seconds to wait (None while another call tries the server), and True to try it. Call :meth:`leave`
+        afterwards.
+        """
         if self._shared is None and self._since is None:  # the server is up: no lock needed
             return 0.0, False
         reported = 0.0 if self._shared is None else self._shared.until(self._kind)
@@ -148,7 +152,9 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record a call's result. ``answered`` is None if the server wasn't called, and ``down`` is True in a known outage."""
+        """Record the result of a call that ``began`` at this monotonic time: ``answered`` or not, or None if the server wasn't
+        called. ``down`` is True in a known outage.
+        """
         news: float | None = None
         with self._lock:
             if trying:

@@ -13,18 +13,16 @@ _GROUPS = ("opentelemetry_instrumentor", "openinference_instrumentor")
 
 
 class Instrumentation(NamedTuple):
-    """An installed package that instruments other packages."""
-
     name: str
     version: str
     targets: tuple[str, ...]
-    """Packages that it instruments. It works if at least one of them is installed."""
+    """Instrumented packages. The instrumentation works if at least one of them is installed."""
     unmet: tuple[str, ...]
     """Version requirements on the targets that aren't met."""
 
     @property
     def is_broken(self) -> bool:
-        """True if targets are installed, but none in a supported version: then the instrumentation records nothing."""
+        """True if targets are installed, but none in a supported version. The instrumentation then records nothing."""
         return len(self.unmet) == len(self.targets) > 0 and any(target in installed() for target in self.targets)
 
 
@@ -45,7 +43,6 @@ def normal(name: str) -> str:
 
 
 def instrumentations() -> Iterator[Instrumentation]:
-    """Yield the installed instrumentations, with their unmet requirements."""
     import importlib.metadata
 
     for one in importlib.metadata.distributions():

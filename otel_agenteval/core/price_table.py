@@ -151,7 +151,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the first matching model of a provider or of the providers whose models it also serves, or None."""
+    """Return the prices of the first matching model of a provider, or of the other providers whose models it serves, or None."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():

@@ -72,7 +72,6 @@ def table_cost(
 
 
 def usage_of(tokens: Tokens) -> Any:
-    """Return token counts in the form that genai-prices expects."""
     from genai_prices import Usage
 
     return Usage(
@@ -90,7 +89,7 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""By ``id`` of a price: the price itself, so that the id stays valid, the ends of its steps except the last, and rates by step."""
+"""By ``id`` of a price: the price itself (to keep the id valid), the ends of its steps except the last, and the rates by step."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:
@@ -115,7 +114,7 @@ def steps_of(price: Any) -> tuple[int, ...]:
 
 
 def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
-    """Return the rates of a step, from sample calls: more than ``above`` input tokens, up to ``upto``. None if they aren't fixed."""
+    """Return the rates for ``above`` to ``upto`` input tokens, derived from sample calls, or None if they aren't fixed."""
 
     def cost(tokens: Tokens) -> Decimal:
         return Decimal(price.calc_price(usage_of(tokens))["total_price"])

@@ -29,7 +29,7 @@ def cores() -> int:
 
 
 def jobs_of(text: str | None) -> int:
-    """Parse the ``--jobs`` option, by default the number of cores. Raises a ConfigError."""
+    """Parse the ``--jobs`` option. The default is the number of cores. Raises a ConfigError if it isn't a positive number."""
     if text is None:
         return cores()
     if not text.isdecimal() or int(text) < 1:

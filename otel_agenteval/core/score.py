@@ -19,10 +19,12 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` of a metric that didn't run: a selector excluded the turn, or there was no time."""
+"""``detail["reason"]`` of a metric that didn't run: ``gated`` by a selector that excluded the turn, or ``shed`` for lack of
+time.
+"""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of scores that fail because an experiment's task raised an exception. No other error has a verdict."""
+"""``error_type`` of scores that fail because an experiment's task raised an exception. It is the only error with a verdict."""
 
 MOST_EXPLAINED = 20_000
 """Maximum number of characters of a metric's explanation. The rest is cut."""
@@ -30,7 +32,7 @@ _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type"
 
 
 class Facts(NamedTuple):
-    """The fields that all scores of one configured metric share. They are built once."""
+    """Fields that all scores of one configured metric share. They are built once."""
 
     metric: str
     kind: Kind = "code"
@@ -53,7 +55,6 @@ FIELDS = (
     "also", "detail", "direction", "error_type", "explanation", "kind", "label", "metric", "passed",
     "policy", "result_id", "status", "threshold", "type", "unit", "value", "version",
 )  # fmt: skip
-"""Names of a score's public fields."""
 
 
 def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
@@ -62,7 +63,7 @@ def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
 
 
 class ScoreSummary:
-    """The parts of a score that repeat from turn to turn. Scores with equal parts usually share one object."""
+    """Parts of a score that repeat from turn to turn. Scores with equal parts usually share one object."""
 
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
@@ -78,7 +79,7 @@ class ScoreSummary:
         """One of ``pass``, ``fail``, ``ok`` (a value without a :attr:`~Score.verdict`), ``vacuous``, ``error``, ``skipped``, ``gated`` (a
         selector excluded the turn) and ``dropped`` (no time left)."""
         self.reason = reason
-        """Why the metric was skipped."""
+        """``detail["reason"]`` of a skipped metric, if it is text."""
         self.severity = score.severity
         self.verdict = score.verdict
 
@@ -93,8 +94,9 @@ class Score:
 
     Attributes:
         metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
-        value: the number, or ``None`` unless ``status`` is ``ok``. Booleans are 1.0 and 0.0.
-        passed: True if the value meets the threshold, or ``None`` for a metric without a threshold.
+        value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
+        passed: True if the value meets the threshold, or the decision of a metric that decides itself, such as a boolean metric.
+            ``None`` if there is neither.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.
@@ -117,7 +119,6 @@ class Score:
     )  # fmt: skip
 
     facts: Facts
-    """The fields that all scores of one metric share."""
     about: tuple[str, bytes] | None
     """Id and revision of the scored turn. None outside a pipeline."""
     metric: str = property(attrgetter("facts.metric"))  # type: ignore[assignment]
@@ -175,7 +176,7 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """Return a score of a configured metric, faster than the constructor, because ``facts`` already exist."""
+        """Return a score of a configured metric, faster than the constructor. Explanations over :data:`MOST_EXPLAINED` are cut."""
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -196,7 +197,6 @@ class Score:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """Facts behind the value."""
         self._summary = None  # the caller may change the returned dict
         if self._detail is None:
             self._detail = {}
@@ -204,7 +204,6 @@ class Score:
 
     @property
     def also(self) -> dict[str, Score]:
-        """Companion results by name."""
         if self._also is None:
             self._also = {}
         return self._also
@@ -219,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """The repeated parts of the score, for outlets. Later changes aren't included, except those in ``detail``."""
+        """Summary for outlets, cached on first use. Later changes of the score don't affect it, except those in ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -254,7 +253,7 @@ class Score:
 
     @property
     def verdict(self) -> bool | None:
-        """True if the turn passes, False if it fails, or None if the metric gives no verdict.
+        """True if the turn passes, False if it fails, or None without a verdict.
 
         Outlets and reports show this value. ``passed`` is the raw comparison: a neutral detector such as ``code_refusal`` has
         it too, but never fails a turn.
@@ -263,7 +262,7 @@ class Score:
 
     @property
     def severity(self) -> Severity | None:
-        """How urgent the result is for a person, or None if nothing was found.
+        """Urgency of the result for a person, or None if nothing was found.
 
         It is the highest severity of ``detail["findings"]``. A failure without findings is a ``warning``.
         """
@@ -272,7 +271,7 @@ class Score:
         return highest or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
-        """Return :meth:`to_dict` for export: ``passed`` is included only if it is a verdict."""
+        """Return :meth:`to_dict` for export. ``passed`` is only included if it is a verdict."""
         out = self.to_dict()
         if self.verdict is None:
             del out["passed"]
@@ -355,7 +354,6 @@ class Score:
 
 
 _MOST_ROWS = 40
-"""Maximum number of scores in a notebook's table."""
 _MARKS = {True: "✓", False: "✗", None: "·"}
 
 
@@ -391,13 +389,13 @@ def _summary(score: Score) -> str:
 
 
 def pass_rate(passed: float, failed: float) -> float | None:
-    """Return the share of passed verdicts, or None without verdicts. Dashboards count the outcomes ``pass`` and ``fail``."""
+    """Return the share of passed verdicts, or None without verdicts."""
     return passed / (passed + failed) if passed + failed > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A judge call's prompt as it was sent, and its reply. Both are content."""
+    """Prompt of a judge call as it was sent, and the reply. Both can contain the turn's content."""
 
     stage: str
     """Step of the metric that made the call, in the metric's own words."""
@@ -405,4 +403,3 @@ class Exchange:
     question: str
     """Text of the last message, without media."""
     reply: str | None
-    """The model's raw reply, or None if there was none."""

@@ -21,7 +21,6 @@ EVENT = "gen_ai.evaluation.result"
 
 EVALUATION_NAME = "gen_ai.evaluation.name"
 SCORE_VALUE = "gen_ai.evaluation.score.value"
-"""A double."""
 SCORE_LABEL = "gen_ai.evaluation.score.label"
 """Low-cardinality label, such as ``pass`` or ``fail``."""
 EXPLANATION = "gen_ai.evaluation.explanation"
@@ -42,7 +41,7 @@ CHANGE_EVENT = "agenteval.change"
 CHANGE_VERDICT = "agenteval.change.verdict"
 """``worse``, ``better``, or ``changed`` for a neutral metric."""
 CHANGE_DETECTOR = "agenteval.change.detector"
-"""``cusum``, ``ewma`` or ``release``."""
+"""``cusum``, ``ewma``, ``release``, or ``anchors`` for a judge's drift."""
 CHANGE_BEFORE = "agenteval.change.mean.before"
 CHANGE_AFTER = "agenteval.change.mean.after"
 CHANGE_DIFFERENCE = "agenteval.change.difference"
@@ -73,13 +72,13 @@ METRIC_KIND = "agenteval.metric.kind"
 METRIC_VERSION = "agenteval.metric.version"
 PASSED = "agenteval.passed"
 SEVERITY = "agenteval.severity"
-"""How urgent a result is: ``info``, ``warning`` or ``critical``. Absent if nothing was found."""
+"""Urgency of a result: ``info``, ``warning`` or ``critical``. Absent if nothing was found."""
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
-"""Probability that a received turn is judged. On judged scores."""
+"""Probability with which a received turn is judged. Only judged scores have it."""
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
-"""Probability that head samplers kept the trace, if its trace state contains one. On judged scores."""
+"""Probability with which head samplers kept the trace, if its trace state contains one. Only judged scores have it."""
 DECIDED_BY = "agenteval.sample.decided_by"
 """Reason why the turn was judged: ``rate``, ``rule``, ``quota``, ``budget``, or the cascade's earlier metric that decided."""
 JUDGE_MODEL = "agenteval.judge.model"
@@ -167,7 +166,7 @@ OTHER = "__other__"
 """Label value for all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Labels with values from spans. They have a limit, because traffic can produce any number of values."""
+"""Labels with values from spans. Their number of values is limited, because traffic can produce any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,6 @@ class Instrument:
     """One metric, as the OpenTelemetry Meter API and Prometheus need it."""
 
     name: str
-    """OTLP name."""
     kind: Literal["counter", "histogram", "gauge"]
     unit: str
     """UCUM unit. An annotation such as ``{turn}`` names the counted thing."""
@@ -186,7 +184,7 @@ class Instrument:
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
-    """How to combine a gauge's values from several processes. :data:`ESTIMATES` are combined differently."""
+    """Operation that combines a gauge's values from several processes. :data:`ESTIMATES` are combined differently."""
 
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
@@ -408,8 +406,8 @@ The series of other values start when a value first occurs.
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Yield every known combination of a counter's labels. ``given`` contains the values of labels that only the configuration
-    determines (``metric``), and can restrict other labels to some known values. Raises a KeyError for a label without values.
+    """Yield every known combination of a counter's labels. ``given`` contains the values of labels from the configuration
+    (``metric``), and can restrict the known values of other labels. Raises a KeyError for a label without values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:

@@ -39,7 +39,7 @@ class Schema:
     """Name for messages, such as "judge queue"."""
     application_id: int
     tables: str
-    """SQL statements that create the tables. Each ends at the end of a line."""
+    """SQL statements that create the tables. Each statement ends at the end of a line."""
     migrations: tuple[str, ...] = ()
     """SQL statements that change the tables of version 1 into those of version 2, and so on."""
     shrinks: bool = False
@@ -79,7 +79,7 @@ class Schema:
             db.execute(f"PRAGMA user_version = {self.version}")
 
     def fault_of(self, path: str) -> str | None:
-        """Return the visible reason why a file can't be used, or None. Nothing is changed, so not every problem is visible."""
+        """Return the reason why a file can't be used, or None. The check changes nothing, so it doesn't find every reason."""
         file = Path(path).absolute()
         fault = fault_of_file(file)
         if fault is not None:
@@ -105,7 +105,7 @@ class SqliteFile:
 
     The file is closed during a fork, and opened again by parent and child. With :data:`MEMORY`, a child's database is empty.
     Every method raises ``sqlite3.Error`` or ``OSError`` if the file can't be used, and then has written nothing. The folder of
-    ``path`` must exist. ``busy`` is how many seconds to wait for other processes.
+    ``path`` must exist. ``busy`` is the maximum number of seconds to wait for other processes.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, busy: float = 5.0) -> None:

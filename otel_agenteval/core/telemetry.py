@@ -36,7 +36,7 @@ Labels = tuple[str, ...]
 Observation = tuple[str, Labels, float]
 """Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Returns the current values of something that is counted elsewhere."""
+"""Function that returns the labels and current values of something that is counted elsewhere."""
 MAX_TAPPED = 10_000
 """Maximum number of observations that wait for an outlet. If there are more, the oldest are discarded."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
@@ -66,7 +66,7 @@ class Distribution(NamedTuple):
 
 
 class Family(NamedTuple):
-    """State of one instrument by label values: ``values`` of a counter or gauge, ``distributions`` of a histogram."""
+    """State of one instrument by label values: ``values`` for a counter or gauge, ``distributions`` for a histogram."""
 
     instrument: Instrument
     values: dict[Labels, float]
@@ -99,8 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """A repeated update: add one to a counter, and optionally observe a value in a histogram. The telemetry caches the
-    location of these values in the plan, and discards the cached location when any label value is replaced.
+    """Reusable update that adds one to a counter and can observe a value in a histogram. The telemetry caches both locations in
+    the plan, until any label value is replaced.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -136,9 +136,9 @@ class _Series:
         }
         """Values with their own series, by position of the limited attribute."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
-        """Label sets that contain a limited value, by its position and the value."""
+        """Label sets with a limited value, by the value's position and the value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
-        """Returns the limited values of a label set, for comparison."""
+        """Function that returns the limited values of a label set, for comparison."""
         self.moves = 0
         """Number of label values that were replaced."""
         self.sighting = 0
@@ -158,14 +158,16 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record a use of a known label set's values. Callers do so once per sighting."""
+        """Record a use of the limited values in a known label set. Callers do so once per sighting."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set under which to count a new ``key``. Each limited value without a place becomes ``__other__``."""
+        """Return the label set under which to count a new ``key``. Each limited value without a place becomes ``__other__``. If
+        there are ``max_series`` label sets already, all limited values do.
+        """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
             counts = 0
@@ -185,7 +187,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the label set under which a key is counted now. Unlike :meth:`admit`, change nothing and replace no value."""
+        """Return the label set under which a key is counted now. Unlike :meth:`admit`, change nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -289,8 +291,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Under one lock, record many observations (usually all of one turn), and plans with the values for their histograms.
-        Together, they are one sighting of each label value, or none if ``again`` is true. All have the same ``exemplar``.
+        """Record many observations, usually all of one turn, and plans with histogram values, under one lock. Together, they
+        are one sighting of each label value, or none if ``again`` is true. All have the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -366,7 +368,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan by its label sets, and cache their locations in the plan, except for sets under ``__other__``."""
+        """Record a plan, and cache the locations of its label sets in it, unless they are counted under ``__other__``."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -433,7 +435,7 @@ class Telemetry:
         return folded
 
     def _public_labels(self, series: _Series, key: Labels) -> Labels:
-        """Return the label set as scrapers can read it, with values from spans redacted."""
+        """Return the label set with values from spans redacted, and with escapes for characters that break scrapers."""
         named = zip(series.instrument.attributes, key, strict=True)
         return tuple(
             [for_label(self._public(value) if name == "scope" or name in SPAN_LABELS else value) for name, value in named]
@@ -441,14 +443,14 @@ class Telemetry:
 
 
 class Readable(Protocol):
-    """Provides the state of instruments: a telemetry, or the saved state of another process."""
+    """Source of instruments' state: a telemetry, or the saved state of another process."""
 
     def read(self, name: str) -> Family:
         """Return the current state of one instrument."""
 
 
 class TelemetryGroup:
-    """Sums telemetries that share an exporter, such as a Prometheus registry. Separately, they would export duplicate series."""
+    """Sum of telemetries that share an exporter, such as a Prometheus registry. Separately, they would export duplicate series."""
 
     def __init__(self) -> None:
         self._members: tuple[Telemetry, ...] = ()
@@ -463,7 +465,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count an event that belongs to no particular member: the first member, if any, counts it."""
+        """Count an event that doesn't belong to a particular member. The first member counts it, if there is one."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
@@ -504,7 +506,8 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
     """Combine estimates. Means are weighted by turns. Half-widths of intervals are weighted too, and added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """Label set → for each member, the number of turns, and either the mean or the distance of an interval's end from it."""
+    """By label set, for each member: the number of turns, and the mean or the distance between the mean and the interval's end.
+    """
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values

@@ -18,7 +18,9 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """Return the tenant's number, 0 for none. Numbers are valid in this process. Tenants come from the configuration only."""
+    """Return the tenant's number in this process, 0 for none. Numbers are never freed: tenants must come from the
+    configuration.
+    """
     number = _numbers.get(tenant)
     if number is None:
         with _lock:
@@ -57,5 +59,5 @@ def turn_id_in(key: int, span_id: int) -> str:
 
 
 def qualified(tenant: str | None, name: str) -> str:
-    """Return a tenant's name for something as a globally unique name: ``<tenant>:<name>``."""
+    """Return a globally unique name: ``<tenant>:<name>``, or the name itself without a tenant."""
     return name if tenant is None else f"{tenant}:{name}"

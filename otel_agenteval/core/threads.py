@@ -53,7 +53,7 @@ class OwnThread(threading.Thread):
 
 
 def started(run: Callable[[], None], name: str) -> OwnThread | None:
-    """Start a thread, or return None if the interpreter is shutting down and can't start any."""
+    """Start a thread, or return None if that fails, for example during the interpreter's shutdown."""
     thread = OwnThread(run, name)
     try:
         thread.start()
@@ -117,7 +117,7 @@ _HIDDEN = dict.fromkeys((*(getattr(context, key, key) for key in _HIDING_KEYS), 
 
 
 def may_wait() -> bool:
-    """Return False while this thread scores turns: it should not wait again for a server that didn't answer."""
+    """Return False while this thread scores turns. It then shouldn't wait again for a server that didn't answer."""
     return not getattr(_here, "scores", False)
 
 
@@ -201,7 +201,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """The calls that wait behind a hanging call exceed the limit."""
+    """The bytes of the calls that wait behind a hanging call exceed the limit."""
 
 
 @dataclass(slots=True, eq=False)
@@ -215,8 +215,8 @@ class _LaneCall:
 
 
 class Lane:
-    """Runs calls one after another. A caller waits up to ``patience`` seconds. At most ``max_bytes`` wait behind a hanging one.
-    ``failed`` receives the exceptions of calls whose callers no longer wait.
+    """Queue whose calls run one after another. A caller waits up to ``patience`` seconds. At most ``max_bytes`` wait behind a
+    hanging call. ``failed`` receives the exceptions of calls whose callers no longer wait.
     """
 
     def __init__(self, patience: float, max_bytes: float = float("inf"), failed: Callable[[BaseException], None] = lambda error: None) -> None:  # fmt: skip
@@ -231,7 +231,6 @@ class Lane:
         self._changed = threading.Condition()
         self._calls: deque[_LaneCall] = deque()
         self._since: float | None = None
-        """Start of the current call."""
         self._bytes = 0
         self._is_running = False
 
@@ -250,8 +249,8 @@ class Lane:
         """Run work, and return True or raise its exception. Behind a call that hangs, only queue the work, and return False.
 
         Raises:
-            TimeoutError: the work isn't done in time. It still runs, or will run.
-            LaneFull: the work was refused.
+            TimeoutError: If the work isn't done in time. It still runs, or will run.
+            LaneFull: If the work was refused.
         """
         with self._changed:
             is_behind = self.stuck > 0 or any(not call.is_awaited for call in self._calls)

@@ -3,9 +3,9 @@
 All entry points use the same class. Turns that are rebuilt from spans compute their larger fields on first use
 (:meth:`Turn.lazily`). Turns from :meth:`Turn.from_dict` are complete at once. Metrics only read turns.
 
-An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are facts: ``output == ""`` (the agent
+An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are known: ``output == ""`` (the agent
 returned no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
-docs/reference/turn-fields.md explains when they are set.
+docs/reference/turn-fields.md describes when each field is set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _CANCELLATION = re.compile(
     r"|(?:response|request|stream)?abort(?:ed)?(?:error|exception)?|endofstream|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Matches error types (without their modules) that mean that somebody canceled the turn."""
+"""Matches error types, without their modules, of canceled turns."""
 _CANCELLATION_MESSAGE = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
@@ -65,7 +65,7 @@ _CANCELLATION_MESSAGE = re.compile(
 
 @dataclass(slots=True)
 class ErrorInfo:
-    """Details of a failure. Both fields can be unknown, because the object itself already means that something failed."""
+    """Details of a failure. Even without a type and a message, the object means that something failed."""
 
     type: str | None = None
     """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
@@ -76,7 +76,7 @@ class ErrorInfo:
 
     @property
     def is_cancellation(self) -> bool:
-        """True if the type or the message means that the user, the client or the agent's caller canceled the turn."""
+        """True if the type or message means that the turn was canceled, for example by the user or by a closed connection."""
         name = re.split(r"[.:*]", (self.type or "").strip().lower())[-1]
         return _CANCELLATION.fullmatch(name) is not None or _CANCELLATION_MESSAGE.fullmatch(self.message or "") is not None
 
@@ -88,7 +88,7 @@ class Message:
     role: str
     """``system``, ``user``, ``assistant`` or ``tool``."""
     content: str | None = None
-    """The text parts, joined. None if there are none."""
+    """The text parts, joined, or None if the message has none."""
     reasoning: str | None = None
     tool_calls: Sequence[ToolRequest] = ()
     tool_results: Sequence[ToolResponse] = ()
@@ -97,7 +97,7 @@ class Message:
     attachments: Sequence[dict[str, Any]] = ()
     """``{modality, mime_type, uri | data}`` of each part that isn't text."""
     extra: Mapping[str, Any] | None = None
-    """Unrecognized keys, unchanged."""
+    """Other keys of the message, and their values."""
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class ToolRequest:
     call_id: str | None = None
     name: str | None = None
     arguments: Any = None
-    """An object, or JSON text if the instrumentation recorded text."""
+    """An object, or the text that the instrumentation recorded."""
 
     def __post_init__(self) -> None:
         _bound_names(self, "call_id", "name")
@@ -153,11 +153,11 @@ _RAN = ("executed", "failed")
 
 @dataclass(slots=True)
 class ToolCall:
-    """One call of a tool, from a span or from messages."""
+    """One tool call, from a span or from messages."""
 
     name: str
     arguments: dict[str, Any] | None = None
-    """None if they are unknown or not an object."""
+    """None if the arguments are unknown or not an object."""
     result: Any = None
     error: ErrorInfo | None = None
     duration_s: float | None = None
@@ -167,9 +167,11 @@ class ToolCall:
     agent: str | None = None
     cost_usd: float | None = None
     malformed: bool = False
-    """True if arguments were recorded that aren't a JSON object."""
+    """True if arguments were recorded as text that can't be parsed as an object."""
     state: ToolState = "executed"
-    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it."""
+    """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it. The
+    default becomes ``declined`` or ``failed`` if ``permission_denied`` or ``error`` is set.
+    """
 
     def __post_init__(self) -> None:
         if self.state == "executed":
@@ -192,7 +194,7 @@ class Document:
 
 @dataclass(slots=True)
 class Retrieval:
-    """One search."""
+    """One search and the documents that it returned."""
 
     query: str | None = None
     documents: list[Document] = field(default_factory=list)
@@ -200,7 +202,7 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """One agent that took part. The first is the turn's own agent, if the turn has one."""
+    """One agent that took part in the turn. The first in ``agent_runs`` is the turn's own agent, if it has one."""
 
     name: str | None = None
     span_id: str | None = None
@@ -222,7 +224,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: the sum over its leaf model calls."""
+    """Token counts of the turn: sums over its leaf model calls or, without such counts, the totals of the root or its agents."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -234,7 +236,7 @@ class Usage:
 
 @dataclass(slots=True)
 class SpanInfo:
-    """One span of the turn, for metrics on its structure."""
+    """One span of the turn, for metrics about the structure of traces."""
 
     id: str
     parent: str | None = None
@@ -258,11 +260,11 @@ _FACTS_WHEN_EMPTY = ("output", "tool_calls", "retrieved_ids")
 
 
 class TurnBuilder(Protocol):
-    """Computes a turn's fields on first use."""
+    """Object that computes a turn's fields on first use."""
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Names of the fields. For each name, the builder has a method without arguments."""
+        """Names of the computed fields. For each name, the builder has a method without arguments."""
 
 
 class Turn:
@@ -296,7 +298,8 @@ class Turn:
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to the end of a later agent, model or tool span."""
+    """Wall-clock seconds from the root span's start to its end, or to the end of an agent, model or tool span that ended later.
+    """
     close_reason: CloseReason | None
     complete: bool
     """False if a part of the turn is known to be missing."""
@@ -372,9 +375,9 @@ class Turn:
 
     @classmethod
     def written(cls, data: Mapping[str, Any]) -> Turn:
-        """Return a turn from the output of :meth:`to_dict`.
+        """Return a turn from the output of :meth:`to_dict`, without most checks of :meth:`from_dict`.
 
-        Unlike :meth:`from_dict`, parse and check structured fields only on first use, and don't check other fields.
+        Structured fields are parsed and checked on first use, or at once if ``llm_calls`` is a count.
         """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
@@ -382,13 +385,13 @@ class Turn:
         return cls.lazily(known, _LazyFields({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """Return a copy with the fields that outlets need. Without the content, the copy is small enough to queue."""
+        """Return a copy with only the fields that outlets need. Without content, it is small enough to queue."""
         known, builder = self.__dict__, self.__dict__.get("_builder")
         later = () if builder is None else builder.FIELDS
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """Return a copy with some fields replaced."""
+        """Return a copy with some fields replaced, and without the metrics' shared results."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
     if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
@@ -418,7 +421,7 @@ class Turn:
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls, or None if it is unknown. It can be known even if the calls aren't."""
+        """Number of model calls, or None if it is 0 or unknown. It can be known even if the calls aren't."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
@@ -448,7 +451,7 @@ class Turn:
         as JSON text.
 
         Raises:
-            ConfigError: If a key is unknown or a value has the wrong type. The message contains its path.
+            ConfigError: If a key is unknown or a value has the wrong type. The message contains the value's path.
         """
         if not isinstance(data, Mapping):
             raise ConfigError(f"turn: must be an object, got {type(data).__name__}")
@@ -486,7 +489,7 @@ class Turn:
 
 
 class _LazyFields:
-    """Parses the structured fields of the form ``turn.v1`` on first use."""
+    """Builder that parses the structured fields of the form ``turn.v1`` on first use."""
 
     __slots__ = ("FIELDS",)
 
@@ -506,7 +509,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     ), list),
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
-"""Value of each field while it is unknown."""
+"""Function that returns each field's value while the field is unknown."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
@@ -583,13 +586,13 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Return tool arguments as an object. Text is parsed. Other values, which do occur, become None."""
+    """Return tool arguments as an object, parsed if they are text, or None if they aren't an object."""
     value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 
 
 def is_no_object(arguments: Any) -> bool:
-    """Return True if a call's arguments are text that can't be parsed as an object. Blank text doesn't count."""
+    """Return True if a call's arguments are non-blank text that can't be parsed as an object."""
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 

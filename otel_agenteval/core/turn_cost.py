@@ -22,9 +22,8 @@ _LONGEST_NAME = 200
 """Maximum length of a model or provider name. Longer names have no price, because the price table caches every name."""
 _SHOWN = 10
 _SHARED = "cost"
-"""Key of the estimate among the turn's shared results."""
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""Assumed time of calls without a known time. Prices change over time, and a score must not."""
+"""Assumed time of calls without a known time. A fixed time keeps their scores the same when prices change."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
 """Provider names of the semantic conventions that the price table spells differently."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
@@ -40,24 +39,20 @@ class Cost(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """The estimate that the turn and its metrics share."""
-
     prices: Mapping[str, Any]
     usd: float | None
     found: tuple[Cost | None, list[str]]
 
 
 class _Call(NamedTuple):
-    """The facts that determine a call's price."""
-
     model: str | None
     provider: str | None
     tokens: Tokens
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return a pair: the cost of the turn's model calls (or None), and the models without a price. ``prices`` contains USD per
-    million tokens by model, and takes precedence over the price table.
+    """Return the cost of the turn's model calls (or None), and the models without a price. ``prices`` (USD per million tokens,
+    by model) take precedence over the price table. Without ``estimate``, only costs from spans or metadata count.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -82,7 +77,7 @@ def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bo
 
 
 class Pricing(NamedTuple):
-    """How to estimate the cost of turns without a reported cost."""
+    """Settings for the cost of turns without a reported cost."""
 
     prices: Mapping[str, Any] = {}
     estimate: bool = True
@@ -92,7 +87,9 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless a span reported it. If estimates are off, remove an existing one (``cost_estimated``)."""
+    """Set the turn's cost unless it is known. An estimate is replaced if there are ``prices``, and removed if estimates are
+    off.
+    """
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -104,7 +101,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return a pair: the total cost of the calls (None if any call's cost is unknown), and the models without a price."""
+    """Return the total cost of the calls (None if any call's cost is unknown), and the models without a price."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []
@@ -134,8 +131,8 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls without a reported cost, or None if the tokens of one are unknown. A call that failed before any token was
-    counted costs nothing, unless nothing else is known.
+    """Return the calls to be priced, or None if their tokens are unknown. A call that failed without tokens costs nothing,
+    unless nothing else is known. A total for the turn counts as one call if all calls used the same model.
     """
     counted: list[_Call] = []
     priced = answered = 0

@@ -1,4 +1,4 @@
-"""Converts foreign text and values to a form that every encoder accepts.
+"""Conversion of foreign text and values to a form that every encoder accepts.
 
 Python text can contain lone surrogates, which UTF-8, SQLite, protobuf and JSON parsers reject. Python values can have keys
 other than text, non-finite numbers and unlimited nesting. Programs produce all of these, for example by truncating text in the
@@ -61,7 +61,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     Dictionary keys become text, and text becomes well-formed. Values that need no change, and :class:`.Later` values, are
     returned as they are.
 
-    - Bytes become base64, integers over 64 bits become floats, and other objects become their text.
+    - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
+    - Dates, decimals, ids and library numbers become JSON values as in :func:`written`. Other objects become their text.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
     """
     kind = value.__class__
@@ -166,7 +167,7 @@ def _written(value: Any, finite: bool, write_decimal: Callable[[decimal.Decimal]
 
 
 def _item_of(scalar: Any) -> Any:
-    """Return a NumPy scalar as a Python object, or a NumPy scalar again if Python has no such type."""
+    """Return a NumPy scalar as a Python object, or unconverted if Python lacks its type."""
     # without the cast, the item of a time in nanoseconds is a number
     return (scalar.astype("datetime64[us]") if scalar.dtype.kind == "M" else scalar).item()
 
