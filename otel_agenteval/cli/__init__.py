@@ -15,9 +15,7 @@ FAILED = 1
 UNUSABLE = 2
 """The command couldn't do its work: an argument is invalid, an input can't be read, or an output can't be written."""
 INTERRUPTED = 130
-"""Ctrl-C ended the command."""
 
 
 def as_text(codes: Mapping[int, str]) -> str:
-    """Return the table of exit codes for ``--help``."""
     return "\n".join(["exit codes:", *(f"  {code:<3}  {meaning}" for code, meaning in sorted(codes.items()))])

@@ -74,15 +74,11 @@ class Use(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The model's answer, and why the model stopped."""
-
     text: str
     finish_reason: str = "stop"
 
 
 class Scene(NamedTuple):
-    """A turn: the user's message and the agent's steps."""
-
     title: str
     user: str
     steps: tuple[Use | Answer, ...]
@@ -152,7 +148,7 @@ def new_provider() -> TracerProvider:
 
 
 class ScriptedAgent:
-    """An agent that makes the spans of scenes, as an instrumented agent would."""
+    """Agent that creates the spans of scenes, as an instrumented agent would."""
 
     def __init__(self, provider: TracerProvider, start_ns: int) -> None:
         self._tracer = provider.get_tracer("otel_agenteval.cli.demo.agent")
@@ -160,7 +156,7 @@ class ScriptedAgent:
         self._call_ids = itertools.count(1)
 
     def play(self, scene: Scene) -> None:
-        """Make the spans of one turn: ``invoke_agent`` with ``chat`` and ``execute_tool`` below it."""
+        """Create the spans of one turn: ``invoke_agent`` with ``chat`` and ``execute_tool`` below it."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": "trip-planner",

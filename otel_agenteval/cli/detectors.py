@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace, config: Config, labels: Mapping[tuple[str, str], bool]) -> tuple[DetectorReport, int]:
-    """Return the report on the configured detectors (not on measures such as latency), and the exit code of reading the files."""
+    """Return a report on the configured detectors, without measures such as latency, and the exit code for reading the files."""
     known = frozenset((*group_of("default"), *PATTERN_OF))
     detectors = [one for one in select_metrics(config) if one.metric.name in known and one.metric.unit == "1"]
     if not detectors:
@@ -134,7 +134,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return, by turn and metric, True if a label confirms the alarm. The configured file may not exist yet."""
+    """Return labels by turn and metric: True if one confirms the alarm. The configured file may not exist yet."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}
@@ -173,7 +173,6 @@ def _accepted(args: argparse.Namespace) -> tuple[Path | None, list[int]]:
 
 
 def _chosen(suggestions: Sequence[Suggestion], wanted: Sequence[int]) -> list[Suggestion]:
-    """Return the suggestions with these numbers. Raises ConfigError for an unknown number."""
     bad = next((number for number in wanted if not 0 < number <= len(suggestions)), None)
     if bad is not None:
         allowed = f"must be from 1 to {len(suggestions)}, or all" if suggestions else "no settings are suggested"

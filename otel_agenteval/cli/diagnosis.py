@@ -1,4 +1,6 @@
-"""Checks of the configuration and of the installed packages for ``doctor`` and ``check-config``: findings about missing scores."""
+"""Checks of the configuration and the installed packages for ``doctor`` and ``check-config``. They find reasons for missing
+scores.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,9 @@ GOOD, NOTE, BAD = "good", "note", "bad"
 
 
 class DoctorFinding(NamedTuple):
-    """A result of a check: good, a note, or a problem."""
-
     level: str
     text: str
     advice: str = ""
-    """The fix. Empty if there is none."""
 
 
 Findings = Iterator[DoctorFinding]
@@ -49,7 +48,7 @@ _IN_DOLLARS = ("usd_per_hour", "usd_per_day")
 
 
 def option_findings(config: Config) -> Findings:
-    """Yield problems of valid options: probable mistakes, missing folders and missing packages."""
+    """Yield problems with valid options: probable mistakes, missing folders and missing packages."""
     for path, text in _texts(config.to_dict(), ""):
         if (found := _VARIABLE.search(text)) is not None:
             yield bad(f"{path}: {found[0]} isn't a valid reference to a variable", f"write ${{env:{found[1]}}}")
@@ -94,7 +93,7 @@ def _options(section: Section, path: str) -> Iterator[tuple[str, Any, Option]]:
 
 
 def configuration_findings(config: Config, metrics: Selected) -> Findings:
-    """Yield the number of metrics, and their missing requirements."""
+    """Yield the number of metrics, and the requirements that they lack."""
     yield good(f"{len(metrics.computed)} computed and {len(metrics.judged)} judged metrics on each turn")
     every = [*metrics.of_turns, *metrics.of_conversations]
     for kind, section, made in (("llm", "judge", judge_from), ("embed", "embedder", embedder_from)):
@@ -161,12 +160,11 @@ _OWN_TRACING = (
     "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
     "logfire", "openlit", "mlflow",
 )  # fmt: skip
-"""Frameworks and SDKs that make spans without an instrumentation."""
+"""Frameworks and SDKs that create spans without an instrumentation."""
 _LIMITS = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
 
 
 def python_findings(env: Mapping[str, str]) -> Findings:
-    """Check the interpreter, the SDK, and variables that switch tracing off."""
     packages = installed_packages()
     sdk = packages.get("opentelemetry-sdk", "none")
     yield good(f"Python {platform.python_version()}, otel-agenteval {__version__}, opentelemetry-sdk {sdk} ({sys.executable})")
@@ -196,7 +194,6 @@ def python_findings(env: Mapping[str, str]) -> Findings:
 
 
 def instrumentation_findings(env: Mapping[str, str]) -> Findings:
-    """Check that each instrumentation works and captures content."""
     found = sorted(instrumentations())
     packages = installed_packages()
     of_models = [one for one in found if _GENAI_NAME.search(one.name) or not _GENAI_LIBRARIES.isdisjoint(one.targets)]

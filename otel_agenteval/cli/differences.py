@@ -1,4 +1,4 @@
-"""``otel-agenteval differences``: find what sets some turns apart from others."""
+"""``otel-agenteval differences``: find facts that set some turns apart from others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the facts that distinguish each metric's failed turns, or a group of turns, from other turns."""
     config = config_of_sources(args)
     if args.baseline:
         if args.group or not args.files:
@@ -94,7 +93,6 @@ def _stored(args: argparse.Namespace, config: Config) -> Mapping[str, Sequence[V
 
 
 def _most_failed(args: argparse.Namespace, config: Config) -> Mapping[str, Sequence[VerdictRow]]:
-    """Return the rows of the metrics with the most failed turns."""
     found = _recorded(args.files, args, config)
     del found[""]
     failures = {metric: sum(row.bad for row in rows) for metric, rows in found.items()}

@@ -109,7 +109,7 @@ def _show(title: str, findings: Iterable[DoctorFinding]) -> int:
 
 
 def missing_finding(scope: str, missing: str, traces: float) -> DoctorFinding:
-    """Return the finding about traces of a scope that gave no turn or turns without content, or are tools of an unknown turn."""
+    """Return the finding about a scope's traces that lack a turn, a turn's content, or the turn of a tool call."""
     what = {TURN: "seem to be an agent's, but gave no turn", CALLER: "are tools of an unknown turn"}
     found = what.get(missing, "gave turns without input and output")
     return bad(f"{traces:,.0f} traces of {scope or 'a tracer without a name'} {found}", advice_on(missing, [scope]))
@@ -178,7 +178,7 @@ def turn_findings(found: Sequence[tuple[SpanGroup, Turn]], scopes: Iterable[str]
 
 
 def metric_findings(turns: Sequence[Turn], config: Config, metrics: Selected) -> Findings:
-    """Yield how many computed metrics apply to the turns, and why the others don't."""
+    """Yield the number of computed metrics that apply to the turns, and the reasons why others are skipped."""
     applied: Counter[str] = Counter()
     reasons: dict[str, Counter[str]] = {}
     references = ReferenceSources(config)
@@ -224,7 +224,7 @@ class _Page:
 
 
 def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
-    """Check what a running sidecar received and evaluated, and that Prometheus scrapes it. ``headers`` are for a proxy."""
+    """Check the data that a running sidecar received and evaluated, and that Prometheus scrapes it."""
     if not url.startswith(("http://", "https://")):
         raise ConfigError(refusal("--url", repr(url), "must start with http:// or https://"))
     address = url.rstrip("/").removesuffix("/metrics")
@@ -258,7 +258,6 @@ def sidecar_findings(url: str, headers: Mapping[str, str]) -> Findings:
 
 
 def _handled(page: _Page) -> Findings:
-    """Yield what the sidecar received, refused and evaluated."""
     requests = sum(page.total(_REQUESTS, signal="traces", outcome=outcome) for outcome in _TAKEN)
     turns = page.total("agenteval_turns_total")
     if not requests:

@@ -139,14 +139,12 @@ def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
 
 
 def _no_answers(dataset: str) -> str:
-    """Return the error for a data set without answers."""
     known = dict.fromkeys(column for _, row in rows_in(dataset, "dataset") for column in row)
     answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
     return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
 
 
 def _task(name: str) -> Callable[..., Any]:
-    """Import the task, or raise ConfigError."""
     if name == "recorded":
         return recorded_answer
     module, colon, attribute = name.partition(":")

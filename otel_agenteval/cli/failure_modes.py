@@ -45,7 +45,7 @@ from .scoring import Evaluation, close_models, results_of, warn_of_new_budget
 _PAGE = 100
 """Number of turns that are read from the store together."""
 _MOST_SPLIT = 20
-"""Number of failure modes, the most frequent ones, that are split into topics."""
+"""Maximum number of failure modes, most frequent first, that are split into topics."""
 
 EXIT_CODES = {OK: "the report was written", UNUSABLE: "an argument is invalid, an input can't be read, or no turn failed"}
 
@@ -102,7 +102,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_cases(path: str, cases: Sequence[dict[str, Any]], *, is_stored: bool) -> None:
-    """Write the data set, and print the command that runs it. Raises ConfigError if that fails or there are no cases."""
+    """Write the data set, and print the command that runs it. Raises ConfigError without cases, or if the file can't be
+    written.
+    """
     if not cases:
         how = "Set outlets.store.content to true" if is_stored else "Let the agent's instrumentation capture content"
         raise ConfigError(f"--cases: no turn of the mode has an input and a metric that can evaluate it again. {how}")
@@ -171,7 +173,7 @@ def _read_turns(
     labels: Mapping[str, Mapping[str, Any]],
     turns: Iterable[tuple[Key, Turn]],
 ) -> Iterator[tuple[Key, _RecordedTurn]]:
-    """Yield evaluated turns, also in other processes. Cases are made for the failure ``mode``. ``redacted`` are kinds of data."""
+    """Yield evaluated turns, with cases for the failure ``mode``. Can run in other processes."""
     for key, turn, scores in evaluation.scores(turns):
         at = turn.start.timestamp() if turn.start is not None else 0.0
         fault = failure_of(turn, scores, redacted)

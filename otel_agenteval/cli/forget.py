@@ -87,7 +87,7 @@ def _with_queue_of_sidecar(config: Config) -> Config:
 
 
 def _forget_in_queue(config: Config, is_meant: Callable[[Turn], bool]) -> int:
-    """Delete the waiting jobs of matching turns, and return their number. Lease all waiting jobs, and put the others back."""
+    """Delete the waiting jobs of matching turns, and return their number. All waiting jobs are leased, and the others put back."""
     from ..judging.job import NewerPayload, Payload
     from ..judging.queues import queue_from
     from ..judging.queues.redis_server import unreachable

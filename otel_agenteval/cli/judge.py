@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured_judge(config: Config) -> Judge | JudgeGroup:
-    """Return the configured judge. Raises ConfigError if there is none."""
+    """Return the configured judge, or raise ConfigError."""
     judge = judge_from(config)
     if judge is None:
         raise ConfigError("no judge is configured. Set judge.base_url and judge.model")

@@ -61,13 +61,13 @@ EXAMPLES = {
     "why": "4d7bd59c --store scores.db", "ui": "scores.db", "export": "--store scores.db --format csv --out scores.csv",
     "forget": "--user 4711 --config agenteval.yaml", "judge": "probe --config agenteval.yaml",
 }  # fmt: skip
-"""Arguments of each command, as its help shows them."""
+"""Example arguments of each command, for its help."""
 
 _log = logging.getLogger("otel_agenteval")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Without a command, print the help."""
+    """Run one command and return its exit code. Without a command, print the help and raise SystemExit."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed before the start, as by `>&-`
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
@@ -134,7 +134,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _options_of(parser: argparse.ArgumentParser, command: str) -> list[str]:
-    """Return the long options of a command and of the commands below it."""
+    """Return the long options of a command and of its subcommands."""
     found: list[str] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -178,7 +178,7 @@ def build_parser(commands: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps each line of a description separately, which keeps the table of exit codes."""
+    """Formatter that wraps each line of a description separately, which keeps the table of exit codes."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(

@@ -63,7 +63,6 @@ def add_scored_config(parser: Arguments) -> None:
 
 
 def scored_config(args: argparse.Namespace) -> Config:
-    """Return the configuration with the options of :func:`add_scored_config`."""
     return load_config(args.config, overrides=None if args.preset is None else {"preset": args.preset})
 
 
@@ -75,7 +74,7 @@ def add_imports(parser: Arguments) -> None:
 
 
 def apply_imports(args: argparse.Namespace) -> None:
-    """Put the modules of ``--import`` into the configuration of this process and of its children."""
+    """Add the modules of ``--import`` to the configuration of this process and its child processes."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)  # at the end, so that nothing installed is hidden
@@ -120,7 +119,6 @@ def add_grouping(parser: Arguments, default: str) -> None:
 
 
 def add_turns(parser: Arguments) -> None:
-    """Add the filters for turns of a store."""
     for name, of in (("agent", "turns of this agent"), ("service", "turns of this service"), ("metric", "this metric")):
         parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=f"only {of}; repeatable")
     parser.add_argument("--since", metavar="TIME", help=SINCE)
@@ -179,7 +177,7 @@ def names_of(text: str, option: str) -> list[str]:
 
 
 def moment(text: str | None, option: str) -> float | None:
-    """Return the Unix time of an ISO date or time (UTC by default) or a duration before now such as ``24h``, or None for None."""
+    """Parse an ISO date or time (UTC by default), or a duration before now such as ``24h``, as Unix time."""
     if text is None:
         return None
     try:
@@ -228,7 +226,7 @@ def scopes_text(scopes: Counter[str]) -> str:
 
 
 def report_reading(reading: Reading) -> int:
-    """Print how many lines couldn't be read, and why turns are missing, and return the exit code."""
+    """Print the number of unreadable lines and the reason for missing turns, and return the exit code."""
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if not reading.spans and not reading.logs:

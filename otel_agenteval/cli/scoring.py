@@ -103,7 +103,6 @@ def open_models(
 
 
 def warn_of_unread_columns(columns: set[str], cases: CaseMetrics, metrics: Sequence[BoundMetric]) -> None:
-    """Print the columns of a data set that no metric reads."""
     for column, similar in unread_columns(columns.difference(EXPECTED_VALUE if cases.reads_value else ()), metrics).items():
         hint = "" if similar is None else f". Did you mean {similar!r}?"
         print(f"no metric reads the column {column!r} of the data set{hint}", file=sys.stderr)
@@ -135,7 +134,7 @@ def close_models(judge: Judge | JudgeGroup | None, embedder: Embedder | InProces
 
 
 def results_of(files: Sequence[str], jobs: str | None, work: TurnWork, *, meet: bool) -> Iterator[Any]:
-    """Yield the results of work on recorded turns. Then print how many lines couldn't be read, and why turns are missing."""
+    """Yield the results of work on recorded turns. Then print the number of unreadable lines and the reason for missing turns."""
     reading = Reading(progress())
     yield from in_order(files, work, jobs=jobs_of(jobs), meet=meet, seen=reading)
     report_reading(reading)
@@ -162,15 +161,13 @@ def chosen(config: Config, names: str | None) -> tuple[list[BoundMetric], list[B
 
 
 class Evaluated(NamedTuple):
-    """A scored turn or conversation."""
-
     about: About
     texts: Sequence[str]
-    """Its text for each output."""
+    """The turn's text for each output."""
     scored: Sequence[tuple[Score, str]]
-    """Its scores, each with the hash of its metric's parameters. Empty if no output needs them."""
+    """The turn's scores, each with the hash of the metric's parameters. Empty if no output needs them."""
     facts: Mapping[str, FactValue]
-    """Its facts. Empty unless the run is compared with a baseline."""
+    """The turn's facts. Empty unless the run is compared with a baseline."""
 
     def add_to(self, outputs: Iterable[RunOutput], run: Run | None) -> None:
         """Write the turn to the outputs, and add its scores and facts to the run, if any."""
@@ -184,9 +181,9 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Scores turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores if ``with_scores``,
-    the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if ``with_facts``. By default,
-    ``cases`` contains the cases in ``references.dataset``.
+    """Scoring of turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores if
+    ``with_scores``, the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if
+    ``with_facts``. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 
     def __init__(
@@ -276,7 +273,7 @@ class Evaluation:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def render(self, turn: Turn, scores: Iterable[Score]) -> Evaluated:
-        """Return a scored turn, redacted, with its text for each output."""
+        """Return the redacted result of a turn, with the turn's text for each output."""
         kinds = self._config.privacy.redact
         public = named_publicly(turn, kinds)
         about = About.of(public)  # the references have set its case by now
@@ -361,7 +358,7 @@ _WITH_COMPARISON = frozenset(("table", "markdown", "html"))
 
 
 def gated(args: argparse.Namespace, report: Report, formats: Sequence[str]) -> int:
-    """Print the failed gates, and the comparison if no report contains it. Return the exit code."""
+    """Print the comparison if no report contains it and, with ``--gate``, the reasons for failure. Return the exit code."""
     if report.comparison is not None and _WITH_COMPARISON.isdisjoint(formats):
         print(escaped(render_comparison(report.comparison), LINES), end="", file=sys.stderr)
     if not args.gate or not report.failures:

@@ -54,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT."""
     from ..server.app import Service
     from ..server.notify import Notifier
     from ..server.process import allow_files, run_beside, tune
@@ -78,7 +77,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configured(args: argparse.Namespace) -> Config:
-    """Return the configuration, overridden by the command line."""
     from ..config.loader import load_config
 
     given = {name: getattr(args, name) for name in ("grpc", "http", "metrics", "web", "journal")}
@@ -127,7 +125,6 @@ class _Running:
     args: argparse.Namespace
     notifier: Notifier
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process must end."""
     orphaned: bool = False
     """True if the parent ended first."""
     is_up: bool = False

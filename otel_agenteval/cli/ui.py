@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until a signal."""
     from ..config.serve import PageOptions
     from ..outlets.store.postgres import is_address
     from ..page.api import Api, Options

@@ -89,13 +89,12 @@ class _Found(NamedTuple):
     cost: dict[str, Any]
     """``cost_usd`` and ``cost_estimated``, if they are known."""
     fault: Fault | None = None
-    """The step that went wrong first, if the turn failed."""
     by: str = "rule"
     """``rule`` or ``judge``."""
     start: str = ""
     """Start of the turn, as text for the first line. Empty if unknown."""
     facts: Sequence[str] = ()
-    """Facts about how the turn was answered, except those that a failure can change. Empty unless a store was read."""
+    """Version, attributes and facts of the turn, except facts that a failure can change. Empty unless a store was read."""
 
 
 def _print_results(found: _Found) -> None:

@@ -50,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Work until SIGTERM or SIGINT."""
     if args.spans is None and args.judge is None:
         raise ConfigError(
             "--spans, --judge: at least one of them is required. Examples: --spans kafka://BROKER:9092/TOPIC, --judge redis://HOST:6379"
@@ -179,7 +178,7 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the best number of processes for the configured number of concurrent judge calls."""
+    """Return the default number of processes: one per 50 concurrent judge calls, up to the number of cores and each limit."""
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 
