@@ -1,4 +1,4 @@
-"""Compares human labels with a run's scores, and reports each metric's reliability as text, JSON or a page."""
+"""Comparison of human labels with a run's scores. A report shows each metric's reliability as text, JSON or a page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Label:
     metric: str | None = None
     """Metric that the label is for, or None for every metric of the turn."""
     drawn: bool = True
-    """False if the turn was chosen, so that its label biases rates."""
+    """False if the turn was selected, not drawn at random. Its label would bias rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,6 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The reliability of one metric."""
-
     metric: str
     confusion: Confusion
     chosen: int
@@ -126,7 +124,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return the user feedback in recorded traces as labels, or None without traces."""
+    """Return the user feedback in recorded traces as labels, or None without traces. Raises AgentEvalError without feedback."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -144,7 +142,9 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each labeled metric, or of ``metric``, or raise AgentEvalError. ``judge`` is the judge's model."""
+    """Return the reliability of each labeled metric, or only of ``metric``. ``judge`` is the judge's model. Raises
+    AgentEvalError without a labeled verdict.
+    """
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)

@@ -1,8 +1,8 @@
-"""Compares two runs metric by metric, and separates real changes from chance, with :mod:`~otel_agenteval.statistics.groups`.
+"""Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` separates real changes from chance.
 
-Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case count as
-one turn with their mean. Holm's correction covers all tests of a comparison. A test whose values don't vary can't reject anything, so
-the correction ignores it.
+Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case
+count as one turn with their mean. Holm's correction covers all tests of a comparison. A test whose values don't vary can't
+reject anything, so the correction ignores it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
-    """Return the id that pairs turns, and the number of pairs. If too few match, return None and the ids that both runs have."""
+    """Return the id that pairs turns, and the number of pairs, or None and the number of ids in both runs if too few match."""
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
@@ -138,7 +138,7 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
 
 
 def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | None:
-    """Return why values of a metric aren't comparable, or None."""
+    """Return the reason why the values of a metric aren't comparable, or None."""
     was, now = earlier.facts, series.facts
     if was.version != now.version:
         return f"version {was.version} before, {now.version} now"

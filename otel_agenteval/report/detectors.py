@@ -22,7 +22,7 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""A setting is suggested for a pattern in at least this number of conversations. A turn without a conversation counts as one."""
+"""Minimum number of conversations with a pattern at which a setting is suggested. A turn without a conversation counts as one."""
 LISTED = 10
 """Maximum number of patterns shown for a detector."""
 _LONGEST = 200
@@ -39,9 +39,9 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """The metric's parameter, and its value, that silence the pattern, or None if there is no such parameter."""
+    """Metric's parameter, and the value that silences the pattern. None if there is no such parameter."""
     general: str | None = None
-    """Broader pattern without personal data, which is counted, too. The text itself is only shown if it recurs."""
+    """Broader pattern without personal data, which is also counted. The text itself is only shown if it recurs."""
 
 
 # --- alarms of a turn
@@ -57,7 +57,7 @@ class TurnAlarms(NamedTuple):
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
-    """Return the alarms of a turn. ``kinds`` are those that ``privacy.redact`` names."""
+    """Return the alarms of a turn. ``kinds`` are the kinds of data in ``privacy.redact``."""
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
@@ -117,8 +117,6 @@ class _Detector:
 
 
 class Suggestion(NamedTuple):
-    """A setting that silences a pattern."""
-
     metric: str
     parameter: str
     value: str

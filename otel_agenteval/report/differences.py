@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 3
-"""Findings that a notice or a report names."""
+"""Maximum number of findings that a notice or a report lists."""
 _LEAST_BEFORE = 60.0
 """Minimum seconds before the start of a change from which turns are read."""
 
@@ -64,7 +64,7 @@ class ShownDifferences:
     title: str
     """Template for the numbers of turns on both sides and of all turns."""
     about: Mapping[str, str]
-    """Keys of the report as data, besides the findings: the metric or the group."""
+    """Keys of the report as data, in addition to the findings: the metric or the group."""
     sides: tuple[str, str]
     found: Differences
 
@@ -76,7 +76,7 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
 
 def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
     """Compare the turns that meet all conditions with the rest, without the facts that define the group. Raises a ConfigError
-    that begins with ``option``.
+    about ``option`` for an unknown fact.
     """
     known = {name for row in rows for name in row.facts}
     facts: list[Mapping[str, Any]] = [row.facts for row in rows]

@@ -26,7 +26,9 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, each with its scores. If the case has several turns, the last turn is the conversation."""
+    """The trial's turns in order, each with its scores. A conversation with conversation metrics follows its turns as the last
+    item.
+    """
     error: str | None
     """The exception that the task raised, as text."""
     seconds: float
@@ -36,14 +38,14 @@ class Trial(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """One metric over all cases. The case is the unit of the 95 % intervals, even with repetitions."""
+    """Results of one metric over all cases. Each case is one unit for the 95 % intervals, even with repetitions."""
 
     metric: str
     unit: str
     cases: int
     """Number of cases with a value."""
     n: int
-    """Number of values, without vacuous, failed and skipped scores."""
+    """Number of values, without vacuous scores, errors and skipped scores."""
     mean: float | None
     low: float | None
     """Lower end of the interval, or None with fewer than five cases."""
@@ -59,12 +61,12 @@ class Summary(NamedTuple):
     pass_hat_k: float | None
     """Probability that all k trials pass, a measure of reliability."""
     consistency: float | None
-    """Share of cases whose trials all have the same verdict. None without repetitions."""
+    """Share of the repeated cases whose trials all have the same verdict. None without repetitions."""
     errors: int
     """Number of scores that the metric couldn't compute, including scores of tasks that raised an exception."""
     skipped: int
     type: str = "numeric"
-    """Type of the values: ``numeric``, ``boolean`` or ``categorical``."""
+    """Type of the values: ``numeric`` or ``boolean``."""
 
 
 class Experiment:
@@ -77,7 +79,7 @@ class Experiment:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of all trials. A conversation follows its turns as one turn."""
+        """The turns of all trials. An evaluated conversation follows its turns as one turn."""
         return [turn for trial in self.trials for turn, _ in trial.scored]
 
     @property

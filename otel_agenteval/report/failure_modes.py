@@ -100,7 +100,9 @@ class FailedTurn(NamedTuple):
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
-    """Return the failure modes of these turns in the form in which a store returns its failure modes."""
+    """Return failed turns by failure mode, in a score store's form. ``totals`` are the numbers of turns before and after
+    ``middle``.
+    """
     groups: dict[str, list[FailedTurn]] = {}
     for turn in sorted(failed, key=lambda turn: -turn.at):
         groups.setdefault(turn.fault.mode, []).append(turn)
@@ -145,7 +147,7 @@ def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
 
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
-    """Return the redacted text about a failed turn's failure, with a judge's ``explanation``, or an empty text."""
+    """Return the redacted explanation and error message of a failure or, without them, the turn's input."""
     message = value_at(turn, f"{fault.path}.error.message")
     if not message and fault.kind == "tool_error":  # the tool's result reports the error
         result = value_at(turn, f"{fault.path}.result")
@@ -205,7 +207,7 @@ def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
-"""Maximum number of groups in a table: those that appeared last."""
+"""Maximum number of groups in a table. The groups that appeared last are shown."""
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:

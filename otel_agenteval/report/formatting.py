@@ -63,7 +63,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """Gates without a verdict on any turn, each with the reason. They fail the run."""
+    """A message with the reason for each gate that has neither a verdict nor an error on any turn. They fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -96,7 +96,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return the gates without a verdict on any turn of a run, each with the reason."""
+    """Return a message with the reason for each gate that has neither a verdict nor an error on any turn of a run."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None

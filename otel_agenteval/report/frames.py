@@ -1,4 +1,4 @@
-"""Turns and scores for notebooks: view them, and export pandas DataFrames."""
+"""Turns and scores for notebooks, as tables and pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
     def first_faults(self) -> Any:
         """Return a pandas DataFrame of the failed turns, with the step at which each went wrong first.
 
-        The columns are ``turn_id``, ``agent``, ``kind``, ``path`` and ``reason``. ``kind`` is None if no rule finds a fault.
+        The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step`` and ``error``. All except the first two
+        are missing (NaN) if no rule finds a fault.
 
         Raises:
             MissingExtra: If pandas isn't installed.

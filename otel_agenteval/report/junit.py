@@ -1,8 +1,8 @@
 """JUnit XML: one testsuite per agent, one testcase per turn and metric.
 
 Only gates can fail, because only they fail a build. A trend metric below its threshold passes with a note in ``system-out``. A
-metric that couldn't be evaluated is an error. A testcase is identified by agent and name. If the case is known, they are the
-same in every run, so that a CI server can show its history.
+metric that couldn't be evaluated is an error. Agent and name identify a testcase. For a known case, both are the same in every
+run, so that a CI server can show the testcase's history.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ class _Case(NamedTuple):
     type: str = ""
     message: str = ""
     text: str = ""
-    """Lines below the message."""
 
 
 def render_junit(report: Report) -> str:

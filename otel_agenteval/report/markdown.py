@@ -26,7 +26,7 @@ from .formatting import (
 from .run import MOST_TEXT, Run
 
 LIMIT = 65_000
-"""GitHub accepts 65,536 characters in a comment."""
+"""Maximum length of the summary. GitHub accepts 65,536 characters in a comment."""
 _WORST = 10
 _REASONS = 3
 _METRIC_HEAD = ("| metric | n | pass rate | mean | p50 | p95 | failed | errors |", "|---|--:|--:|--:|--:|--:|--:|--:|")

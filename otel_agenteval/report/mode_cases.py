@@ -18,7 +18,7 @@ from ..metrics.registry import resolve
 from ..outlets.store.reader import MOST_VERDICTS, StoreReader, Wanted, score_of_row
 
 Parameters = Callable[[str], Mapping[str, Any]]
-"""Returns the configured parameters of a metric."""
+"""Function that returns a metric's configured parameters."""
 EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "tool_error": {"code_tool_success": {"repair_all": True}},
     "changed_number": {"code_ungrounded_numbers": {"threshold": 1.0}},
@@ -121,7 +121,7 @@ def stored_cases(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the cases of failed turns, latest first. Up to :data:`MOST_VERDICTS` of the turns are read."""
+    """Return up to ``most`` distinct cases of failed turns, in order. Reads at most :data:`MOST_VERDICTS` turns."""
 
     def cases() -> Iterator[dict[str, Any]]:
         for turn in itertools.islice(turns, MOST_VERDICTS):
@@ -135,7 +135,7 @@ def stored_cases(
 
 
 def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
-    """Return the inputs of the earlier turns of a stored turn's conversation."""
+    """Return the inputs of earlier turns in a stored turn's conversation, oldest first."""
     if turn["conversation_id"] is None or turn["start"] is None:
         return []
     others = [
@@ -151,7 +151,7 @@ def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
 
 
 def references_in(labels: str) -> dict[str, dict[str, Any]]:
-    """Return the references in a file of labels, see :func:`references_of`. Raises ConfigError if the file can't be read."""
+    """Return the references in a labels file (see :func:`references_of`). Raises ConfigError if the file can't be read."""
     return references_of(row for _, row in rows_in(labels, "--labels"))
 
 

@@ -32,7 +32,9 @@ from .run import About, line_of, on_scale
 
 Scored = Sequence[tuple[Score, str]]
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Formats a turn and its redacted scores. It must be picklable, because the process that scores the turn calls it."""
+"""Function that formats a turn and its redacted scores. It must be picklable, because the process that scores the turn calls
+it.
+"""
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
 _DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
@@ -110,8 +112,6 @@ def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, r
 
 
 class RunOutput:
-    """One format of a run, in its own file."""
-
     def __init__(self, form: str, out: TextIO, *, content: bool, scale: int) -> None:
         self._form, self._out, self._summary = form, out, OutcomeTable()
         self._look = _Look(columns(out), colors_wanted(out), content, scale)

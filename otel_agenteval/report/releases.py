@@ -1,4 +1,4 @@
-"""Groups of stored turns, such as versions, models or prompts on live traffic: comparison of two, and estimates of each.
+"""Comparison of two groups of stored turns, such as versions, models or prompts on live traffic, and estimates for each group.
 
 A comparison shows, metric by metric, differences larger than chance, and how many more turns an unclear result needs.
 """
@@ -35,7 +35,9 @@ class Line:
     """The p value, corrected for the number of measures (Holm)."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns or cases that each group still needs to show the requested or observed effect. None if that is shown or 0."""
+    """Turns or cases that each group still needs to show the effect, or -1 if no number is enough. None if a difference is
+    shown.
+    """
 
 
 @dataclass(slots=True)
@@ -161,7 +163,7 @@ class GroupMean:
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric for all stored turns, see :func:`compare_groups`. Raises AgentEvalError without scores."""
+    """Estimate each metric over all stored turns of each group. Raises AgentEvalError without scores."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}

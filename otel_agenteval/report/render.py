@@ -1,7 +1,7 @@
-"""Renders a report (tables with titles, and the same content as data) as text, Markdown, JSON, or a web page.
+"""Rendering of a report (tables with titles, and the same content as data) as text, Markdown, JSON, or a web page.
 
-A page is a single file with inline style and script. Its content policy forbids all requests, and allows only the page's own style
-and script, by hash. So even an escaping error couldn't run a script.
+A page is a single file with inline style and script. Its content policy forbids all requests, and allows only the page's own
+style and script, by hash. So even an escaping error couldn't run a script.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class TabularReport:
     title: str
-    """Title of the page. Texts have only the titles of the tables."""
+    """Title of the page. Text formats show only the tables' titles."""
     tables: Sequence[Table]
     data: Any
-    """The report for JSON."""
     warnings: Sequence[str] = ()
     about: str = ""
     """Explanation of the tables for the page."""

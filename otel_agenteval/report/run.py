@@ -42,7 +42,7 @@ class About:
     agent: str | None = None
     model: str | None = None
     asked: str | None = None
-    """The turn's input, redacted and shortened. Set only if the turn failed and content is wanted."""
+    """The turn's input, redacted and shortened. Set only if a score failed or has an error, and content is wanted."""
     answered: str | None = None
     """The turn's output, under the same conditions."""
     expected: str | None = None
@@ -82,7 +82,7 @@ class ScoreRow:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type or reason for skipping. With ``about.answered``, also what failed."""
+    """The score's explanation, error type or reason for skipping. If ``about.answered`` is set, also the detail of a failure."""
 
     @property
     def fails_gate(self) -> bool:
@@ -132,7 +132,7 @@ class MetricSeries:
 @dataclass(frozen=True, slots=True)
 class SeriesSummary:
     n: int
-    """Number of values, without vacuous, failed and skipped scores."""
+    """Number of values, without vacuous scores, errors and skipped scores."""
     outcomes: Counter[str]
     mean: float | None
     p50: float | None
@@ -201,7 +201,8 @@ class Run:
     def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
         """Read scores from JSON lines, and ``report`` other lines. Raises AgentEvalError without scores.
 
-        The last score of a metric on a turn counts, if the turn wasn't replaced by a newer revision or another turn.
+        Scores of superseded revisions and turns are dropped. If a metric has several scores on a turn, the last one counts, but
+        all user feedback counts.
         """
         run, replaced = cls(scale), set[str]()
         with open_recording(path) as stream:
@@ -222,7 +223,7 @@ class Run:
         return run
 
     def _add_line(self, line: bytes, where: str, report: Report) -> str:
-        """Add a score, and return the id of the turn that its turn replaces, or ""."""
+        """Add the score in a line, and return the id of the turn that its turn supersedes, or "". Other lines are reported."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
