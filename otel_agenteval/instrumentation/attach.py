@@ -1,4 +1,4 @@
-"""The function ``instrument()``, which attaches to the application's tracer provider, and temporary captures of its turns."""
+"""``instrument()``, which attaches evaluation to a tracer provider, and temporary captures of an application's turns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _Processor = TypeVar("_Processor", bound=SpanProcessor)
 
 
 class Handle:
-    """Controls the evaluation that :func:`instrument` started.
+    """Handle to the evaluation that :func:`instrument` started.
 
     All methods are safe if evaluation is turned off.
     """
@@ -47,12 +47,12 @@ class Handle:
 
     @property
     def enabled(self) -> bool:
-        """False if the environment turned evaluation off, or if no SDK provider was found."""
+        """False if the environment turned evaluation off or configures it incorrectly, or if no SDK provider was found."""
         return self._processor is not None
 
     @property
     def processor(self) -> AgentEvalSpanProcessor | None:
-        """The attached span processor."""
+        """The attached span processor, or None if evaluation is off."""
         return self._processor
 
     def flush(self, timeout: float = 30.0) -> bool:
@@ -135,7 +135,7 @@ class Handle:
     def shutdown(self) -> None:
         """Evaluate open turns, deliver all scores, and stop.
 
-        The processor stays attached, but does nothing anymore.
+        The processor stays attached, but does nothing from then on.
         """
         if self._processor is not None:
             self._processor.shutdown()
@@ -164,8 +164,9 @@ def instrument(
     Call it once, after the provider is set. Further calls for the same provider return the same handle. They log a warning if
     they pass another configuration, and ignore it.
 
-    The function attaches a span processor, and a log processor to an SDK logger provider for content in log records. It sets no
-    global provider, except a TracerProvider if ``create_provider`` is true and there is none.
+    The function attaches a span processor to the tracer provider. To an SDK logger provider, it attaches a log processor, which
+    reads content in log records. It sets no global provider, except a TracerProvider if ``create_provider`` is true and there
+    is none.
 
     Args:
         tracer_provider: the SDK provider to attach to. The default is the global one.
@@ -211,7 +212,7 @@ def instrument(
 
 
 def _read_logs(logger_provider: Any, processor: AgentEvalSpanProcessor) -> None:
-    """Pass content in log records to a span processor. If ``logger_provider`` is None, use the global provider."""
+    """Pass content in log records to a span processor. By default, ``logger_provider`` is the global one."""
     if logger_provider is None:
         from opentelemetry import _logs
 

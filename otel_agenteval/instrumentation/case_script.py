@@ -22,7 +22,6 @@ COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of a single input."""
 _NO_REFERENCES = ("input", "references", *METRICS)
 _INPUT_NAMES = ("user", *ASKED)
-"""Other names of a turn's ``input``."""
 _MOST_TURNS = 10
 _input_in = keyed({"input": as_given}, {"input": _INPUT_NAMES}, required=("input",), ignore_others=True)
 
@@ -36,7 +35,6 @@ class Call:
     """The case, or one turn of it."""
     references: dict[str, Any]
     history: list[dict[str, Any]]
-    """The earlier messages of the conversation."""
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     """Distinguishes the call from all others, including calls for the same case in a concurrent experiment."""
     start: datetime.datetime | None = None
@@ -57,11 +55,9 @@ def as_text(answer: Any) -> str:
 
 
 class CaseScript(NamedTuple):
-    """The inputs of a case, or the simulated user who invents them."""
-
     case: Case
     inputs: Sequence[Case]
-    """The turns. A turn has the case's columns, except those that it sets itself."""
+    """One case per turn. It has the columns of the whole case, except those that the turn sets itself."""
     user: str | None
     max_turns: int
     is_conversation: bool
@@ -179,7 +175,7 @@ def _max_turns(given: Any, where: str) -> int:
 
 
 def columns_of(case: Case) -> set[str]:
-    """Return the names of the references of a case and its turns."""
+    """Return the reference names of a case and its turns."""
     turns = case.references.get("turns") if case.input is None else None
     inner = (turn for turn in turns if isinstance(turn, Mapping)) if isinstance(turns, (list, tuple)) else ()
     found = set(case.references).union(*inner).difference(_NO_REFERENCES, _INPUT_NAMES, ("role", "content"))

@@ -29,7 +29,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         with expect(ground_truth="Paris", expected_tools=["search"]):
             agent.run("What is the capital of France?")
 
-    References are passed on in a private context key: asyncio tasks and ``asyncio.to_thread`` inherit it, plain threads don't.
+    A private context key passes on references. asyncio tasks and ``asyncio.to_thread`` inherit it, but plain threads don't.
     Other processes receive nothing, except the case id as baggage if ``propagate=True``. Inner references take precedence over
     outer ones with the same name.
 
@@ -83,7 +83,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
         self._inside[-1].update(references)
 
     def __call__(self, fn: _F) -> _F:
-        """Decorate a function: every call runs with the references."""
+        """Return a function whose calls run with the references."""
         if inspect.iscoroutinefunction(fn):
 
             @functools.wraps(fn)
@@ -106,7 +106,7 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references in effect at the start of a span, or None. ``accepted`` baggage is returned under ``baggage:``."""
+    """Return the references in effect at the start of a span, or None. ``baggage:`` contains baggage under ``accepted`` keys."""
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -66,7 +66,9 @@ class _Run:
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:
-        """Fail the call, or the simulated user, that hasn't returned. The thread that still works on it keeps the old list."""
+        """Record a timeout for the call, or the simulated user, that hasn't returned. The thread that runs it keeps the old
+        list.
+        """
         error, calls = TimeoutError(f"the task did not return within {timeout:g} s"), self.calls
         is_called = calls and not calls[-1].seconds  # otherwise, the simulated user hasn't returned
         self.calls = [*calls[:-1], replace(calls[-1], error=error)] if is_called else [*calls, self.failed(error)]
@@ -154,7 +156,7 @@ async def evaluate_async(
     metrics: Sequence[MetricLike] | None = None,
     **options: Any,
 ) -> Experiment:
-    """Run :func:`evaluate` from a coroutine. A coroutine function as the task runs in the caller's event loop."""
+    """Run :func:`evaluate` from a coroutine. If the task is a coroutine function, it runs in the caller's event loop."""
     loop, context = asyncio.get_running_loop(), copy_context()
     context.run(_CALLERS_LOOP.set, loop)
     return await loop.run_in_executor(None, lambda: context.run(evaluate, task, dataset, metrics, **options))
@@ -171,7 +173,7 @@ def _simulated_user(runs: Iterable[_Run], asks: Asks | None, config: Config) -> 
 
 
 def _check(functions: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an argument of the wrong kind."""
+    """Raise ConfigError for a function that can't be called, or a number that isn't a positive integer."""
     for name, function in functions.items():
         if not callable(function):
             raise ConfigError(f"{name}: must be a function, got {function!r}")
@@ -220,7 +222,7 @@ def _call_task(task: _Task, runs: Sequence[_Run], has_bar: bool, tracer_provider
 class _Task:
     fn: Callable[..., Any]
     names: Sequence[str]
-    """Parameters that receive the conversation."""
+    """Parameters, after the first, that receive the conversation or the case."""
     simulate: Simulate | None
 
     @property
@@ -270,7 +272,7 @@ def _later_parameters(task: Callable[..., Any]) -> list[str]:
 
 
 def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
-    """Return the answer that a case contains. As the task of an experiment, it lets recorded answers be scored."""
+    """Return the answer in a case's column ``output``. As an experiment's task, this function scores recorded answers."""
     if "output" not in case:
         columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
         raise ConfigError(
@@ -315,7 +317,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: float) -> bool:
-    """Score all runs, or stop at Ctrl-C and return True. Otherwise, return False."""
+    """Score all runs. Return True if Ctrl-C stopped the scoring."""
     try:
         for run, scores in completed(
             runs, lambda run: started(scorer.scored, run.script, run.calls, run.conversation_id), concurrency, limit
@@ -327,7 +329,7 @@ def _score(scorer: RunScorer, runs: Sequence[_Run], concurrency: int, limit: flo
 
 
 def _assign_turns(runs: Sequence[_Run], kept: Iterable[Any]) -> None:
-    """Assign the latest revisions of captured turns to their calls. A call without one gets a turn with its input and output."""
+    """Assign the latest revisions of captured turns to their calls. A call without any gets a turn with its input and output."""
     by_call: dict[str, dict[str, Turn]] = {}
     for scored in kept:
         by_call.setdefault(str(scored.turn.references.pop(_RUN, "")), {})[scored.turn.turn_id] = scored.turn
@@ -364,7 +366,9 @@ def _trials(runs: Sequence[_Run]) -> Iterator[Trial]:
 
 
 def _with_raised_errors(scores: Sequence[Score], text: str, applied: Container[str]) -> list[Score]:
-    """Return the scores of a task that raised. ``applied`` metrics that didn't fail, and those without an output, get errors."""
+    """Return the scores of a task that raised. A score that isn't a failure becomes an error if its metric gives verdicts, and
+    either is ``applied`` or lacked the output.
+    """
     return [
         Score.of(score.facts, None, False, "error", None, text, None, None, TASK_RAISED)
         if score.verdict is not False

@@ -24,9 +24,9 @@ _PREFIX = "gen_ai."
 
 
 class AgentEvalLogProcessor(LogRecordProcessor):
-    """Adds content in log records to the turn of their span. Records stay unchanged.
+    """Log processor that adds content in log records to the turns of their spans. Records stay unchanged.
 
-    The processor reads GenAI log records, and other log records that may contain messages.
+    It reads GenAI log records, user feedback, and other log records that may contain messages.
 
     Args:
         processor: the span processor whose turns receive the content.
@@ -62,7 +62,6 @@ class AgentEvalLogProcessor(LogRecordProcessor):
         """Do nothing, because there is nothing to release."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Do nothing, because there is nothing to flush."""
         return True
 
 

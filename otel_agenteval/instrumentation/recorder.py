@@ -1,4 +1,4 @@
-"""Records the spans, and the log records of spans, of a program that ``otel-agenteval record`` runs.
+"""Recorder of the spans, and their log records, of a program that ``otel-agenteval record`` runs.
 
 The recorder runs inside the program and only adds a processor to each SDK provider that the program creates. Lines are appended
 in a single write, so all processes of the program share the file.

@@ -1,4 +1,4 @@
-"""Score turns in notebooks and scripts, with metrics given as names, configurations or functions."""
+"""Scoring of turns in notebooks and scripts, with metrics given as names, configurations or functions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def selected_metrics(
     for bound in (bound for metric in metrics for bound in _bound(config, metric, configured, whole)):
         key = bound.name, bound.signature_hash
         if key in found and found[key].metric.fn is not bound.metric.fn:
-            raise ConfigError(f"metrics: {bound.name} stands for two functions. Rename one of them")
+            raise ConfigError(f"metrics: two functions have the name {bound.name}. Rename one of them")
         if key not in found or bound.policy == "gate":
             found[key] = bound
     names = Counter(name for name, _ in found)
@@ -177,7 +177,9 @@ class RunScorer:
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. If the case is a conversation, the whole conversation follows as one turn."""
+        """Return the turns with their scores. If there are conversation metrics, the conversation of the case follows as one
+        turn.
+        """
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]
@@ -212,7 +214,9 @@ class RunScorer:
 
 
 def _of_conversation(last: Mapping[str, Any], script: CaseScript, calls: Sequence[Call]) -> dict[str, Any]:
-    """Return the case's references, completed by the last turn's references and the expected tools of all turns."""
+    """Return the case's references, completed by the last turn's references and, unless set, by the expected tools of all
+    turns.
+    """
     found = {**last, **script.case.references}
     found.pop("case_turn", None)
     tools = [call.references.get("expected_tools") or [] for call in calls]

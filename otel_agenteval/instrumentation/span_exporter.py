@@ -27,7 +27,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanExporter(SpanExporter):
-    """Evaluates turns from exported spans. Prefer the span processor, which sees the exact end of a turn.
+    """Span exporter that evaluates turns. Prefer the span processor, which receives the exact end of a turn.
 
     Spans arrive in batches after they end, so turns close as in a sidecar: ``turn.decision_delay`` is ten seconds unless
     configured. Ended spans accept no events, so ``outlets.span_events`` has no effect.

@@ -51,7 +51,7 @@ _log = logging.getLogger("otel_agenteval")
 
 
 class AgentEvalSpanProcessor(SpanProcessor):
-    """Rebuilds turns from GenAI spans, evaluates them, and exports the scores.
+    """Span processor that rebuilds turns from GenAI spans, evaluates them, and exports the scores.
 
     Args:
         config: a :class:`Config`, a mapping of the same form, or the path of a YAML file. None reads the file and variables in
@@ -88,7 +88,6 @@ class AgentEvalSpanProcessor(SpanProcessor):
         """The SDK's class of spans, if its private fields can be read."""
 
     def on_start(self, span: Any, parent_context: Context | None = None) -> None:
-        """Record that a span is open."""
         try:
             if span.__class__ is self._span_class and self._start_below(span, expect.in_use):
                 return
@@ -196,7 +195,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Passes content to the processor that sees the span. It never raises. Other threads parse the content."""
+    """Hook that passes a call's content to the span processor of its span. Other threads parse the content."""
 
     def on_completion(
         self,
@@ -267,7 +266,6 @@ class RecordAllSampler(Sampler):
         return found
 
     def get_description(self) -> str:
-        """Return a description that includes the wrapped sampler."""
         return f"AgentEvalRecordAll{{{self._sampler.get_description()}}}"
 
 

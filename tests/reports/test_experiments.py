@@ -315,7 +315,7 @@ def test_two_functions_of_one_name_are_refused() -> None:
 
         return same
 
-    with pytest.raises(oa.ConfigError, match="code_same stands for two functions"):
+    with pytest.raises(oa.ConfigError, match="two functions have the name code_same"):
         oa.evaluate(lambda text: "Lima", CASES, [named_same(1.0), named_same(0.0)])
 
 
