@@ -58,15 +58,15 @@ RESULT_COLUMNS: Mapping[str, str] = {
 }  # fmt: skip
 """Columns of the results. ``trace_id`` and ``span_id`` refer to the turn's root, to join results with spans."""
 _REPLY_TOKENS = 300
-"""Assumed length of a reply in a dry run."""
+"""Assumed number of tokens in a reply, for a dry run."""
 
 Known = Mapping[str, "Mapping[str, Any] | None"]
 """Existing results by id. Judged results have their columns, because composites use them. Other results can be None."""
 
 
 class Scorer:
-    """Scores batches. Created once per process. Without ``metrics``, it evaluates the configured metrics. With ``dry``, it
-    counts model requests instead of sending them. Raises ConfigError if a name or value isn't allowed.
+    """Scorer of batches, to be created once per process. Without ``metrics``, it evaluates the configured metrics. With
+    ``dry``, it counts model requests instead of sending them. Raises ConfigError if a name or value isn't allowed.
     """
 
     def __init__(self, config: Config, metrics: Sequence[str] | None = None, *, dry: bool = False) -> None:
@@ -87,7 +87,7 @@ class Scorer:
 
     @property
     def keys(self) -> list[str]:
-        """Return a text per metric that identifies its parameters and version, and whether batches are whole conversations."""
+        """Return a text per metric that identifies its version and parameters, and whether batches are whole conversations."""
         of_turns = [metric._facts.identity.decode() for metric in self.metrics]
         of_wholes = [f"conversation {metric._facts.identity.decode().strip()}" for metric in self.whole]
         batches = " by conversation" if self.by_conversation else ""
@@ -95,7 +95,7 @@ class Scorer:
 
     @property
     def copies(self) -> tuple[str, tuple[str, ...] | None]:
-        """Return the arguments with which :func:`scorer_of` creates an equal scorer elsewhere."""
+        """Return arguments for :func:`scorer_of` that create an equal scorer in another process."""
         return json.dumps(self.config.to_dict()), self._names
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Scorer:
                 scoring.judge()
 
     def conversations_in(self, tables: Iterable[Any]) -> dict[str, str]:
-        """Return the conversation of each trace that has one, by trace id in hex. A conversation must be in one batch."""
+        """Return the conversation of each trace that has one, by trace id in hex. A conversation's traces must be in one batch."""
         turns = turns_of(self._records(tables, ScoringTotals()))
         return {turn.trace_id: conversation_of(turn) for turn in turns if turn.trace_id and turn.conversation_id}
 
@@ -175,8 +175,8 @@ def score_batch(
         metrics: names of the metrics to evaluate. None selects the configured metrics.
 
     Raises:
-        ConfigError: the configuration is invalid.
-        ValueError: a required column is missing.
+        ConfigError: If the configuration is invalid.
+        ValueError: If a required column is missing.
     """
     scorer = Scorer(load_config(config), metrics)
     try:
@@ -190,7 +190,7 @@ _scorers: dict[tuple[str, tuple[str, ...] | None], Scorer] = {}
 
 
 def scorer_of(config: str, metrics: tuple[str, ...] | None) -> Scorer:
-    """Return this process's scorer for a configuration as JSON text, cached for later calls."""
+    """Return this process's cached scorer for a configuration, which is given as JSON."""
     with _MAKING:
         found = _scorers.get((config, metrics))
         if found is None:
@@ -280,7 +280,6 @@ class TurnScoring:
                 self._compute(metric)
 
     def judge(self) -> None:
-        """Evaluate judged metrics, then compute their composites."""
         judged = [metric for metric in self._metrics if metric.asks]
         for metric in (metric for metric in judged if not metric.inner):
             if applies(metric.when, self.turn):
@@ -305,7 +304,6 @@ class TurnScoring:
         return self._scorer.rules.get(metric, EVERY_TURN).chance(self.turn, computed)
 
     def _judge(self, metric: BoundMetric, chance: Chance, *, is_result: bool = True) -> None:
-        """Evaluate a judged metric, unless its score exists or the turn is sampled out."""
         if is_result and self._id(metric) in self._known:
             self.account.known += 1
             there = self._known[self._id(metric)]
@@ -391,7 +389,7 @@ class TurnScoring:
 
 
 class _Counting(Answers):
-    """Replaces judge and embedder in a dry run. Counts the first request of a metric, and doesn't answer it."""
+    """Replacement for judge and embedder in a dry run. It counts a metric's first request and doesn't answer it."""
 
     def __init__(self, judge: Judge | None, embedder: Embedder | InProcessEmbedder | None, config: Config) -> None:
         self.questions: list[tuple[int, int, float | None]] = []

@@ -46,8 +46,8 @@ _KNOWN = ("result_id", "status", "kind", "value", "passed", "label", "detail")
 
 
 class Output:
-    """The output folder. The folder is created if it doesn't exist. An existing folder keeps its own number of buckets. Raises
-    AgentEvalError if the folder contains other files or can't be written.
+    """Output folder, which is created if missing. An existing folder keeps its number of buckets. Raises AgentEvalError if the
+    folder contains other files or can't be written.
     """
 
     def __init__(self, folder: str | Path, buckets: int) -> None:
@@ -78,12 +78,14 @@ class Output:
             raise AgentEvalError(f"{folder}: cannot be used: {error.strerror or error}") from None
 
     def missing(self, keys: Sequence[str], fingerprint: str) -> list[int]:
-        """Return the buckets that aren't done for all of these metrics, from this source."""
+        """Return the buckets in which some of these metrics haven't been evaluated for this source."""
         notes = enumerate(map(self._done_note, range(self.buckets)))
         return [n for n, done in notes if done.get("source") != fingerprint or not set(keys) <= set(done.get("metrics", ()))]
 
     def known(self, bucket: int | None) -> dict[str, dict[str, Any] | None]:
-        """Return a bucket's results, or all results, by id. Only judged ones have columns. Errors are left out, to retry them."""
+        """Return the results of a bucket, or of all buckets if None, by id. Only judged results have columns. Errors are left
+        out, so that they are computed again.
+        """
         parquet = require("pyarrow.parquet", feature="backfill", extra="parquet")
         found: dict[str, dict[str, Any] | None] = {}
         self._with_errors: set[Path] = set()
@@ -120,7 +122,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Score the missing results of a bucket, given all its spans, and save them unless it is a dry run."""
+    """Compute the missing results of a bucket from all its spans. Save them unless it is a dry run."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -136,8 +138,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the spans by bucket, and then score the buckets, on this machine. The source is one of ``shards`` parts. Instead of
-    ``jobs`` processes, use only this one in a dry run, for a small source, or if a model may be called (its budget is here).
+    """Write the spans by bucket, and then score the buckets. The source is one of ``shards`` parts. No other processes are
+    started for a dry run, a small source, or metrics that call a model, because this process has the budget.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)
@@ -280,12 +282,12 @@ class _BucketWriter(contextlib.ExitStack):
 
 
 def buckets_for(source: Source, jobs: int = 1) -> int:
-    """Return the number of buckets with which the spans scored at one time fit into memory."""
+    """Return the number of buckets, at most 512, so that the spans scored at the same time fit into memory."""
     return max(1, min(_MOST_BUCKETS, math.ceil(source.size()[1] * jobs / _BUCKET_BYTES)))
 
 
 class Bar:
-    """Shows progress and remaining time on standard error, if that is a terminal or ``always`` is true."""
+    """Progress bar with the remaining time on standard error, if that is a terminal or ``always`` is true."""
 
     def __init__(self, always: bool) -> None:
         self._shown = always or sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Read stored spans from Parquet files, OTLP/JSON files, or ClickHouse."""
+"""Sources of stored spans: Parquet files, OTLP/JSON files, and ClickHouse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPAN_BYTES = 3_000
 
 
 class Source(Protocol):
-    """Stored spans. Batches use our column names, and may contain parts of traces."""
+    """Stored spans. Batches have this package's column names, and can contain parts of traces."""
 
     def fingerprint(self) -> str:
         """Return a text that changes when the source contains other spans."""
@@ -61,7 +61,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return the bucket of each trace id, from 0 to ``count`` - 1: the CRC-32 of its hex text // ``shards`` % ``count``."""
+    """Return ``CRC-32 of the hex text // shards % count`` for each trace id: its bucket, from 0 to ``count`` - 1."""
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):
@@ -114,7 +114,7 @@ class Parquet(_Files):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The first file's column names, by our names."""
+        """Column names in the first file, by this package's names."""
         return self._columns[0][1]
 
     def size(self) -> tuple[int | None, int]:
