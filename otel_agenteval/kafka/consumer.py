@@ -123,7 +123,7 @@ _DIFFERS = re.compile(r"\[[^\[\]]*\]|[0-9]+")
 
 
 class _Sparse(logging.Filter):
-    """Passes a message once a minute, because librdkafka logs each connection attempt. Numbers and bracketed text may differ."""
+    """Filter that passes similar messages once a minute, because librdkafka logs each connection attempt."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class KafkaSource:
 
     @property
     def trouble(self) -> str:
-        """Return why no messages arrive, or an empty string."""
+        """Return the reason why no messages arrive, or an empty text."""
         silent = time.monotonic() - self._heard_at
         return f"no answer from the brokers for {silent:.0f} s" if silent > _SILENT else ""
 
@@ -317,7 +317,7 @@ class KafkaSource:
             self._committed_at = time.monotonic()
 
     def _is_behind(self) -> bool:
-        """Return True if evaluation or dead letters are behind. Messages then wait in the topic, which costs no memory here."""
+        """Return True if evaluation or dead letters can't keep up. Messages then wait in the topic, which costs no memory here."""
         status = self._engine.status
         if status.waiting_turns > (_BEHIND // 2 if self._paused else _BEHIND):
             return True
@@ -396,9 +396,9 @@ class KafkaSource:
         send()
 
     def _commit(self, patience: float = 0.0) -> None:
-        """Commit the offsets of delivered turns. Closed turns wait in the worker's queue, sometimes for long. So this takes a
-        snapshot of open turns, and commits it in a later call, after the queue has passed that point. ``patience`` is the maximum
-        time in seconds to wait for the queue.
+        """Commit the offsets of delivered turns, and wait up to ``patience`` seconds for closed turns. Closed turns can wait
+        long in the worker's queue, so each call takes a snapshot of open turns, which a later call commits once the queue has
+        passed it.
         """
         if not self._partitions:
             return
@@ -419,7 +419,7 @@ class KafkaSource:
         return set().union(*(partition.traces.keys() for partition in self._partitions.values()))
 
     def _commit_of(self, snapshot: _Snapshot) -> bool:
-        """Commit what was closed at a snapshot and is evaluated now. Return False on failure."""
+        """Commit the offsets of turns that were closed at a snapshot and are evaluated now. Return False on failure."""
         # an evaluated part of a turn can still wait for other parts
         held = snapshot.checkpoint.held | self._engine.intake.held(self._seen_traces())
         partitions = {

@@ -57,7 +57,7 @@ class _Seen:
 
 
 class Partition:
-    """Reading progress in a partition since its assignment. From ``end`` on, no message belongs to a trace closed before."""
+    """Reading progress in a partition. From offset ``end`` on, no message belongs to a trace closed before the assignment."""
 
     def __init__(self, place: Place, end: int) -> None:
         self.place = place
