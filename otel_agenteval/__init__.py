@@ -1,4 +1,4 @@
-"""Evaluates the turns of AI agents from their OpenTelemetry spans.
+"""Evaluation of AI agent turns from their OpenTelemetry spans.
 
 Names are imported on first use, because other programs load this package at startup through its entry points.
 """

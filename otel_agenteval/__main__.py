@@ -1,4 +1,4 @@
-"""``python -m otel_agenteval`` is the command ``otel-agenteval``."""
+"""Entry point of ``python -m otel_agenteval``, which is the command ``otel-agenteval``."""
 
 from __future__ import annotations
 
