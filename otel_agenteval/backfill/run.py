@@ -122,7 +122,7 @@ class Output:
 
 
 def score_bucket(output: Output, bucket: int, tables: Iterable[Any], scorer: Scorer, fingerprint: str) -> ScoringTotals:
-    """Compute the missing results of a bucket from all its spans. Save them unless it is a dry run."""
+    """Compute the missing results of a bucket from all its spans. Save them, except in a dry run."""
     results, account = scorer.score(list(tables), output.known(None if scorer.by_conversation else bucket))
     if not scorer.dry:
         output.finish(bucket, results, () if account.judge_errors else scorer.keys, fingerprint)
@@ -138,8 +138,8 @@ def run(
     jobs: int = 1,
     progress: Callable[[str, int, int | None], None] = lambda what, done, total: None,
 ) -> ScoringTotals:
-    """Write the spans by bucket, and then score the buckets. The source is one of ``shards`` parts. No other processes are
-    started for a dry run, a small source, or metrics that call a model, because this process has the budget.
+    """Write the spans by bucket, and then score the buckets. The source is one of ``shards`` parts. ``jobs`` processes are used
+    only for a large source, and not in a dry run or if a model may be called.
     """
     fingerprint = source.fingerprint()
     wanted = output.missing(scorer.keys, fingerprint)

@@ -61,7 +61,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
 
 
 def bucket_of(trace_ids: Any, count: int, shards: int = 1) -> np.ndarray:
-    """Return ``CRC-32 of the hex text // shards % count`` for each trace id: its bucket, from 0 to ``count`` - 1."""
+    """Return the bucket of each trace id, from 0 to ``count`` - 1: ``crc32(hex text) // shards % count``."""
     pc = require("pyarrow.compute", feature="backfill", extra="parquet")
     pa = require("pyarrow", feature="backfill", extra="parquet")
     if pa.types.is_dictionary(trace_ids.type):

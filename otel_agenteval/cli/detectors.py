@@ -134,7 +134,7 @@ def _stored(args: argparse.Namespace, config: Config) -> Iterator[tuple[Key, Tur
 
 
 def _labels(given: str | None, configured: str | None) -> dict[tuple[str, str], bool]:
-    """Return labels by turn and metric: True if one confirms the alarm. The configured file may not exist yet."""
+    """Return, for each labeled turn and metric, True if a label confirms the alarm. The configured file may not exist yet."""
     if given is not None and not Path(given).exists():
         raise ConfigError(f"--labels: {given}: file not found")
     found: dict[tuple[str, str], bool] = {}

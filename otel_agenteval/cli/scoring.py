@@ -181,8 +181,8 @@ class Evaluated(NamedTuple):
 
 
 class Evaluation:
-    """Scoring of turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores if
-    ``with_scores``, the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if
+    """Evaluation of recorded turns. A pickled copy in another process lacks judge and embedder. Each result contains all scores
+    if ``with_scores``, the beginnings of a failed turn's input and output if ``with_content``, and the turn's facts if
     ``with_facts``. By default, ``cases`` contains the cases in ``references.dataset``.
     """
 

@@ -178,7 +178,9 @@ _CALLS_PER_PROCESS = 50
 
 
 def processes_for(config: Config, cores: int) -> int:
-    """Return the default number of processes: one per 50 concurrent judge calls, up to the number of cores and each limit."""
+    """Return the default number of processes: one per 50 concurrent judge calls, limited by the cores and the configured
+    limits.
+    """
     return max(1, min(cores, config.judge.max_concurrency // _CALLS_PER_PROCESS, *_limits_of(config).values()))
 
 

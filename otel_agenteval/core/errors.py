@@ -99,9 +99,7 @@ class NotASpan(ValueError):
 
 
 def refusal(where: str, shown: str, rule: str) -> str:
-    """Format an error: ``turn.max_open: must be a whole number from 1, got 0``. The value follows the first sentence of
-    ``rule``.
-    """
+    """Format an error such as ``turn.max_open: must be from 1, got 0``. The value follows the first sentence of ``rule``."""
     must, period, fix = rule.partition(". ")
     return f"{where}: {must}, got {shown}{period}{fix}"
 

@@ -265,7 +265,7 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the attributes' scale or a default: 1 to 5 for ratings (1 to 10 above 5), -1 to 1 for the score -1, otherwise
+    """Return the attributes' scale, or a default: 1 to 5 for a rating up to 5, 1 to 10 for others, -1 to 1 for the score -1, or
     None.
     """
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)

@@ -79,9 +79,7 @@ def _full(there: Path) -> str | None:
 
 
 def warn_of_fault(where: str, path: str, fault_in: Callable[[str], str | None], consequence: str) -> None:
-    """Log the fault that ``fault_in`` (such as :func:`fault_of_file`) finds in the option ``where``, if any, and its
-    consequence.
-    """
+    """Log a fault that ``fault_in`` finds in a path, with the name of the option (``where``) and the consequence."""
     fault = fault_in(path)
     if fault is not None:
         _log.warning("%s: %s; %s until this is fixed", where, fault, consequence)

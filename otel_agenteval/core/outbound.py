@@ -76,7 +76,7 @@ _read_trusted = functools.cache(httpx.create_ssl_context)
 
 def pool_to(verify: ssl.SSLContext, proxy: str | None, *, idle: float | None = 5.0) -> httpcore.ConnectionPool:
     """Return a connection pool that observes the deadline of :func:`bounded_by`. Unused connections are closed after ``idle``
-    seconds, or never with None. Raises an ImportError if the proxy requires a package that isn't installed.
+    seconds, or never for None. Raises an ImportError if the proxy requires a package that isn't installed.
     """
     given: dict[str, Any] = {"ssl_context": verify, "network_backend": _Backend(), "keepalive_expiry": idle, **_LIMITS}
     if proxy is None:

@@ -152,8 +152,8 @@ class CircuitBreaker:
             return 0.0, True
 
     def leave(self, trying: bool, answered: bool | None, *, began: float = float("inf"), down: bool = False) -> None:
-        """Record the result of a call that ``began`` at this monotonic time: ``answered`` or not, or None if the server wasn't
-        called. ``down`` is True in a known outage.
+        """Record the result of a call, which ``began`` at this monotonic time. Pass None as ``answered`` if the server wasn't
+        called, and True as ``down`` in a known outage.
         """
         news: float | None = None
         with self._lock:

@@ -95,8 +95,8 @@ class Score:
     Attributes:
         metric: canonical name: ``code_…``, ``embed_…`` or ``llm_…``.
         value: the number. ``None`` if ``status`` isn't ``ok`` or the metric returned only a label. Booleans are 1.0 and 0.0.
-        passed: True if the value meets the threshold, or the decision of a metric that decides itself, such as a boolean metric.
-            ``None`` if there is neither.
+        passed: True if the value meets the threshold. Boolean metrics and some others decide it themselves.
+            ``None`` without a decision.
         status: ``ok``, ``skipped`` (see ``detail["reason"]``) or ``error`` (see ``error_type``).
         label: low-cardinality word for the result: ``pass`` or ``fail`` if ``passed`` is known, ``yes`` or ``no`` for a neutral
             detector.

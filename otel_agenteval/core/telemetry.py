@@ -158,7 +158,7 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record a use of the limited values in a known label set. Callers do so once per sighting."""
+        """Record a use of the limited values in a known label set. Call this once per sighting."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
@@ -275,7 +275,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return reusable plans for these label values, by keys of the caller's choice. Telemetry can discard them at any time."""
+        """Return reusable plans for these label values. The caller chooses their keys. Telemetry can discard them at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:

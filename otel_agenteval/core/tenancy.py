@@ -18,7 +18,7 @@ _numbers: dict[str | None, int] = {None: 0}
 
 
 def number_of(tenant: str | None) -> int:
-    """Return the tenant's number in this process, 0 for none. Numbers are never freed: tenants must come from the
+    """Return the tenant's number in this process, 0 for none. Numbers are never freed, so tenants must come from the
     configuration.
     """
     number = _numbers.get(tenant)

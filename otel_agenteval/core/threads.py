@@ -201,7 +201,7 @@ _LEAST_SECONDS = 0.2
 
 
 class LaneFull(Exception):
-    """The bytes of the calls that wait behind a hanging call exceed the limit."""
+    """The calls that wait behind a hanging call exceed the limit in bytes."""
 
 
 @dataclass(slots=True, eq=False)

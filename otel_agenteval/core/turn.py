@@ -298,8 +298,7 @@ class Turn:
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
-    """Wall-clock seconds from the root span's start to its end, or to the end of an agent, model or tool span that ended later.
-    """
+    """Wall-clock seconds from the root span's start to its end, or to the later end of an agent, model or tool span."""
     close_reason: CloseReason | None
     complete: bool
     """False if a part of the turn is known to be missing."""

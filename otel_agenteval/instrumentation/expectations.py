@@ -106,7 +106,9 @@ class expect:  # noqa: N801 - used as a verb: ``with expect(...)`` and ``@expect
 
 
 def current_references(parent_context: context.Context | None, accepted: Collection[str] = ()) -> dict[str, Any] | None:
-    """Return the references in effect at the start of a span, or None. ``baggage:`` contains baggage under ``accepted`` keys."""
+    """Return the references in effect at the start of a span, or None. The key ``baggage:`` has the baggage with ``accepted``
+    keys.
+    """
     here = parent_context if parent_context is not None else context.get_current()
     found = here.get(_KEY)
     carried = {key: value for key in accepted if (value := baggage.get_baggage(key, here)) is not None}

@@ -195,7 +195,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 class CompletionHook:
-    """Hook that passes a call's content to the span processor of its span. Other threads parse the content."""
+    """Hook that passes a call's content to the span processor of the call's span. Other threads parse the content."""
 
     def on_completion(
         self,

@@ -98,7 +98,7 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
-    """Return the baseline's series of a metric with the same parameters or, if each run has only one, that series, or None."""
+    """Return the baseline's series of the same metric and parameters, or of the metric alone if each run has only one, or None."""
     metric = series.facts.metric
     candidates = [one for one in before.series.values() if one.facts.metric == metric]
     for one in candidates:

@@ -39,7 +39,7 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """Metric's parameter, and the value that silences the pattern. None if there is no such parameter."""
+    """Parameter of the metric, and the value that silences the pattern. None if there is no such parameter."""
     general: str | None = None
     """Broader pattern without personal data, which is also counted. The text itself is only shown if it recurs."""
 

@@ -26,8 +26,8 @@ class Trial(NamedTuple):
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, each with its scores. A conversation with conversation metrics follows its turns as the last
-    item.
+    """The trial's turns in order, each with its scores. If conversation metrics evaluated the trial, the last item is the
+    conversation.
     """
     error: str | None
     """The exception that the task raised, as text."""

@@ -63,7 +63,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """A message with the reason for each gate that has neither a verdict nor an error on any turn. They fail the run."""
+    """A message with the reason for each gate that has neither a verdict nor an error on any turn. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
