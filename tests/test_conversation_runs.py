@@ -269,7 +269,7 @@ def test_judges_of_conversations_read_all_turns(models: ScriptedModels) -> None:
         ({"turns": []}, "case 1: turns: "),
         ({"turns": ["a", {"ground_truth": "b"}]}, r"case 1: turns\[1\]"),
         ({"turns": [7]}, r"case 1: turns\[0\]: .* got 7"),
-        ({"user": ["a"]}, "case 1: user: must be a text"),
+        ({"user": ["a"]}, "case 1: user: must be text"),
         ({"user": "a", "max_turns": 0}, "case 1: max_turns: .*got 0"),
         ({"user": "a", "max_turns": "many"}, "case 1: max_turns: .*got 'many'"),
         ({"user": "a"}, "case 1: user: a judge is required"),

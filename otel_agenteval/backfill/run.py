@@ -63,7 +63,7 @@ class Output:
                 except (ValueError, TypeError, KeyError):
                     pass
                 raise AgentEvalError(
-                    f"{manifest}: not readable as {_FORMAT}, so the run can't be continued. Choose an empty folder"
+                    f"{manifest}: can't be read as {_FORMAT}, so the run can't be continued. Choose an empty folder"
                 )
             if self.folder.exists() and any(self.folder.iterdir()):
                 raise AgentEvalError(

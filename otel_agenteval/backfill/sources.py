@@ -50,7 +50,7 @@ def source_of(text: str, *, shard: tuple[int, int] = (0, 1)) -> Source:
     parquet = [file for file in files if file.name.endswith((".parquet", ".pq"))]
     lines = [file for file in files if file.name.endswith(_JSON_ENDINGS)]
     if parquet and lines:
-        raise AgentEvalError(f"{text}: contains both Parquet and OTLP/JSON files. Name a folder with one of the formats")
+        raise AgentEvalError(f"{text}: contains both Parquet and OTLP/JSON files. Use a folder with only one of these formats")
     if parquet:
         return Parquet(parquet, shard)
     if lines:

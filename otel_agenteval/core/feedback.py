@@ -101,7 +101,7 @@ def feedback_of(
         found = 0.0 if texts["edited"] is not None else word_score(texts["label"] or "")
         if found is None:
             raise ConfigError(
-                "feedback: no rating found. Give a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
+                "feedback: no rating found. Pass a score, a known label (thumbs_up, thumbs_down, like, dislike, 👍, 👎, …), or the edited answer"
             )
     elif number is None:
         raise ConfigError(f"feedback.score: must be a number, true or false, got {_described(score)}")

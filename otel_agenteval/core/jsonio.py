@@ -26,7 +26,7 @@ def loads(text: str | bytes) -> Any:
     if len(text) > 2 * MAX_DEPTH:  # otherwise, it is too short for that many pairs of brackets
         opening = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
         if opening > MAX_DEPTH and _is_too_deep(found):  # brackets inside strings count too
-            raise ValueError("nested too deep")
+            raise ValueError("nested too deeply")
     return found
 
 
@@ -116,7 +116,7 @@ def loads_lenient(text: str | bytes) -> Any:
     try:
         return json.loads(_with_valid_unicode(text) or text)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
 
 
 def loads_or_text(text: str) -> tuple[Any, bool]:

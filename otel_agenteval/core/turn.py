@@ -420,7 +420,7 @@ class Turn:
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls, or None if it is 0 or unknown. It can be known even if the calls aren't."""
+        """Number of model calls, or None if it is unknown. It can be known even if the calls aren't."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 

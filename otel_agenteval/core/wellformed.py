@@ -62,7 +62,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     returned as they are.
 
     - Bytes become base64, integers over 64 bits become floats, and sets become sorted lists.
-    - Dates, decimals, ids and library numbers become JSON values as in :func:`written`. Other objects become their text.
+    - Decimals and library numbers become numbers, dates and ids become text, and so do other objects.
     - Non-finite numbers, values nested deeper than :data:`MAX_DEPTH`, and objects whose conversion raises become None.
     """
     kind = value.__class__

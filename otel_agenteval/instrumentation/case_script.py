@@ -79,7 +79,7 @@ class CaseScript(NamedTuple):
         if turns is not None:
             return cls(case, _inputs(turns, case, where), None, 0, True)
         if not isinstance(user, str) or not user.strip():
-            raise ConfigError(f"{where}: user: must be a text that describes the user and the goal, got {user!r}")
+            raise ConfigError(f"{where}: user: must be text that describes the user and the goal, got {user!r}")
         return cls(case, (), user, _max_turns(references.pop("max_turns", _MOST_TURNS), where), True)
 
     @property
@@ -128,7 +128,7 @@ def _inputs(turns: Any, case: Case, where: str) -> list[Case]:
     for number, columns in enumerate(_without_messages(turns, where)):
         at = f"{where}: turns[{number}]"
         if not isinstance(columns, Mapping):
-            raise ConfigError(f"{at}: must be a text, or an object with input and references, got {columns!r}")
+            raise ConfigError(f"{at}: must be text, or an object with input and references, got {columns!r}")
         asked = _input_in(columns, at)["input"]
         if asked == "":
             raise ConfigError(f"{at}.input: must not be empty, got ''")

@@ -160,7 +160,7 @@ def model_user(judge: Asks, config: Config) -> Simulate:
             reply = judge.ask("user", _TASK, {"conversation": said or "(none)"}, _REPLY, criteria={"user": case["user"]})
         message = reply.get("message")
         if not isinstance(message, (str, type(None))):
-            raise JudgeError(f"{SIMULATED_USER}: message must be a text", "unreadable_reply")
+            raise JudgeError(f"{SIMULATED_USER}: message must be text", "unreadable_reply")
         return (message or "").strip()
 
     return simulate
@@ -177,9 +177,7 @@ class RunScorer:
     embedder: Embeds | None
 
     def scored(self, script: CaseScript, calls: Sequence[Call], conversation_id: str) -> list[tuple[Turn, list[Score]]]:
-        """Return the turns with their scores. If there are conversation metrics, the conversation of the case follows as one
-        turn.
-        """
+        """Return the turns with their scores. A conversation with conversation metrics follows its turns as one turn."""
         turns = [(turn, self.cases.of(call.case)) for call in calls for turn in call.turns]
         if not script.is_conversation:
             return [(turn, self._prepared(turn, metrics)()) for turn, metrics in turns]

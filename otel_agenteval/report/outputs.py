@@ -47,7 +47,7 @@ def open_outputs(
     """Open a file per format (``-``: standard output), so that an invalid path, or one of the ``inputs``, is refused early."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
-        raise ConfigError(f"--out: {len(places)} files for {len(formats)} formats. Add a --format for each --out")
+        raise ConfigError(f"--out: needs a --format for each file, got {len(places)} files for {len(formats)} formats")
     if places.count("-") > 1:
         raise ConfigError("--format: only one format can go to standard output. Add --out FILE for each of the others")
     read = {os.path.realpath(name) for name in inputs if name != "-"}
@@ -56,7 +56,7 @@ def open_outputs(
         if place in read:
             raise ConfigError(f"--out: {place} is an input of this command and would be overwritten. Choose another file")
         if place in seen:
-            raise ConfigError(f"--out: {place} is given twice")
+            raise ConfigError(f"--out: {place} is used for two formats. Choose another file")
         seen.add(place)
     with ExitStack() as stack:
         yield [
