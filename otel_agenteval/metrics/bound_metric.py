@@ -432,7 +432,7 @@ class BoundMetric:
         """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
-    def scored(self, value: float, detail: dict[str, Any], passed: bool) -> Score:
+    def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
         """Return the score of a turn whose value is known without evaluation. A configured threshold takes the place of ``passed``."""
         return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
