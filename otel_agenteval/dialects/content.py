@@ -81,10 +81,22 @@ def decode(raw: Any, role: str) -> Decoded:
         return out
     _add(raw, role, out, 0)
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
-        out.messages.append(Message(role, raw))  # an object that isn't a message is the answer itself
+        value, is_cut = jsonio.loads_or_text(raw)
+        is_response = value.__class__ is dict and len(_RESPONSE_FIELDS & value.keys()) > 1
+        if is_response and is_cut:
+            out.hidden = True
+        else:  # any other object that isn't a message is the answer itself
+            out.messages.append(Message(role, "" if is_response else raw))
     if role == "assistant" and len(out.messages) > 1:
         _join_streamed_messages(out.messages)
     return out
+
+
+_RESPONSE_FIELDS = frozenset((
+    "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
+    "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
+))  # fmt: skip
+"""Fields of a model's whole response. If it has no message, for example because it was blocked, the answer is empty."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
