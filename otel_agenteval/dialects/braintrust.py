@@ -98,5 +98,6 @@ _COUNTS = (
     ("input_tokens", "prompt_tokens"),
     ("output_tokens", "completion_tokens"),
     ("cached_tokens", "prompt_cached_tokens"),
+    ("cache_write_tokens", "prompt_cache_creation_tokens"),
     ("reasoning_tokens", "completion_reasoning_tokens"),
 )

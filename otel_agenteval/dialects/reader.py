@@ -341,7 +341,9 @@ def read(record: SpanRecord) -> Step:
     _correct_names(step)
     if role == TOOL:
         _complete_tool(record, step, shape)
-    elif role is not None and (shape.caches.read or shape.caches.written or step.cached_tokens or step.reasoning_tokens):
+    elif role is not None and (
+        shape.caches.read or shape.caches.written or step.cached_tokens or step.cache_write_tokens or step.reasoning_tokens
+    ):
         correct_counts(attributes, shape.caches, step)
     if shape.conversations:
         step.conversation_keys = shape.conversations

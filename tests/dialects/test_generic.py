@@ -54,7 +54,7 @@ def step_of(attributes, name="one", **more):
         ("x.usage_details.output", "output_tokens"),
         ("ai.usage.completionTokens", "output_tokens"),
         ("usage.prompt_tokens_details.cached_tokens", "cached_tokens"),
-        ("usage.cache_creation.input_tokens", None),
+        ("usage.cache_creation.input_tokens", "cache_write_tokens"),
         ("usage.non_cached_input_tokens", None),
         ("usage.completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
         ("usage.inputCharacters", None),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spans import agent, chat, turn_of
+from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 MALFORMED = "MALFORMED_FUNCTION_CALL"
@@ -51,3 +51,45 @@ def test_truncated_response_without_content_is_unknown() -> None:
     """openinference 1785, the opposite: the text was after the part that the SDK cut."""
     written = '{"usage_metadata": {"prompt_token_count": 5}, "content": {"par'
     assert answer_in("output.value", written, "openinference.instrumentation.google_adk") is None
+
+
+CACHED = {"cache_read_input_tokens": 1200, "cache_creation_input_tokens": 300}
+
+
+def counts_of(attributes: dict[str, Any], scope: str = "acme.app") -> tuple[int | None, ...]:
+    (call,) = turn_of(span(1, 0, "llm", attributes, scope=scope)).llm_calls
+    return call.input_tokens, call.output_tokens, call.cached_tokens, call.cache_write_tokens
+
+
+@pytest.mark.parametrize(("usage", "counts"), [
+    ({"input_tokens": 1600, "output_tokens": 40, "total_tokens": 1640, **CACHED}, (1600, 40, 1200, 300)),
+    ({"input_tokens": 1600, "output_tokens": 40, "total_tokens": 1640, "cache_creation_input_tokens": 300}, (1600, 40, None, 300)),
+    ({"input_tokens": 100, "output_tokens": 40, "total_tokens": 140, **CACHED}, (1600, 40, 1200, 300)),
+    ({"input_tokens": 100, "output_tokens": 40, "total_tokens": 1640, **CACHED}, (1600, 40, 1200, 300)),
+    ({"input_tokens": 100, "output_tokens": 40, "cache_creation_input_tokens": 300}, (400, 40, None, 300)),
+    ({"cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 300}, "input_tokens": 100, "output_tokens": 40, **CACHED},
+     (1600, 40, 1200, 300)),
+    ({"inputTokens": 1600, "outputTokens": 40, "cacheReadInputTokens": 1200, "cacheWriteInputTokens": 300}, (1600, 40, 1200, 300)),
+    ({"input_tokens": 1600, "output_tokens": 40}, (1600, 40, None, None)),
+    ({"input_tokens": 1600, "output_tokens": 40, "cache_creation_input_tokens_limit": 300}, (1600, 40, None, None)),
+])  # fmt: skip
+def test_cache_writes_of_a_usage_object(usage: dict[str, Any], counts: tuple[int | None, ...]) -> None:
+    """mlflow 24615: the tokens that a call wrote to a cache were lost, although the flat attributes of other SDKs were read."""
+    asked = {"messages": [{"role": "user", "content": ASKED}], "model": "claude-sonnet-4-5"}
+    mlflow = {
+        "mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": json.dumps(asked), "mlflow.spanOutputs": json.dumps(SAID),
+        "mlflow.traceRequestId": '"tr-1"', "mlflow.chat.tokenUsage": json.dumps(usage),
+    }  # fmt: skip
+    own = {"app.model": "claude-sonnet-4-5", "app.prompt": ASKED, "app.response": SAID, "app.usage": json.dumps(usage)}
+    assert counts_of(mlflow, "mlflow.anthropic") == counts_of(own) == counts
+
+
+def test_cost_of_cache_writes_is_no_count() -> None:
+    """mlflow 24615, the opposite: Langfuse's costs have the names of its counts, and come first."""
+    langfuse = {
+        "langfuse.observation.type": "generation", "langfuse.observation.model.name": "claude-sonnet-4-5",
+        "langfuse.observation.input": ASKED, "langfuse.observation.output": SAID,
+        "langfuse.observation.cost_details": json.dumps({"input": 0.1, **dict.fromkeys(CACHED, 0)}),
+        "langfuse.observation.usage_details": json.dumps({"input": 100, "output": 40, "total": 1640, **CACHED}),
+    }  # fmt: skip
+    assert counts_of(langfuse, "langfuse-sdk") == (1600, 40, 1200, 300)

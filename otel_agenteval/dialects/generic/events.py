@@ -16,6 +16,7 @@ from ..attributes import as_float, as_text
 from ..content import REDACTED
 from ..payloads import says_failed
 from ..step import LLM, TOOL
+from .facts import COUNTS
 from .interest import SPREAD_ARGUMENTS, holds_json, is_content_of_event
 from .keys import IN, LIKELY, OUT, last_word, meaning_of, word_set, words_of
 from .shapes import is_message
@@ -27,7 +28,7 @@ _ANSWER_WORDS = word_set("choice completion response output generation chunk del
 _CONTENT_KEYS = ("content", "text", "body", "message", "parts")
 _MESSAGE_KEYS = frozenset(("tool_calls", *_CONTENT_KEYS))
 _KEPT_KEYS = frozenset(("tool_calls", "id", "name", "finish_reason", "tool_call_id"))
-_FIELDS_OF_CALL = word_set("input_tokens output_tokens cached_tokens reasoning_tokens total_tokens tool_name tool_call_id model")
+_FIELDS_OF_CALL = COUNTS | word_set("tool_name tool_call_id model")
 _SCALARS = frozenset((str, int, float, bool))
 
 

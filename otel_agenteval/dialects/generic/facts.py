@@ -23,7 +23,7 @@ MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
 """Bits for evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
 TOP, IN_LISTED_OBJECT = 0, 2
 """Depths of an attribute's own value and of a value in ``[{…}]``, as in :class:`.walk.Nesting`."""
-COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "total_tokens"))
+COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
 class Content(NamedTuple):
@@ -157,7 +157,7 @@ class Facts:
             if 0 < reasoning <= uncounted:
                 fields["output_tokens"] += reasoning
                 uncounted -= reasoning
-            if uncounted > 0 and fields.get("cached_tokens"):
+            if uncounted > 0 and (fields.get("cached_tokens") or fields.get("cache_write_tokens")):
                 fields["input_tokens"] += uncounted
 
 

@@ -155,10 +155,10 @@ _NO_COUNT = word_set("""
 """Words of limits, prices, parts of a count and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """Words before ``details``, which contain parts of a count: ``prompt_tokens_details.text_tokens``."""
-_PART_OF_INPUT = word_set("non uncached")
-"""Words for a part of the input: ``usage.non_cached_input_tokens``. The whole input has its own name."""
+_PART_OF_COUNT = word_set("non uncached ephemeral")
+"""Words for a part of a count: ``usage.non_cached_input_tokens``. The whole count has its own name."""
 _CACHE = word_set("cache cached")
-_NO_CACHE_READ = word_set("write creation audio")
+_CACHE_WRITE = word_set("write creation")
 _REASONING = word_set("reasoning thoughts thinking")
 _INPUT_COUNTS = word_set("input inputs prompt request")
 _OUTPUT_COUNTS = word_set("output outputs completion candidates response generated generation")
@@ -169,10 +169,12 @@ def _tokens(words: tuple[str, ...]) -> _Field | None:
     found = set(words)
     if words[-1] == "count" and "eval" in found:  # Ollama: prompt_eval_count
         return _Field("input_tokens" if "prompt" in found else "output_tokens", GUESS)
-    if not found & _TOKEN_WORDS or found & _PART_OF_INPUT:
+    if not found & _TOKEN_WORDS or found & _PART_OF_COUNT:
         return None
     if found & _CACHE:
-        return None if found & _NO_CACHE_READ else _Field("cached_tokens", LIKELY)
+        if found & _NO_COUNT:
+            return None
+        return _Field("cache_write_tokens" if found & _CACHE_WRITE else "cached_tokens", LIKELY)
     if found & _REASONING:
         return _Field("reasoning_tokens", LIKELY)
     if found & _NO_COUNT or any(word in _COUNTS_WITH_DETAILS and after == "details" for word, after in pairwise(words)):

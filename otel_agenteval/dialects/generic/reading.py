@@ -47,8 +47,8 @@ _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
 """Method after a tool's name: ``Search.__call__``."""
 _MODEL_FIELDS = (
-    "provider", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "finish_reason", "response_id",
-    "model", "cost_usd",
+    "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "finish_reason",
+    "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
 """Attribute prefixes of requests to databases, brokers and object stores, which hold other programs' data."""
