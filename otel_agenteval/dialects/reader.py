@@ -524,7 +524,8 @@ def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step)
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)
-    step.cache_write_tokens = _largest(attributes, names.written) or step.cache_write_tokens
+    if step.cache_write_tokens is None:
+        step.cache_write_tokens = _largest(attributes, names.written)
     inputs, outputs, reasoning = step.input_tokens, step.output_tokens or 0, step.reasoning_tokens or 0
     cached = (step.cached_tokens or 0) + (step.cache_write_tokens or 0)
     total = _largest(attributes, names.total) or 0
