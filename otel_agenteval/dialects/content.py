@@ -42,9 +42,9 @@ REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED"
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
 _MEDIA = {"image_url": "image", "image": "image", "input_image": "image", "image-url": "image", "audio": "audio", "input_audio": "audio",
-          "audio_url": "audio", "audio-url": "audio", "video": "video", "video_url": "video", "video-url": "video", "input_video": "video",
-          "document": "document", "document-url": "document", "blob": None, "uri": None, "file": None, "file_data": None, "binary": None,
-          "media": None, "input_file": "document"}  # fmt: skip
+          "output_audio": "audio", "audio_url": "audio", "audio-url": "audio", "video": "video", "video_url": "video",
+          "video-url": "video", "input_video": "video", "document": "document", "document-url": "document", "blob": None, "uri": None,
+          "file": None, "file_data": None, "binary": None, "media": None, "input_file": "document"}  # fmt: skip
 _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
     "toolRequest", "toolResponse",
@@ -452,6 +452,8 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
         author, parts = _author_and_parts(value, parts)
     message = Message(ROLES.get(author, author) if author.__class__ is str else role)
     _read_parts(parts, message, texts, out, 0)
+    if not texts and _transcript_of(value.get("audio")):  # OpenAI's spoken answer
+        _read_part({"type": "audio", "audio": value["audio"]}, message, texts, out)
     if "tool_calls" in value or "additional_kwargs" in value:
         _read_tool_calls(value, message)
     if not message.tool_results and ("tool_call_id" in value if is_of_convention else message.role == "tool"):
@@ -583,10 +585,21 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
         _reasoning(part, message)
     elif kind in _MEDIA:
         _attachment(part, message, _MEDIA[kind])
+        if _MEDIA[kind] == "audio" and (transcript := _transcript_of(part)) not in (None, *texts):
+            _read_parts(transcript, message, texts, out, 1)
     elif kind is None and isinstance(part.get("content"), (str, list)):
         _read_parts(part["content"], message, texts, out, 1)
     elif kind is None and not _google_part(part, message) and _is_bare_call(part):
         _tool_request(part, message)
+
+
+def _transcript_of(audio: Any) -> str | None:
+    """Return the words in an audio part or in the audio of a message, or None if they are unknown."""
+    while isinstance(audio, Mapping):
+        if transcript := _text_or_none(audio.get("transcript")):
+            return transcript
+        audio = audio.get("audio") or audio.get("input_audio")
+    return None
 
 
 def _is_bare_call(part: Mapping[str, Any]) -> bool:

@@ -93,3 +93,36 @@ def test_cost_of_cache_writes_is_no_count() -> None:
         "langfuse.observation.usage_details": json.dumps({"input": 100, "output": 40, "total": 1640, **CACHED}),
     }  # fmt: skip
     assert counts_of(langfuse, "langfuse-sdk") == (1600, 40, 1200, 300)
+
+
+def openinference_part(side: str, role: str, **part: Any) -> dict[str, Any]:
+    place = f"llm.{side}_messages.0.message"
+    return {f"{place}.role": role, **{f"{place}.contents.0.message_content.{key}": value for key, value in part.items()}}
+
+
+@pytest.mark.parametrize("audio", ["audio", "audio.audio"])
+def test_transcripts_of_openinference_are_texts(audio: str) -> None:
+    """openinference 3081: the user and the model spoke, and only the transcripts show what they said."""
+    asked = {"type": "audio", f"{audio}.url": "data:audio/wav;base64,UklGRg==", f"{audio}.transcript": ASKED}
+    said = {"type": "audio", f"{audio}.transcript": SAID}
+    turn = turn_of(span(1, 0, "ChatCompletion", {
+        "openinference.span.kind": "LLM", **openinference_part("input", "user", **asked), **openinference_part("output", "assistant", **said),
+    }, scope="openinference.instrumentation.openai"))  # fmt: skip
+    assert (turn.input, turn.output) == (ASKED, SAID)
+    assert [attachment["modality"] for attachment in turn.attachments] == ["audio"]
+
+
+@pytest.mark.parametrize(("message", "output"), [
+    ({"content": None, "audio": {"id": "a", "data": "UklGRg==", "transcript": SAID, "expires_at": 1}}, SAID),
+    ({"type": "message", "content": [{"type": "output_audio", "transcript": SAID}]}, SAID),
+    ({"parts": [{"type": "text", "content": SAID}, {"type": "audio", "transcript": SAID}]}, SAID),
+    ({"parts": [{"type": "audio", "transcript": "[REDACTED]"}]}, None),
+    ({"content": SAID, "audio": {"id": "a", "transcript": "It is"}}, SAID),
+    ({"content": SAID, "audio": {"id": "a"}}, SAID),
+    ({"parts": [{"type": "blob", "modality": "audio", "content": "UklGRg=="}, {"type": "text", "content": SAID}]}, SAID),
+])  # fmt: skip
+def test_transcript_is_the_text_of_a_spoken_answer(message: dict[str, Any], output: str | None) -> None:
+    """openinference 3081: the same answer as OpenAI's APIs return it, beside answers whose text is known or hidden."""
+    call = chat(1, user=ASKED)
+    call.attributes |= {"gen_ai.output.messages": json.dumps([{"role": "assistant", **message}])}
+    assert turn_of(call).output == output
