@@ -181,11 +181,12 @@ _REPR_STARTS = ("[{'", "{'")
 _MOST_ENCODINGS = 3
 _MESSAGE_ROLES = frozenset((*ROLES, *ROLES.values(), "user", "assistant", "system", "tool"))
 _HANDLE = re.compile(
-    r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*)>["']?$"""
+    r"""["']?<(?:(?:async_)?generator\b.*|coroutine\b.*|[\w.]+ object at 0x[0-9a-fA-F]+|[\w.]*(?:Stream|Streaming|EventSource)\w*"""
+    r"""|[\w.]*Response \[\d{3}(?: [^\]\n]*)?\](?: type=.*)?)>["']?$"""
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
     r"|Promise \{ <\w+> \}$"
 )
-"""Texts that programs write in place of an answer that isn't complete yet, such as the ``repr`` of a stream."""
+"""Texts that programs write in place of an answer that isn't complete or parsed yet, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:

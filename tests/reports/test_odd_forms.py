@@ -126,3 +126,28 @@ def test_transcript_is_the_text_of_a_spoken_answer(message: dict[str, Any], outp
     call = chat(1, user=ASKED)
     call.attributes |= {"gen_ai.output.messages": json.dumps([{"role": "assistant", **message}])}
     assert turn_of(call).output == output
+
+
+@pytest.mark.parametrize("handle", [
+    "<AsyncAPIResponse [200 OK] type=<class 'openai.types.responses.response.Response'>>",
+    "<LegacyAPIResponse [200 OK] type=typing.Any>", "<Response [200 OK]>", "<Response [200]>", "<httpx.Response [429 Too Many Requests]>",
+])  # fmt: skip
+def test_raw_response_of_an_sdk_is_no_answer(handle: str) -> None:
+    """mlflow 22598: with ``with_raw_response``, the answer is parsed later, and the span has the ``repr`` of the response."""
+    mlflow = {
+        "mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": json.dumps({"input": [{"role": "user", "content": ASKED}], "model": "m-1"}),
+        "mlflow.spanOutputs": json.dumps(handle), "mlflow.traceRequestId": '"tr-1"',
+    }  # fmt: skip
+    turn = turn_of(span(1, 0, "AsyncResponses.create", mlflow, scope="mlflow.openai"))
+    assert (turn.input, turn.output) == (ASKED, None)
+    above = span(1, 0, "ask", {"openinference.span.kind": "CHAIN", "input.value": ASKED, "output.value": handle}, ms=50)
+    assert turn_of(above, chat(2, 1, user=ASKED, says=SAID)).output == SAID
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["<p>Response [200 OK]</p>", "<Response>[200 OK]</Response>", "It returned <Response [200 OK]>", "<Response [city]>"],
+)
+def test_answer_that_resembles_a_raw_response_stays(answer: str) -> None:
+    """mlflow 22598, the opposite: markup, and words about a response."""
+    assert turn_of(chat(1, user=ASKED, says=answer)).output == answer
