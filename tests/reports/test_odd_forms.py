@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.spans.record import SpanEvent
 from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
@@ -151,3 +152,29 @@ def test_raw_response_of_an_sdk_is_no_answer(handle: str) -> None:
 def test_answer_that_resembles_a_raw_response_stays(answer: str) -> None:
     """mlflow 22598, the opposite: markup, and words about a response."""
     assert turn_of(chat(1, user=ASKED, says=answer)).output == answer
+
+
+def tool_call_of(arguments: Any, name: str = "execute_tool find", **attributes: Any) -> tuple[str | None, Any]:
+    root = span(1, 0, "agent bot", {"app.span.kind": "agent", "app.input": ASKED, "app.output": SAID}, ms=50)
+    event = SpanEvent("data.input", {"input": arguments})
+    turn = turn_of(root, span(2, 1, name, {"span.type": "agentic.tool.invocation", **attributes}, events=[event]))
+    (call,) = turn.tool_calls or ()
+    return call.name, call.arguments
+
+
+@pytest.mark.parametrize(("arguments", "read"), [
+    (['{"city": "Paris", "days": 3}'], {"city": "Paris", "days": 3}), (['{"city": "Paris"}', '{"days": 3}'], {"city": "Paris", "days": 3}),
+    ('["{\\"city\\": \\"Paris\\"}"]', {"city": "Paris"}), ('{"city": "Paris"}', {"city": "Paris"}),
+    (['{"city": "Paris"}', '{"city": "Rome"}'], None), (["Paris", "Rome"], None), (['{"city": "Paris"}', "Rome"], None),
+])  # fmt: skip
+def test_arguments_in_a_list_of_json_texts(arguments: Any, read: Any) -> None:
+    """monocle 662: the arguments are one item of a list, and were lost. Other lists aren't arguments with names."""
+    assert tool_call_of(arguments) == ("find", read)
+
+
+def test_entitys_name_is_surer_than_the_spans_name() -> None:
+    """monocle 665: the span's name is only the framework's, ``adk.tool``. Names of other subjects don't replace the tool's."""
+    entity = {"entity.1.name": "book", "entity.1.type": "tool.adk", "entity.2.name": "bot", "entity.2.type": "agent.adk"}
+    assert tool_call_of('{"city": "Paris"}', "adk.tool", **entity)[0] == "book"
+    assert tool_call_of('{"city": "Paris"}', "find.tool", **{"component.name": "ToolNode"})[0] == "find"
+    assert tool_call_of('{"city": "Paris"}', "find.tool")[0] == "find"

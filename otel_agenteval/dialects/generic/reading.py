@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..step import (
 )
 from .events import kind_of_part
 from .facts import Content, Facts, model_in, provider_in, without_provider
-from .keys import IN, OUT, SURE, meaning_of, words_of
+from .keys import GUESS, IN, OUT, SURE, meaning_of, words_of
 from .kinds import OF_MODELS
 from .shapes import are_messages, plain
 from .values import opened, transcript
@@ -386,7 +386,8 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
         name_in_span_name = facts.name_without_role if facts.name_role == TOOL else None
-        name = fields.get("tool_name") or name_in_span_name or fields.get("name") or record.name
+        entity = fields.get("name") if facts.strength_of("name") > GUESS else None  # entity.name
+        name = fields.get("tool_name") or entity or name_in_span_name or fields.get("name") or record.name
         step.tool_name = _METHOD.sub("", name) or None
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
@@ -419,6 +420,8 @@ def _arguments(raw: Any) -> Any:
     """Return a tool's arguments without the framework's wrapper: ``{"kwargs": {"city": "Rome"}}`` → ``{"city": "Rome"}``."""
     raw = _unwrapped(raw)
     value = opened(raw)
+    if isinstance(value, (list, tuple)) and (joined := _joined_objects(value)) is not None:
+        value = raw = joined
     for _ in range(3):
         if not isinstance(value, dict):
             break
@@ -428,6 +431,13 @@ def _arguments(raw: Any) -> Any:
             break
         value = raw = inner
     return raw
+
+
+def _joined_objects(texts: Sequence[Any]) -> dict[str, Any] | None:
+    """Return the members of objects that are written as separate JSON texts, or None if any item is another value."""
+    objects = [opened(text) for text in texts if text.__class__ is str and text[:1] == "{"]
+    joined = {key: value for item in objects if isinstance(item, dict) for key, value in item.items()}
+    return joined if joined and len(objects) == len(texts) and len(joined) == sum(map(len, objects)) else None
 
 
 def _first_message(content: Content) -> Any:
