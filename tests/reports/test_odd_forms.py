@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from otel_agenteval.spans.record import SpanEvent
-from tests.support.spans import agent, chat, span, turn_of
+from tests.support.spans import agent, chat, span, tool, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 MALFORMED = "MALFORMED_FUNCTION_CALL"
@@ -178,3 +178,23 @@ def test_entitys_name_is_surer_than_the_spans_name() -> None:
     assert tool_call_of('{"city": "Paris"}', "adk.tool", **entity)[0] == "book"
     assert tool_call_of('{"city": "Paris"}', "find.tool", **{"component.name": "ToolNode"})[0] == "find"
     assert tool_call_of('{"city": "Paris"}', "find.tool")[0] == "find"
+
+
+@pytest.mark.parametrize(("outcome", "has_failed"), [
+    ("fail", True), ("FAILED", True), ("timeout", True), ("ok", False), ("success", False), ("failover", False), ("completed", False),
+])  # fmt: skip
+@pytest.mark.parametrize("key", ["executor.tool.outcome", "gen_ai.tool.call.outcome", "gen_ai.tool.status"])
+def test_outcome_of_a_tool_decides_without_a_span_status(key: str, outcome: str, has_failed: bool) -> None:
+    """executor 992: the tool returned a failure as a value, so its span has no error status, and ``outcome`` is ``fail``."""
+    failing = tool(
+        2, 1, "issues", attributes={"gen_ai.tool.call.arguments": '{"q": "x"}', key: outcome, "executor.tool.error_code": "e-1"}
+    )
+    (call,) = turn_of(agent(1), failing).tool_calls or ()
+    assert (call.error is not None) == has_failed
+
+
+def test_other_outcomes_are_no_failures_of_tools() -> None:
+    """executor 992, the opposite: the outcome of something else, and an argument."""
+    attributes = {"gen_ai.tool.call.arguments": '{"outcome": "fail"}', "check.outcome": "fail", "outcome": "fail"}
+    (call,) = turn_of(agent(1), tool(2, 1, "grade", attributes=attributes)).tool_calls or ()
+    assert call.error is None

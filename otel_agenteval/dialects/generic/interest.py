@@ -170,7 +170,7 @@ def may_hold_conversation(key: str) -> bool:
     return meaning.field == "conversation_id" and meaning.strength >= LIKELY and is_useful(key)
 
 
-FAILED = word_set("error failed failure errored exception")
+FAILED = word_set("error fail failed failure errored exception timeout timed_out")
 """Values of a tool's outcome and of a finish reason."""
 OUTCOMES = word_set("outcome status state")
 """Last words of names of a tool's outcome."""
