@@ -82,7 +82,8 @@ def decode(raw: Any, role: str) -> Decoded:
     _add(raw, role, out, 0)
     if role == "assistant" and not out.messages and not out.hidden and raw.__class__ is str and raw[:1] == "{":
         value, is_cut = jsonio.loads_or_text(raw)
-        is_response = value.__class__ is dict and len(_RESPONSE_FIELDS & value.keys()) > 1
+        has_fields = value.__class__ is dict and len(_RESPONSE_FIELDS & value.keys()) > 1
+        is_response = has_fields and not (value.get("content") or value.get("choices"))
         if is_response and is_cut:
             out.hidden = True
         else:  # any other object that isn't a message is the answer itself

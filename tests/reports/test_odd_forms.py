@@ -40,7 +40,12 @@ def test_response_without_content_is_an_empty_answer(response: Any, key: str) ->
 
 @pytest.mark.parametrize(
     "value",
-    [{"celsius": 21, "content": {}}, {"error_code": "E7", "error_message": "no city"}, {"finish_reason": "done", "celsius": 21}],
+    [
+        {"celsius": 21, "content": {}},
+        {"error_code": "E7", "error_message": "no city"},
+        {"finish_reason": "done", "celsius": 21},
+        {"usage": "twice a day", "content": {"aspirin": 1}},
+    ],
 )
 def test_object_that_is_no_response_is_the_answer(value: Any) -> None:
     """openinference 1785, the opposite: structured answers with some field of a response."""
