@@ -1,17 +1,17 @@
 """Track open turns and close each one when its spans are complete.
 
 The assembler receives spans in two ways. Spans of this process report their start, so a turn closes as soon as its
-root has ended and no span below it is open. *Loose* spans are seen only after they end, because they arrive over OTLP or
-because the processor was added after their start. Their turn closes ``decision_delay`` after the local root arrives or,
-without a local root, when no span has arrived for ``idle_timeout``.
+root has ended and no span below it is open, or ``decision_delay`` after the root's end. *Loose* spans are seen only after
+they end, because they arrive over OTLP or started before the processor was added. Their turn closes ``decision_delay``
+after the local root arrives or, without a local root, when no span has arrived for ``idle_timeout``.
 
 A *candidate* is a span that may become a turn root. It is a local root, or the topmost agent, workflow, chain or
 unknown span below an application's spans. All spans below a candidate count towards it, even if their parent has
 ended. A candidate that isn't a root passes its spans to the candidate above.
 
-The assembler does no I/O, and distinguishes spans only by their roles. The caller serializes the calls (see
-:attr:`Assembler.lock`) and evaluates each :class:`Closed` after it releases the lock. :mod:`.open_traces` holds the open
-traces, and :mod:`.late_data` holds the data that arrives after their turns closed.
+The assembler does no I/O. The caller serializes the calls (see :attr:`Assembler.lock`) and evaluates each
+:class:`Closed` after it releases the lock. :mod:`.open_traces` holds the open traces, and :mod:`.late_data` holds the data
+that arrives after their turns closed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _MOST_BESIDE = 32
 
 
 class Assembler:
-    """All open turns. Callers must hold :attr:`lock`, except for :meth:`start_below`, :meth:`ending` and :meth:`open_spans`, which
-    acquire it. ``role`` returns the current role of an open or ended span.
+    """Tracker of all open turns. Callers hold :attr:`lock`, except for :meth:`start_below`, :meth:`ending` and
+    :meth:`open_spans`, which acquire it. ``role`` returns the current role of an open or ended span.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -58,11 +58,10 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """Traces that ended without GenAI spans. A span that starts below one of their spans later isn't an orphan."""
+        """Ids of traces that ended without GenAI spans. A span that starts in such a trace later isn't an orphan."""
         self.plain_scopes: dict[str, bool] = {}
-        """Set by the caller: True for scopes that no known GenAI instrumentation uses, so that only attributes decide roles."""
+        """True for each scope that no known GenAI instrumentation uses, so only attributes decide roles. Set by the caller."""
         self.received = 0
-        """Number of received spans, whatever their outcome."""
         self.orphan_parents = 0
         self.pruned_spans = 0
         self.duplicates = 0
@@ -81,11 +80,11 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, span: Any, roles_matter: bool) -> bool:
-        """Record the start of a span that counts towards the candidate of its parent, which is the usual case.
+        """Record the start of a span below an open candidate, the usual case. Return False and change nothing in other cases.
 
-        Returns False and changes nothing if the caller must determine the span's role and call :meth:`start`. Below an
-        agent, the role is needed only if ``roles_matter``. The agent waits for this method and for :meth:`ending`. To be fast,
-        both read private fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
+        The caller must then determine the span's role and call :meth:`start`. If not ``roles_matter``, the roles of spans below
+        an agent aren't needed. The application's thread waits for this method and for :meth:`ending`, so both read private
+        fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -107,7 +106,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span and return the turns that it closes, or None if its start wasn't reported (then call
+        """Record the end of a span and return the turns that it closes, or None if no open turn has the span (then call
         :meth:`end`). The most frequent case, a span of a turn with other open spans, is handled here to avoid function calls.
         """
         context = span._context
@@ -153,8 +152,8 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is 0 without a parent in this process. ``carried_id`` is 0, or the id of a parent
-        that seems to be remote. A parent in this process seems to be remote too if the application itself carried its context.
+        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` without a remote
+        parent. A parent in this process seems remote if the application itself transferred the context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -186,7 +185,7 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open run, otherwise its only outermost candidate, for spans without a known parent."""
+        """Return the trace's only open run, otherwise its only outermost candidate, or None."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -262,7 +261,7 @@ class Assembler:
     def end(
         self, trace_id: int, span_id: int, span: Any, attributes: dict[str, Any], local_root: bool = False
     ) -> Sequence[Closed]:
-        """Record a span that has ended or is ending, and return the turns that it closes. For ``local_root``, see :meth:`add`."""
+        """Record the end of a span, and return the turns that it closes. For ``local_root``, see :meth:`add`."""
         self.received += 1
         trace = self._traces.get(trace_id)
         candidate = trace.candidate_of.get(span_id) if trace is not None else None
@@ -309,7 +308,6 @@ class Assembler:
         return self._evict() if self._held.used > self._held.limit else ()
 
     def _collect(self, trace: OpenTrace, candidate: Candidate, span_id: int, span: Any, attributes: dict[str, Any]) -> None:
-        """Add an ended span to its candidate. Drop a plain span if the candidate has no GenAI span and many plain spans."""
         if candidate.genai or not (ROLE_KEYS.isdisjoint(attributes) and is_plain(attributes)):
             candidate.genai = True
             size = size_of(attributes)
@@ -329,7 +327,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that close. A local root has no parent or a remote one."""
+        """Add a span whose start wasn't reported, and return the turns that it closes. A local root has no local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -341,7 +339,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add one trace's spans from a request, like :meth:`add`. Spans that the open trace already has are only counted."""
+        """Add one trace's spans from a request, like :meth:`add`. More complete copies replace the spans that the trace has."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -370,9 +368,7 @@ class Assembler:
         return self._added(trace, spans, size, local_root)
 
     def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
-        """Return the spans that are new to a trace, once each. Some exporters send a span again when it ends: the ended copy
-        replaces the unfinished one.
-        """
+        """Return the spans that are new to a trace, once each. More complete copies replace spans in ``trace.loose``."""
         places = {span.id: place for place, span in enumerate(trace.loose)}
         new: dict[bytes, WireSpan] = {}
         for span in spans:
@@ -406,13 +402,12 @@ class Assembler:
         return self._evict()
 
     def _await_loose(self, trace: OpenTrace) -> None:
-        """Set the deadline of loose spans, unless an earlier one is set. The delay depends on whether the local root arrived."""
         limits = self.limits
         delay = limits.decision_delay if trace.root_seen else limits.idle_timeout
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. Return False if its trace is neither open nor recent, or its span has too many records."""
+        """Keep a log record for its span. Return False if no turn can use the record, or if its span has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -433,7 +428,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns beyond a limit, due late data, and overdue turns until about ``room`` bytes of loose spans are closed."""
+        """Close turns beyond a limit, due late data and overdue turns. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -454,7 +449,6 @@ class Assembler:
         return closed
 
     def _close_due(self, trace: OpenTrace, now: float) -> list[Closed]:
-        """Close loose spans whose deadline has passed. Without a local root, postpone the deadline if newer spans arrived."""
         if trace.root_seen:
             return self._close_loose(trace, "delay")
         end = trace.first_seen + self.limits.max_duration
@@ -465,11 +459,10 @@ class Assembler:
         return self._close_loose(trace, "max_duration" if now >= end else "idle")
 
     def held(self, trace_ids: Iterable[int]) -> set[int]:
-        """Return the given traces that are open or have late data."""
         return {trace_id for trace_id in trace_ids if trace_id in self._traces or trace_id in self.late}
 
     def close_all(self, reason: CloseReason) -> list[Closed]:
-        """Close all turns and late data, oldest first, so that shutdown evaluates everything."""
+        """Close all open turns and then all late data, so that shutdown evaluates everything."""
         closed: list[Closed] = []
         for trace in list(self._traces.values()):
             closed += self._close_trace(trace, reason)
@@ -478,12 +471,12 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return, for each open trace, its loose spans and the topmost span of each outermost candidate."""
+        """Return a list for each open trace, with its loose spans and the topmost span of each outermost candidate."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
-        """Drop the received spans of traces that another process evaluates."""
+        """Drop traces that another process evaluates, and count their received spans in ``moved``."""
         for trace_id in trace_ids:
             trace = self._traces.pop(trace_id, None)
             if trace is not None:
@@ -503,7 +496,6 @@ class Assembler:
         return trace_id in self._traces
 
     def knows(self, trace_id: int) -> bool:
-        """Return True if the trace is open or had a turn that closed recently."""
         return trace_id in self._traces or self.late.has_closed(trace_id)
 
     def open_turns_of(self, tenant: int) -> int:
@@ -526,7 +518,6 @@ class Assembler:
 
     @property
     def max_open(self) -> int:
-        """Maximum number of open turns. Beyond it, a new turn evicts another turn."""
         return self.limits.max_open
 
     @property
@@ -539,13 +530,13 @@ class Assembler:
 
     @property
     def max_bytes(self) -> int:
-        """Maximum number of bytes that open turns and late data may hold before turns are evicted."""
+        """Maximum total size of open turns and late data. ``TurnLimits.max_bytes`` limits each turn."""
         return self._held.limit
 
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if this candidate's spans can close as turns now. Otherwise, they belong to the candidate above."""
+        """Return True if this candidate is a turn now. Otherwise, its spans belong to the candidate above."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -555,7 +546,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans, or pass them on."""
+        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans or pass them to another candidate."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -584,7 +575,7 @@ class Assembler:
         trace.agents.pop(candidate, None)
 
     def _drop_spans(self, trace: OpenTrace, candidate: Candidate) -> None:
-        """Drop the spans of a candidate that isn't a turn. A pending deadline would otherwise keep them in memory."""
+        """Drop the spans of a candidate that isn't a turn. Otherwise, a pending deadline would keep them in memory."""
         self._mark_closed(trace, candidate)
         candidate.spans = []
         candidate.span = None
@@ -629,14 +620,14 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only outermost run without spans below it, or None if several fit or many turns are open."""
+        """Return the trace id of the only outermost run without spans below it, or None. Many open turns aren't searched."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This may complete the candidate above, or the trace."""
+        """Remove a finished candidate from its trace. This may complete the candidate above or the trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:
@@ -671,7 +662,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns that only wait for their deadline, until no limit is exceeded. Then close late data and the oldest traces."""
+        """Close turns until no limit is exceeded. Turns that only wait for their deadline close first."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
@@ -691,7 +682,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate although spans below it may be open. A span that ends afterwards is late."""
+        """Close a candidate even if spans below it are open. A span that ends later is late."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}

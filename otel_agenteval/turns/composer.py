@@ -1,9 +1,8 @@
 """Compose turns from closed spans.
 
-The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits the spans
-into groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans
-of one turn, and :meth:`Composer.read` returns its turn with the root that the scores refer to. No other module composes
-turns from closed spans.
+The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits the spans into
+groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans of one
+turn, which :meth:`Composer.read` builds.
 """
 
 from __future__ import annotations
@@ -39,21 +38,19 @@ SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
 """Scopes of spans that are never part of a turn: otel-agenteval's own spans, and Logfire's feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
-"""Maximum size of the parts of turns that wait for their continuation."""
+"""Maximum size of all parts of turns that wait for their continuation."""
 REVISABLE_BYTES = 8 * 2**20
-"""Maximum size of the turns that are remembered for late data, if spans arrive over OTLP."""
+"""Maximum size of all turns that are remembered for late data, if spans arrive over OTLP."""
 _REVISABLE_SECONDS = 120.0
-"""Seconds for which closed turns are remembered for late data."""
 
 
 class SpanCounts:
-    """Counts of received spans. Each span is counted once: as scored, or by the reason why it wasn't. Thread-safe."""
+    """Thread-safe counts of received spans. Each span is counted once: as scored, or by the reason why it wasn't scored."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all counts. A forked child hasn't received any spans."""
         self._lock = threading.Lock()
         self.scored = 0
         self.left_out: Counter[str] = Counter()
@@ -67,8 +64,8 @@ class SpanCounts:
 
 
 class Composer:
-    """Composes turns from closed spans. Thread-safe. A part of a turn waits ``patience`` seconds for the trace that continues it,
-    unless the turn is older than ``max_age`` seconds. ``revisable_bytes`` limits the closed turns that are remembered for late
+    """Thread-safe composer of turns from closed spans. A part waits ``patience`` seconds for the trace that continues it,
+    unless its turn is older than ``max_age`` seconds. ``revisable_bytes`` limits the closed turns that are remembered for late
     spans. ``open_spans`` returns the known spans of each open trace.
     """
 
@@ -83,14 +80,14 @@ class Composer:
         self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Feedback spans from the closed traces. The caller removes each and attaches it to the turn of its parent span."""
+        """Feedback spans from closed traces. The caller removes them and attaches each to the turn of its parent span."""
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Model calls in separate traces that wait for the end of the only open run, by the run's trace id."""
+        """Model calls in other traces that wait for the only open run, with the first arrival time, by the run's trace id."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -100,7 +97,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now. A part that another trace may continue is held until that trace arrives."""
+        """Return the turns that can be evaluated now, and hold the parts that another trace may continue."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -146,7 +143,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the spans that can be part of a turn, with their log records, and the log records whose span isn't among them."""
+        """Return the spans that can be part of a turn, with their logs, and logged calls and prompts without such a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -160,7 +157,7 @@ class Composer:
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return the groups in the records of one trace. If the root is still open, appends its record to ``records``."""
+        """Return the groups in the records of one trace. If the turn's root is still open, append its record to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -175,7 +172,7 @@ class Composer:
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
     def _account(self, groups: Sequence[SpanGroup], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
-        """Let new spans in turns share one outcome, which is counted later. Count the other spans now, with ``reason``."""
+        """Make new spans in turns share one outcome, which is counted later. Count the other new spans now, under ``reason``."""
         for group in groups:
             group.pending = (pending,)
         taken = {id(member) for group in groups for member in group.members}
@@ -203,7 +200,7 @@ class Composer:
             return self._parts.traces() | self._lost_tools.traces()
 
     def due(self) -> list[SpanGroup]:
-        """Return turns whose continuation didn't arrive in time. They are evaluated as they are."""
+        """Return turns whose continuation didn't arrive in time, to evaluate them as they are."""
         with self._holding:
             return self._released(everything=False)
 
@@ -212,7 +209,7 @@ class Composer:
             return self._released(everything=True)
 
     def _released(self, *, everything: bool) -> list[SpanGroup]:
-        """Return the turns that waited long enough, or all. Count the tools that belong to no turn."""
+        """Return all waiting turns (``everything``) or those that waited long enough. Count tools that don't belong to a turn."""
         now = self._now()
         until = math.inf if everything else now - self._patience
         overdue = [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
@@ -233,7 +230,7 @@ class Composer:
     # --- groups → turns
 
     def read(self, group: SpanGroup) -> ScoredTurn:
-        """Return the turn of a group with its root, without scores."""
+        """Return a group's turn and root, without scores."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         record = group.root
@@ -254,12 +251,11 @@ class Composer:
         count_group(group, SCORED)
 
     def turn_of(self, trace_id: int, span_id: int) -> str | None:
-        """Return the id of the remembered turn that contains a span, or None."""
         found = self._revisions.holding(trace_id, span_id)
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return the remembered turn that contains a span, in its last evaluated revision, without scores, or None."""
+        """Return the remembered group that contains a span, and its last evaluated revision without scores, or None."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -273,13 +269,12 @@ class Composer:
     # --- what is not evaluated
 
     def count_closed(self, closed: Closed, outcome: str) -> None:
-        """Count the outcome of closed spans that weren't composed."""
         if closed.pending is None:
             closed.pending = PendingSpans(len(closed.spans), self.spans.count)
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return the roots of the turns in closed spans, each with True if its turn is complete. Revised turns are left out."""
+        """Return each turn's root in closed spans, and True if the turn is complete. Turns counted before are omitted."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
@@ -300,7 +295,6 @@ class Composer:
         self._revisions.forget_traces(trace_ids)
 
     def after_fork_in_child(self) -> None:
-        """Drop the parent's turns and counts, and create new locks."""
         self._holding = threading.Lock()
         self._parts.forget()
         self._lost_tools.forget()
@@ -329,7 +323,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
-    """Yield one span that started before a time, for each trace that has such a span."""
+    """Yield, for each trace, the first listed span that started before a time, if any."""
     for spans in traces:
         for span in spans:
             record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)
@@ -348,7 +342,7 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans. Return others that describe calls or prompts: all, or only those without a span id."""
+    """Attach log records to their spans. Return the other calls and prompts, only those without a span id unless ``all_seen``."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

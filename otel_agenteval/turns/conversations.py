@@ -27,7 +27,7 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds without another signal after which late signals are evaluated."""
+"""Seconds after the latest late signal before the conversation is evaluated again."""
 _HISTORY = 20
 """Maximum number of earlier turns in a turn's history."""
 _EARLY = 1_000
@@ -44,8 +44,6 @@ _JOINED = (
 
 @dataclass(slots=True)
 class Ended:
-    """A conversation that has ended, and may be resumed."""
-
     turn: Turn
     """The whole conversation. Its turn id is ``conversation-<conversation id>``, preceded by ``<tenant>:`` if it has a tenant."""
     reason: EndReason
@@ -63,7 +61,7 @@ class _Conversation:
     sizes: dict[str, int] = field(default_factory=dict)
     signals: dict[str, dict[str, float]] = field(default_factory=dict)
     stale_at: float | None = None
-    """Arrival time of the latest signal after the end, or None if there is none."""
+    """Arrival time of the latest signal that arrived after the end and isn't evaluated yet, or None."""
 
 
 class Conversations:
@@ -74,7 +72,7 @@ class Conversations:
         max_open: maximum number of open conversations. Beyond it, the conversation that was idle longest ends.
         max_turns: maximum number of turns of one conversation. Beyond it, its oldest turns are dropped.
         max_bytes: maximum size. Beyond it, ended conversations are dropped first. Then the conversation that was idle longest ends.
-        now: returns monotonic seconds.
+        now: function that returns monotonic seconds.
         gives_history: True if turns receive the earlier turns of their conversation.
     """
 
@@ -96,25 +94,23 @@ class Conversations:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, and create a new lock. A forked child owns no conversations."""
+        """Drop everything and create a new lock, because a forked child doesn't own conversations."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
-        """Conversations that have ended and may be resumed."""
         self._revisions: OrderedDict[str, int] = OrderedDict()
-        """Latest revision of up to ``max_open`` dropped conversations, so that all ends of a conversation have different result ids."""
+        """Latest revision of each of up to ``max_open`` dropped conversations, so that their later ends get new result ids."""
         self._conversation_of: dict[str, str] = {}
-        """Conversation of each held turn. A revision may move a turn to another conversation."""
+        """Conversation key by id of each held turn. A revision may move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
-        """Return the number of conversations that may become due."""
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
         """Add an evaluated turn, and return the conversations that ended to make room. A revision replaces the turn that it
-        supersedes and the turns with the ids ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
+        supersedes and the turns with ids in ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -163,7 +159,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep a turn's signals, even if the turn itself is added to its conversation later."""
+        """Keep a turn's signals. They may arrive before the turn is added."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -191,12 +187,12 @@ class Conversations:
             return list(found.turns) if found is not None else []
 
     def end(self, conversation_id: str, reason: EndReason = "ended") -> list[Ended]:
-        """End a conversation. Returns an empty list if it isn't open."""
+        """End a conversation. Return an empty list if it isn't open."""
         with self._lock:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return them, and ended conversations with late signals."""
+        """End idle conversations. Return them and the ended conversations that received late signals."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -211,7 +207,7 @@ class Conversations:
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
-        """Return the conversations whose signals arrived after their end, without waiting for further signals."""
+        """Return the ended conversations with late signals, without waiting for further signals."""
         with self._lock:
             return self._end_again(self._now())
 
@@ -249,7 +245,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return the id of a turn's conversation, qualified by its tenant. It is empty without a conversation."""
+    """Return a turn's conversation id, qualified by its tenant. The result is empty without a conversation."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -267,7 +263,7 @@ def _start(turn: Turn) -> float:
 
 
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
-    """Return a conversation as one turn. Its ``history`` has the turns before the last one."""
+    """Return a conversation as one turn. Its ``history`` has the inputs and outputs before the last turn."""
     first, last = turns[0], turns[-1]
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     known: dict[str, Any] = {
@@ -330,20 +326,19 @@ def of_conversations(metric: BoundMetric) -> bool:
 
 
 class RecordedConversations:
-    """Conversations of recorded turns, with the same content as live ones. Turns arrive by start time
-    (:func:`~.recordings.load_turns`), so the history of each is known. Conversations end after the last turn, without limits on time
-    and memory. ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole`` if whole conversations are
+    """Conversations of recorded turns, with the same content as live conversations. Add turns by start time, as
+    :func:`~.recordings.load_turns` yields them. Conversations end after the last turn, without limits on time and memory.
+    ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole`` if whole conversations are
     evaluated.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:
         self.wanted = whole or history
-        """True if any metric reads more than one turn."""
         self._ends = whole
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn with its references to its conversation, and set the turn's history."""
+        """Add a turn to its conversation and, if metrics read it, set the turn's history. Set the turn's references before."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])
@@ -351,10 +346,9 @@ class RecordedConversations:
             turn.history = self._store.before(turn)
 
     def note(self, turn: Turn, scores: Iterable[Score]) -> None:
-        """Keep those scores of a turn that are signals of its conversation."""
         if self._ends:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or none without ``whole``. Their ``last`` is the last turn's root span id."""
+        """Return all conversations by start time, or none without ``whole``. ``Ended.last`` is the last turn's root span id."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

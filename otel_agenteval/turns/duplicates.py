@@ -32,9 +32,9 @@ from .stitching import Stitcher, is_bare_call, steps_of
 
 _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
-"""Maximum number of remembered failed calls of each model."""
+"""Maximum number of remembered failed calls per model, and of recent calls, runs and turns per process."""
 _MOST_DUPLICATES = 32
-"""Maximum number of traces of one call that are joined while it waits. No program has more instrumentations."""
+"""Maximum number of recordings of one waiting call that are joined. No program has more instrumentations."""
 
 
 class Duplicates:
@@ -52,7 +52,7 @@ class Duplicates:
         self._waiting_duplicates: OrderedDict[_Recording, tuple[float, list[SpanGroup]]] = OrderedDict()
         """Duplicates of each evaluated turn, with the arrival time of the first."""
         self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
-        """Latest calls in traces of their own, and runs without steps."""
+        """Latest model calls in separate traces, and latest runs without steps."""
         self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
 
@@ -98,7 +98,7 @@ class Duplicates:
         return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a call with the waiting turn that has its other recording. If that turn was evaluated, hold the call for a revision."""
+        """Join a call with its other recording. If the recording's turn was already evaluated, hold the call for a revision."""
         if self._stitcher.holds(whole):
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
@@ -111,7 +111,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return the run without steps that made this call, by its recording, or an empty dictionary if no earlier run fits."""
+        """Return the run without steps that made this call, by its recording, or an empty dictionary."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -165,7 +165,7 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return the recent runs of a turn's tools or, if there are none, the recent turn whose tool ran this turn."""
+        """Return recent runs of the turn's tools or, if there are none, the recent turn whose tool ran this turn."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
         # Most turns neither contain another one nor lie within one.
@@ -199,7 +199,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return the remembered groups in which another instrumentation recorded the same calls."""
+        """Return, by recording, the remembered groups in which another instrumentation recorded the same calls."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
@@ -255,7 +255,7 @@ class Duplicates:
         return joined + [whole for part in unrelated for whole in self._stitch(part, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
-        """Return an evaluated turn joined with its duplicates. Returns only the duplicates if the turn was forgotten."""
+        """Return an evaluated turn joined with its duplicates, or only the duplicates if the turn was forgotten."""
         _, groups = self._waiting_duplicates.pop(recording)
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
@@ -273,7 +273,7 @@ class Duplicates:
 
     @staticmethod
     def _update_recordings(wholes: list[SpanGroup]) -> list[SpanGroup]:
-        """Record which group contains each part from now on."""
+        """Make each part's recording refer to the group that now contains the part."""
         for whole in wholes:
             for recording in whole.recordings:
                 recording.group = weakref.ref(whole)
@@ -281,7 +281,7 @@ class Duplicates:
 
 
 class _Recording:
-    """A part of a turn, with the group that now contains it. Only the ids, times and scope of its root are kept."""
+    """Ids, times and scope of a part's root, with a weak reference to the group that now contains the part."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
@@ -304,7 +304,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if two instrumentations recorded the two groups, and they aren't one turn before and after late data arrived."""
+    """Return True if the groups can be two recordings of one call, not one turn before and after late data."""
     if not (recording.is_lone_call or other.is_lone_call):
         return False
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):

@@ -19,7 +19,6 @@ from ..dialects.step import Step
 from ..spans.record import SpanRecord
 
 _MOST_TEXTS = 128
-"""Maximum number of earlier texts with which a prompt is compared."""
 _QUOTED = 8
 """Minimum length of a text that is recognized within a longer text."""
 _TYPING_NS = 1_000_000_000
@@ -27,7 +26,7 @@ _TYPING_NS = 1_000_000_000
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
-    """Return True if each of several calls below a span, by start time, handles a separate item."""
+    """Return True if each of the calls below a span handles a separate item. ``calls`` are sorted by start time."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
         return False  # steps of one job, not items
@@ -50,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if a span has its own input or output that isn't a list with an entry for each item."""
+    """Return True if the span has an input or output, except for a list with one entry (not an object) for each item."""
     for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
         if raw is not None:
             value = parsed(raw)
@@ -60,8 +59,6 @@ def _holds_one_text(root: Step, items: int) -> bool:
 
 
 class _Spoken:
-    """The questions and answers of the calls so far."""
-
     def __init__(self, step: Step) -> None:
         self._texts: deque[str] = deque(maxlen=_MOST_TEXTS)
         self._latest: tuple[str | None, str | None] = (None, None)
@@ -84,7 +81,7 @@ class _Spoken:
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a known text is in a prompt, or a prompt's user message is in a known text. Short texts must be equal."""
+        """Return True if a prompt has an earlier text, or its user message is in an earlier text. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

@@ -20,11 +20,10 @@ from .state import Closed, HeldBytes, Role, TurnLimits
 MAX_TRACES = 2_048
 """Maximum number of remembered traces, and of traces with late data."""
 _MAX_SPAN_IDS = 50_000
-"""Maximum number of remembered span ids of closed turns. A span that starts below one of them belongs to that turn."""
+"""Maximum number of remembered span ids of closed turns. A span that starts below such a span belongs to the same turn."""
 FEEDBACK = "feedback"
 """Role of a feedback span, which refers to a turn that has closed."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
-"""Roles of spans that revise a turn when they arrive after it closed."""
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
 
@@ -37,17 +36,15 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if a received trace closed because it was too large. Its next spans are then handled like a new trace."""
+        """True if a received trace closed because it was too large. Its later spans are handled like a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """Roles by span id of the closed turns: a candidate's role, "" without a role, or None if the span started after the close.
-        The dictionary is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
+        """By span id: role of the closed candidate with the span, "" without a role, or None if the span started after the
+        close. The attribute is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
         """
 
 
 @dataclass(slots=True)
 class _LateData:
-    """Late spans and log records of one trace, held until ``deadline``."""
-
     deadline: float
     revises: bool = False
     spans: list[Any] = field(default_factory=list)
@@ -68,9 +65,9 @@ class LateData:
         self._known_ids = 0
         self.count = 0
         self.ages: deque[float] = deque(maxlen=1_024)
-        """Seconds between the close of a turn and the arrival of each late span. Reporting the ages removes them."""
+        """For each late span, seconds since its trace's latest turn closed. The engine reports and removes the values."""
         self.unused = 0
-        """Number of late spans that revise nothing: the turn closed at a limit, or the spans are too many or have other roles."""
+        """Number of late spans that can't revise a turn, because of a limit or because of their roles."""
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -84,17 +81,16 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if spans of the trace are late: a turn in it has closed, and not because the trace was too large."""
+        """Return True if new spans of the trace are late: a turn in it closed, but not because the trace was too large."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
     def roles_in(self, trace_id: int) -> Mapping[int, str | None]:
-        """Return the roles by span id of a trace's closed turns (see :attr:`_ClosedTrace.roles`)."""
         closed = self._closed.get(trace_id)
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Record that spans have closed as a turn (see :meth:`roles_in`). Late spans can't revise a turn that closed at a limit."""
+        """Record a closed turn's spans (see :attr:`_ClosedTrace.roles`). Turns that closed at a limit can't be revised."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -149,7 +145,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span. If it has a role that revises turns, or is a local root, the turn is evaluated again."""
+        """Hold a late span, or count it as unused at a limit. Local roots and spans with certain roles revise the turn."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -160,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the late log records of a trace by span id, so that the caller can add to them, or None if none are kept."""
+        """Return the trace's late log records by span id, which the caller may extend, or None if late data isn't kept."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -172,14 +168,13 @@ class LateData:
         return late
 
     def close_due(self) -> list[Closed]:
-        """Close and return the late data of traces that waited long enough."""
         found: list[Closed] = []
         while self._held and next(iter(self._held.values())).deadline <= self._now():
             found += self.close_oldest()
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Close the late data of the trace that waited longest. The list is empty if the data revises nothing."""
+        """Close the data of the trace that waited longest. The list is empty if the data doesn't revise a turn."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:
@@ -201,7 +196,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop everything in a forked child. Late spans of the parent process's traces revise nothing here."""
+        """Drop everything in a forked child. Late spans of the parent process's traces don't revise turns here."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()
@@ -210,7 +205,6 @@ class LateData:
 
 
 def role_of_span(span: Any) -> str | None:
-    """Return the current role of an SDK span, a received span or a record."""
     if span is None:
         return None
     if span.__class__ is SpanRecord:
@@ -246,7 +240,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record, and return the number of records dropped to make room."""
+        """Keep a record, and return the number of records that expired or made room."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()
@@ -255,7 +249,6 @@ class EarlyLogs:
         return lost
 
     def expire(self) -> int:
-        """Drop the records of traces that didn't arrive in time, and return their number."""
         oldest, lost = self._now() - self._max_age(), 0
         while self._traces and next(iter(self._traces.values()))[0] <= oldest:
             lost += len(self.pop(next(iter(self._traces))))

@@ -24,16 +24,15 @@ _DEEPEST = 100
 
 
 class Logged(NamedTuple):
-    """A log record of a call or a prompt."""
+    """A log record of a model call, a tool call, a prompt or an answer."""
 
     kind: str
     part: LogPart
     writer: SpanRecord | None
-    """The span that wrote the record, or None if the span isn't known."""
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return the records of calls and prompts by time. Records of calls are removed from the logs of their spans."""
+    """Return the logged calls, prompts and answers by time. Calls are removed from the logs of their spans."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -56,7 +55,6 @@ def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterab
 
 
 def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
-    """Add the first prompt to the logs of the turn's root, unless the root wrote it."""
     first = next((one for one in logged if one.kind == PROMPT), None)
     if first is not None and first.writer is not root:
         join_logs(root, [first.part])
@@ -84,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns, and add their prompts. Roots are the topmost spans that contain some prompts only."""
+    """Return the roots of a session's turns, and add their prompts. A root is a topmost span with some, but not all prompts."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -111,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield records by time, with their spans. If a span is unknown, the only innermost running span replaces it."""
+    """Yield each record with its writer or, if unknown, the innermost running span. Yield None if several spans fit."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -124,7 +122,7 @@ def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> 
 
 
 def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
-    """Return the spans above a span, topmost first, and then the span itself."""
+    """Return the path to a span, from its topmost ancestor to the span itself."""
     path: list[SpanRecord] = []
     while span is not None and len(path) < _DEEPEST:
         path.append(span)
@@ -133,7 +131,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return the logged calls, also those that complete a call's span. A call with an unknown span belongs to the only running root."""
+    """Return the logged calls, including those that complete a span. A call without a span goes to the only running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -165,11 +163,11 @@ def _requested(steps: Iterable[Step]) -> set[str | None] | None:
 
 
 Matched = Iterable[tuple[Logged, SpanRecord | None]]
-"""Records with the spans of their calls, or with None if no span describes the call."""
+"""Records with the spans of their calls, or with None for calls without a span."""
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Yield each tool call with its span: the writer, the span with the same call id, or, in order, a span with the same name."""
+    """Yield tool calls with their spans: the writer, the span with the same call id or, if the numbers match, the same name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []

@@ -18,7 +18,7 @@ from .roots import SpanGroup, Times
 
 _MOST_TOOLS = 256
 _MOST_TURNS = 32
-"""Maximum number of remembered turns of a process."""
+"""Maximum number of remembered turns per process."""
 _MOST_PROCESSES = 256
 
 
@@ -55,8 +55,6 @@ def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list
 
 
 class _ReleasedTurn:
-    """The ids, times and group of a turn that was released."""
-
     __slots__ = ("end_ns", "group", "root", "start_ns")
 
     def __init__(self, group: SpanGroup) -> None:
@@ -66,8 +64,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Holds tools until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running`` returns
-    one span that started before a time, in nanoseconds, for each open trace that has such a span.
+    """Holds tools until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running``
+    returns, for each open trace, one span that started before a time in nanoseconds, if any.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -96,7 +94,7 @@ class LostTools:
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Return a released turn, joined with those of its tools that arrived before it."""
+        """Remember a released turn, and return it joined with its tools that arrived before."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
@@ -109,7 +107,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Yield turns whose tools arrived after them, each with True, and tools that belong to no turn, each with False."""
+        """Yield turns joined with tools that arrived later (with True), and tools that don't belong to a turn (with False)."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:
@@ -144,6 +142,5 @@ class LostTools:
         return owners[0].group()
 
     def _open_traces_before(self, tool: SpanGroup) -> Iterator[int]:
-        """Yield the open traces of a tool's process that began before the tool."""
         process = process_of(tool.root)
         return (span.trace_id for span in self._running(tool.root.start_ns) if process_of(span) == process)

@@ -24,9 +24,9 @@ class OpenTraces:
         self._bytes = held
         self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
         self.outermost: dict[Candidate, OpenTrace] = {}
-        """Open candidates without a candidate above, oldest first. The first one is the next to reach ``max_duration``."""
+        """Open candidates without a candidate above, oldest first. The first reaches ``max_duration`` next."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are evicted first."""
+        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are the first to be evicted."""
         self.shares: dict[int, TenantShare] = {}
         """Received traces by tenant number. Empty if there are no tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
@@ -34,7 +34,7 @@ class OpenTraces:
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
-        """Open a trace whose spans are received. It counts towards its tenant's share."""
+        """Open a trace of received spans. It counts towards its tenant's share, if it has a tenant."""
         trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
         tenant = number_in(trace_id)
         if tenant:
@@ -50,7 +50,7 @@ class OpenTraces:
             trace.share.size += size
 
     def take_loose(self, trace: OpenTrace) -> tuple[list[Any], int]:
-        """Remove and return the loose spans of a trace, with their size. The trace leaves its tenant's share."""
+        """Remove and return a trace's loose spans and their size, and remove the trace from its tenant's share."""
         spans, size = trace.loose, trace.loose_size
         trace.loose, trace.loose_size = [], 0
         self._bytes.used -= size
@@ -68,7 +68,6 @@ class OpenTraces:
             trace.share.waiting[trace.trace_id] = trace
 
     def set_deadline(self, trace: OpenTrace, candidate: Candidate | None, when: float) -> None:
-        """Set the deadline of a candidate or of a trace's loose spans, unless an earlier one is set."""
         holder = trace if candidate is None else candidate
         if holder.deadline == 0.0 or when < holder.deadline:
             self.replace_deadline(trace, candidate, when)
@@ -95,7 +94,7 @@ class OpenTraces:
             yield self.outermost.pop(oldest), oldest
 
     def due(self, now: float, most: int) -> Iterator[Entry]:
-        """Remove and yield entries whose deadline has passed, reading ``most`` deadlines at most."""
+        """Remove and yield entries whose deadline has passed. At most ``most`` deadlines are read."""
         for _ in range(most):
             if not self.deadlines or self.deadlines[0][0] > now:
                 return
@@ -104,8 +103,8 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to evict, and True if it only waits for its deadline. It belongs to the tenant with the largest
-        number (if ``crowded``) or size of turns, so that no tenant evicts another tenant's turns.
+        """Return the next trace to evict, and True if it only waits for its deadline. The trace belongs to the tenant with the
+        most open traces (if ``crowded``) or the most bytes, so that small tenants aren't affected.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

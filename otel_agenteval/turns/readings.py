@@ -1,6 +1,6 @@
 """Count how turns were read, by instrumentation scope, and warn about scopes whose turns or texts are missing.
 
-The counts show which frameworks need their own dialect, and which traces give no turn or a turn without texts.
+The counts show which frameworks need their own dialect.
 """
 
 from __future__ import annotations
@@ -33,18 +33,15 @@ _log = logging.getLogger("otel_agenteval")
 
 @dataclass(slots=True)
 class _Waiting:
-    """A scope that will be reported after a few traces."""
-
     warning: str
     traces: int = 0
     answers: set[int] = field(default_factory=set)
-    """Hashes of the answers in traces without a turn."""
 
 
 class Readings:
-    """Counts of turns by scope and reading, and of traces without a turn or without texts. Thread-safe. A scope is reported once: at
-    its first turn without texts, after ``enough`` traces without a turn, or in :meth:`finish`. It isn't reported if it also has
-    turns with texts, or if its traces repeat the answer of a turn in another trace.
+    """Thread-safe counts of turns by scope and reading, and of traces without a turn or texts. A scope is reported once: at its
+    first turn without texts, after ``enough`` (if finite) traces without a turn, or in :meth:`finish`. It isn't reported if it
+    also has turns with texts, or if its traces repeat another trace's answer. Lost tools are always reported.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -52,7 +49,6 @@ class Readings:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all counts. A forked child hasn't read any turns."""
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
@@ -60,13 +56,13 @@ class Readings:
         self._answers: dict[int, None] = {}
         """Hashes of the latest turns' outputs."""
         self._waiting: dict[tuple[str, str], _Waiting] = {}
-        """Scopes that aren't reported yet, by name and by what is missing."""
+        """Scopes that aren't reported yet, by name and missing part."""
         self.turns: Counter[tuple[str, str]] = Counter()
         self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
 
     def note(self, turn: Turn, reader: TurnReader) -> None:
-        """Count a turn. If it has texts, its scopes are readable."""
+        """Count a turn. If it has texts, its scopes won't be reported."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
         # If the scopes are known to have texts, don't parse a turn's texts only to count the turn.
@@ -97,12 +93,11 @@ class Readings:
                 self._note_readable((trace.scope,))
 
     def finish(self, *, log: bool = True) -> None:
-        """Report the scopes that aren't reported yet, because no turn will follow."""
+        """Report the remaining scopes, because no turn will follow."""
         for key in [*self._waiting]:
             self._report(key, log)
 
     def add(self, other: Readings) -> None:
-        """Add the counts of another process."""
         self.turns += other.turns
         self.unread += other.unread
         self._read |= other._read
@@ -181,12 +176,11 @@ def _key(answer: str) -> int:
 
 
 def scope_of_call(reader: TurnReader) -> str:
-    """Return the scope of a turn's first model call or, without one, of its root."""
     return (reader.calls.llm[0] if reader.calls.llm else reader.root).record.scope
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a model returned something, so that texts are missing. Failed and cancelled turns don't count."""
+    """Return True if a model returned something, so texts are missing. Failed turns don't count."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):
@@ -195,7 +189,6 @@ def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
 
 
 def _unread_in(records: Sequence[SpanRecord]) -> list[str]:
-    """Return the names of span events and log records that may have content."""
     names = [event.name for record in records for event in record.events if event.name != "exception"]
     return [*dict.fromkeys((*names, *(part.name or "unnamed" for record in records for part in record.logs)))]
 

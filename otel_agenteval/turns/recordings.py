@@ -67,7 +67,6 @@ class Reading:
     logs: int = 0
     turns: int = 0
     scopes: Counter[str] = field(default_factory=Counter)
-    """Number of spans by instrumentation scope."""
 
 
 def load_turns(
@@ -95,7 +94,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records in any order, by start time. All of them are held in memory."""
+    """Yield the turns in spans and log records, by start time. The items may have any order, and are all held in memory."""
     readings = Readings(math.inf)
     for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
         yield turn
@@ -117,7 +116,7 @@ def turn_of(group: SpanGroup) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
-    """Return one group of spans per turn, by start time. ``unread`` is called with each trace that seems GenAI but has no turn."""
+    """Return one group of spans per turn, by start time. ``unread`` is called for each trace with GenAI spans but no turn."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
@@ -127,8 +126,8 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the groups of each trace: its turns, which aren't yet joined with parts in other traces, or its lone tool. For
-    ``unread``, see :func:`wholes_of`.
+    """Yield the groups of each trace, before parts in several traces are joined: its turns or, if there are none, its lone
+    tool. For ``unread``, see :func:`wholes_of`.
     """
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
@@ -158,12 +157,11 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def to_stderr(line: str) -> None:
-    """Print one line to standard error, with control characters escaped."""
     sys.stderr.write(f"{escaped(line)}\n")
 
 
 def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Yield the spans and log records in files, which :func:`load_turns` describes."""
+    """Yield the spans and log records in files. For the formats, see :func:`load_turns`."""
     faults = RecordingErrors(report)
     for path, number, line in read_lines(paths, seen, faults):
         before = seen.spans + seen.logs
@@ -181,7 +179,7 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 
 
 class RecordingErrors:
-    """Reports errors in recordings. Standard error gets at most ten per file and the number of others."""
+    """Reporter of errors in recordings. It prints at most ten per file to standard error, and the number of further errors."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -189,7 +187,7 @@ class RecordingErrors:
         self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """Report an error in a file or in one of its lines. Files must come one after another."""
+        """Report an error in a file or in one of its lines. Report all errors of a file before those of the next file."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
         if self._report is not to_stderr:
@@ -229,7 +227,7 @@ class RecordingErrors:
 
 
 def _kind_of(path: str, fault: str) -> str:
-    """Return the kind of a file without spans and, for some kinds, what to do with the file."""
+    """Return the kind of a file without spans and, for some kinds, advice."""
     try:
         with open_recording(path) if path != "-" else io.BytesIO() as stream:
             head = stream.read(_HEAD)
@@ -260,7 +258,6 @@ def _kind_of(path: str, fault: str) -> str:
 
 
 def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Yield the spans and log records in one line. ``report`` is called with each error."""
     try:
         found = list(from_json(jsonio.loads_lenient(line)))
     except NotASpan as problem:

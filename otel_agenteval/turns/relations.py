@@ -1,4 +1,4 @@
-"""Relations between turns of one process that are in different traces, and the joining of such turns.
+"""Find the parts of turns of one process that are in different traces, and join them.
 
 A turn's traces are separate if the caller's context was lost, or if two instrumentations recorded the same model call.
 """
@@ -19,8 +19,6 @@ from .stitching import Stitcher, is_bare_call, reader_of, steps_of
 
 
 class Timed(Protocol):
-    """The times and the scope of a span."""
-
     start_ns: int
     end_ns: int
     scope: str
@@ -37,13 +35,12 @@ def end_of(group: SpanGroup) -> int:
 
 
 def process_of(record: SpanRecord) -> Hashable:
-    """Return a key for the process and the tenant of a span."""
     get = record.resource_attributes.get
     return number_in(record.trace_id), str(get("service.name")), str(get("service.instance.id")), str(get("process.pid"))
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True for an agent's run without a model call or tool in its trace."""
+    """Return True for an agent's run whose trace has neither a model call nor a tool."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -53,8 +50,8 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), only
-    calls with equal texts are returned or, without any, one call with unknown texts (none if the run has a user or conversation).
+    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), return
+    only calls with equal texts or, without any, the first call if the run has no user or conversation.
     """
     found = [
         (call, agrees)
@@ -71,7 +68,7 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call have the same question or answer, False if not, or None if no text is known for both."""
+    """Return True if a run and a call have the same question or answer, False if not, or None if no text can be compared."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -79,7 +76,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns that tools of a turn ran: their input is an argument of a tool call, and their output is its result."""
+    """Return the turns that a turn's tools ran: the input is an argument of a tool call, and the output is the call's result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -100,7 +97,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if the first model call of a turn has a span, and doesn't continue an earlier call."""
+    """Return True if a turn's first model call has a span and doesn't continue an earlier call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -114,7 +111,7 @@ def is_recorded_within(inner: Timed, outer: Timed) -> bool:
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Return the earliest group, extended by the spans of the others. Earlier versions of the same part are left out."""
+    """Return one group with the earliest group's root and the spans of all groups. Earlier versions of a part are omitted."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -134,7 +131,7 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
 # --- the parts of turns in a file, which are joined however far apart they are
 
 _MOST_DELEGATES = 256
-"""Maximum number of turns in a file that ended before a turn and are compared with its tool calls."""
+"""Maximum number of turns in a file that ended last before a turn and are compared with the turn's tool calls."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
@@ -149,7 +146,7 @@ def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
 
 
 def join_duplicates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups that two instrumentations recorded of the same model call."""
+    """Join groups in which two instrumentations recorded the same model call."""
     if len(groups) < 2 or not any(map(is_bare_call, groups)):
         return groups
     found: list[list[SpanGroup]] = []
@@ -167,7 +164,7 @@ class _RecordedCalls:
     def __init__(self) -> None:
         self._answered: dict[str, int] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-        """Failed calls by model. They have no response id, so their times decide which of them are duplicates."""
+        """Failed calls by model. They lack response ids, so their times show which calls are duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
         """Return the place of the group that contains the same call, or ``new``."""

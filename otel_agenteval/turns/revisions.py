@@ -34,12 +34,9 @@ from .roots import SpanGroup, split
 
 
 class Earlier(NamedTuple):
-    """The earlier evaluation of a turn."""
-
     turn_id: str | None = None
     revision: int = 0
     first_id: str | None = None
-    """The turn id of the turn's first revision."""
     also: tuple[str, ...] = ()
     """Current and former ids of turns that were evaluated separately and are now parts of this turn."""
 
@@ -58,10 +55,10 @@ class TracePart:
         self.group = group
         self.earlier = earlier
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
-        """Ids of parents that aren't among these spans."""
+        """Ids of parents that aren't among this part's spans."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if the missing parent ``span_id`` can be the root of this part, a span without a turn or a rootless turn."""
+        """Return True if the missing parent can be the root of this part, which is a rootless turn or a span without a turn."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
@@ -74,10 +71,8 @@ class RevisableTrace:
         self.kept_at = now
         self.size = 0
         self._parts: dict[TracePart, None] = {}
-        """All parts, in the order of their arrival."""
         self._of_span: dict[int, TracePart] = {}
         self._of_root: dict[int, TracePart] = {}
-        """Turns by the ids of their roots."""
         self._below: dict[int, dict[TracePart, None]] = {}
         """Parts by the ids of their missing parents."""
         self._by_end: list[tuple[int, int, TracePart]] = []
@@ -142,7 +137,6 @@ class RevisableTrace:
         return [part.earlier for part in found]
 
     def missing_roots(self) -> list[int]:
-        """Return the missing parents of turns whose root was never seen."""
         return [
             span_id
             for span_id, parts in self._below.items()
@@ -153,8 +147,8 @@ class RevisableTrace:
         return (part for part in self._below.get(span_id, ()) if part.lacks_root(span_id))
 
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
-        """Return the parts that late spans, late logs of the spans ``with_logs`` or loose logs (in a trace with one turn) may
-        change, and the parts connected to them.
+        """Return the parts that late spans, late logs of the spans ``with_logs``, or loose logs may change, and the parts
+        connected to them. Loose logs may change a trace with at most one turn.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:
@@ -185,7 +179,7 @@ class RevisableTrace:
         ]
 
     def _connected(self, to_do: list[TracePart]) -> list[TracePart]:
-        """Return the parts, all parts above them, and the parts below spans without a turn or below rootless turns."""
+        """Return the given parts, all parts above them, and the parts below spans without a turn or below rootless turns."""
         found: dict[TracePart, None] = {}
         while to_do:
             part = to_do.pop()
@@ -199,7 +193,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True if a turn whose root is among a group's spans is part of it, not a request that another process served."""
+    """Return True unless a turn, whose root is in the group, is a request that another process served."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -226,8 +220,8 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """A bounded memory of closed turns. Thread-safe. The oldest traces are forgotten beyond ``max_bytes``, and after ``max_age``
-    seconds, when no late data is expected anymore.
+    """Thread-safe memory of closed turns. The oldest traces are forgotten beyond ``max_bytes``, and traces older than
+    ``max_age`` seconds, because no late data is expected for them.
     """
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
@@ -277,7 +271,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans without a turn, because a late span may add them to one."""
+        """Remember spans without a turn, because a late span may make them part of one."""
         self._add_parts(trace_id, [TracePart([record], size // len(records)) for record in records])
 
     def _add_parts(self, trace_id: int, parts: list[TracePart]) -> None:
@@ -313,8 +307,8 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], with_logs: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans, late logs of the spans ``with_logs`` or ``loose`` logs change. If the trace is
-        forgotten, only groups that stand alone are returned.
+        """Return the turns that late spans, late logs of the spans ``with_logs``, or ``loose`` logs change. If the trace is
+        forgotten, return only late turns that stand alone and weren't evaluated before.
         """
         late = list(late)
         with self._lock:
@@ -349,7 +343,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of other turns that it absorbed."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of turns that it absorbed."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -360,7 +354,7 @@ class Revisions:
         return first._replace(also=tuple(sorted(ids - {first.turn_id, first.first_id})))
 
     def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
-        """Return the remembered turn that contains a span, and its evaluation, or None."""
+        """Return the remembered turn that contains a span, and the turn's evaluation, or None."""
         with self._lock:
             trace = self._trace_of(trace_id)
             part = None if trace is None else trace.with_span(span_id)
@@ -377,7 +371,7 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if a group is a turn, whatever else its trace contains: its root is a local root or an agent."""
+    """Return True if a group is a turn whatever its trace contains: its root was seen, and is a local root, agent or workflow."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
@@ -391,7 +385,6 @@ def _traces_of(group: SpanGroup) -> list[int]:
 
 
 def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, loose: Sequence[LogPart]) -> list[SpanGroup]:
-    """Build turns from the spans of earlier turns and late spans. Known roots stay roots, and keep their ancestors."""
     ancestors = {group.root.span_id: group.ancestor for group in before if group.root_seen}
     after = split(records, frozenset(ancestors), alone, loose)
     for group in after:

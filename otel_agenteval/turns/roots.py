@@ -3,8 +3,8 @@
 The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
 or workflow span below it. An OpenInference chain that contains a model or an agent counts too. Without such a span,
 the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
-and similar spans aren't turns. Agent runs in sequence are one turn if the application passes tool results from each
-run to the next, or if a graph without a parent contains them.
+and similar spans aren't turns. Agent runs in sequence are one turn if each run receives the previous run's tool results
+or repeats a failed run, or if a graph without a parent contains them.
 
 Model and tool spans beside a run belong to it if they started during this run and during no other run.
 
@@ -33,7 +33,7 @@ _CLOCK_STEP_NS = 2_000_000
 """Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
 _NEVER = 2**64
 _MOST_RUNS = 32
-"""Maximum number of runs below a graph. A span with more runs isn't a graph."""
+"""Maximum number of runs below a graph. A span with more runs isn't treated as a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -60,11 +60,11 @@ class SpanGroup:
         """True if every parent was seen, up to a local root, and no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """Spans that were in no turn before, and whose outcome hasn't been counted yet."""
+        """New spans whose outcome hasn't been counted yet."""
         self.reader: Any = None
-        """The reader of the spans, kept so that the spans are read only once."""
+        """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
-        """The end of the turn if its spans are in several traces, or None."""
+        """End of the turn if its spans are in several traces, or None."""
         self.recordings: list[Any] = []
         """Entries by which :class:`~.duplicates.Duplicates` remembers the parts of the group."""
 
@@ -81,7 +81,6 @@ class SpanGroup:
 
     @property
     def all_seen(self) -> bool:
-        """True if the turn is complete and its root was seen, for any close reason."""
         return self.complete and self.root_seen
 
 
@@ -108,8 +107,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. Spans with ids in ``known_roots`` are roots despite missing
-    parents. ``alone`` is True if these are the trace's only turns. ``loose`` has log records whose spans aren't in ``records``.
+    """Return the turns in the spans of one trace, by start time. Spans in ``known_roots`` are roots even if their parents are
+    missing. ``alone`` is True if the trace has no other turns. ``loose`` has log records whose spans aren't in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -164,8 +163,8 @@ def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node],
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent. Returns spans without a parent, spans whose parent is missing, and spans that may have the
-    wrong parent: requests that started below a request that had ended. The application may have forgotten to detach a context.
+    """Attach each span to its parent. Return local roots, orphans, and *leaks*: an application's spans that started after their
+    parent had ended. A leak may have the wrong parent, if the application forgot to detach a context.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -228,7 +227,7 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node]) -> _Node:
-    """Return a span's topmost ancestor, or the span itself. Parents of ``undecided`` spans don't count. ``topmost`` is a cache."""
+    """Return a span's topmost ancestor, or the span itself. Don't go up from ``undecided`` spans. ``topmost`` is a cache."""
     path: dict[int, _Node] = {}
     while True:
         cached = topmost.get(id(node))
@@ -272,7 +271,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return the separate items below a span, each as a list, or an empty list if they are one turn."""
+    """Return the separate items below a span, each in a list. Return an empty list if the items are one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)
@@ -295,7 +294,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Return the runs of each turn. A run continues a turn if it has tool results for the last run, or retries that run."""
+    """Return the runs of each turn. A run continues a turn if it has tool results for the last run or retries that run."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -333,7 +332,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a span without a parent is a graph whose runs are one turn: no later run answers a new user message."""
+    """Return True if a span without a parent is a graph whose runs are one turn. No later run may answer a new user message."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -355,8 +354,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add spans beside a run to the run's turn if they started during this run and during no other run. The span of a run that
-    returns a generator ends early: if the only run contains no model call, later spans beside it also belong to it.
+    """Add steps beside a run to the run's turn if they started during this run, and not during another run. The span of a run that
+    returns a generator ends early, so the only run beside them also gets later steps if it contains no model call.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -401,7 +400,7 @@ class Times(Generic[_Owner]):
 
     def __init__(self, periods: Iterable[tuple[int, int, _Owner]] = ()) -> None:
         self._periods: list[tuple[int, _Owner]] = []
-        """End and owner of each period. A period's index is its number."""
+        """End and owner of each period. The index is the period's number."""
         self._starts: list[tuple[int, int]] = []
         """A heap with start and number of the periods that begin after the latest requested time."""
         self._running: dict[int, _Owner] = {}
@@ -415,7 +414,7 @@ class Times(Generic[_Owner]):
         self._periods.append((end, owner))
 
     def only_at(self, time_ns: int) -> _Owner | None:
-        """Return the owner of the period that contains a time, if there is exactly one such period."""
+        """Return the owner of the only period that contains a time, or None if no period or several do."""
         while self._starts and self._starts[0][0] <= time_ns:
             _, number = heapq.heappop(self._starts)
             end, self._running[number] = self._periods[number]
@@ -438,13 +437,13 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _ends_with_results(record: SpanRecord) -> bool:
-    """Return True if a prompt's last message isn't the user's own, such as a tool result, or if the prompt wasn't captured."""
+    """Return True if a prompt wasn't captured, or if its last message isn't the user's own, such as a tool result."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost roots. In a hand-written loop (a model call, then tools that run agents), return an empty list."""
+    """Return the topmost roots, or an empty list for a hand-written loop, in which tools run all agents after a model call."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -473,7 +472,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add each orphan to the turn that it belongs to, and return the turns that other orphans form."""
+    """Add each orphan to the turn that it belongs to. Return the turns that the other orphans form."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):
@@ -549,7 +548,7 @@ class _OrphanTurns:
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join spans that miss the same parent into one turn, whose root is late or lost."""
+    """Join groups whose roots miss the same parent into one turn. The turn's root is late or lost."""
     rootless: dict[int, SpanGroup] = {}
     joined = []
     for group in groups:

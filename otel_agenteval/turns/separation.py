@@ -15,8 +15,8 @@ from .stitching import after_last_answer, has_user_message, last_answer, steps_o
 
 
 def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Return the turns of a group: several if runs, or spans named as turns, below its root each answer a new user message. A
-    hand-off isn't a new turn: the second agent's prompt has no new user message after the first agent's answer.
+    """Return a group's turns. There are several if agents, or spans named as turns, below the root each answer a new user
+    message. The target of a hand-off doesn't answer a new message, so it isn't a separate turn.
     """
     turn = steps_of(group)
     if len(turn.llm) < 2:
@@ -53,7 +53,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
 
 
 def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if a call answers another user message than the previous call, which requested no tool."""
+    """Return True if a call answers another user message than the previous call, and the previous call requested no tool."""
     answer = last_answer(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
@@ -63,8 +63,8 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended, or None if both
-    calls belong to one agent's loop.
+    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended. Return None if
+    both calls belong to one agent's loop.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
@@ -110,7 +110,7 @@ def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGrou
 
 
 def _top(part: list[Step], turn: TurnCalls) -> Step | None:
-    """Return the topmost span of a part that contains, or is, its first agent or model call."""
+    """Return the topmost span of a part that is, or is above, the part's first agent or model call."""
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):

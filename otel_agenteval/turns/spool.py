@@ -78,7 +78,6 @@ class Slot(NamedTuple):
     number: int
     places: Sequence[SlotPlace]
     without: frozenset[int] = frozenset()
-    """Traces that were moved to another slot."""
 
     def items(self) -> Iterator[Item]:
         for file, offset, length in self.places:
@@ -89,7 +88,7 @@ class Slot(NamedTuple):
 
 
 class TurnWork(Protocol):
-    """Computes results from turns that are read together. Must be picklable for several processes."""
+    """Function that computes results from turns that are read together. It must be picklable for several processes."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
         """Yield results with their sort keys, in order. Each turn comes with its sort key among all turns."""
@@ -122,8 +121,8 @@ def results(
     report: Report = to_stderr,
 ) -> Iterator[Any]:
     """Yield the results of ``work`` for the turns in recorded traces, in order. ``jobs`` is the number of processes. If
-    ``alone``, ``work`` runs in this process, and the others only read. If ``meet``, all turns of a conversation are read together.
-    ``seen`` receives the counts, and ``report`` is called with one line for each line or span that can't be read.
+    ``alone``, ``work`` runs in this process, and the others only read. If ``meet``, all turns of a conversation are read
+    together. ``seen`` receives the counts, and ``report`` one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -246,9 +245,9 @@ class _Survey(NamedTuple):
     open: frozenset[int]
     """Traces with a part that may continue in another trace."""
     responses: frozenset[str]
-    """Response ids of model calls in traces of their own."""
+    """Response ids of model calls in separate traces."""
     failed: frozenset[str | None]
-    """Models of failed model calls in traces of their own."""
+    """Models of failed model calls in separate traces."""
     conversations: Mapping[str, Sequence[int]]
 
 
@@ -323,7 +322,7 @@ def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
 
 
 def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
-    """Return the new slots of traces that must move, because they share conversations directly or through other traces."""
+    """Return the new slots of traces that must move because they share conversations directly, or through other traces."""
     first: dict[int, int] = {}
 
     def first_of(trace: int) -> int:

@@ -16,11 +16,11 @@ CANDIDATE_ROLES = ROOT_ROLES | {UNKNOWN}
 
 
 Role = Callable[[Any], "str | None"]
-"""Returns the current role of a span that is open or has ended."""
+"""Function that returns the current role of an open or ended span."""
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return the estimated size of a span in bytes: the length of its texts plus a fixed amount for the rest."""
+    """Return a span's estimated size in bytes: the length of its texts plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Spans that share one outcome, such as scored or dropped. Only the first outcome counts, so scored spans stay scored."""
+    """Spans that share one outcome, such as scored or dropped. Only the first outcome is counted, so scored spans stay scored."""
 
     __slots__ = ("_count", "spans")
 
@@ -38,7 +38,6 @@ class PendingSpans:
         self._count = count
 
     def settle(self, outcome: str) -> None:
-        """Count the outcome of the spans, unless it was counted before."""
         spans, self.spans = self.spans, 0
         if spans:
             self._count(outcome, spans)
@@ -57,7 +56,7 @@ class TurnLimits:
 
 @dataclass(slots=True)
 class HeldBytes:
-    """The size of all open traces and late data, and its limit."""
+    """Size of all open traces and late data in bytes, and its limit."""
 
     limit: int
     used: int = 0
@@ -78,24 +77,24 @@ class Candidate:
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """The run that gets the spans if this candidate isn't a root."""
+    """The run that gets the spans if this candidate isn't a root. The run is a sibling, not the candidate above."""
     children: dict[Candidate, None] | None = None
     """Unfinished candidates that count towards it, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
     """Ids of an application's tool spans and of the spans below them."""
     orphan = False
-    """True if the candidate's parent is a span of this process that was never seen. Only an agent can then be a root."""
+    """True if the parent is a span of this process that was never seen. Only an agent or a workflow can then be a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
         self.role = role
         self.collects_all = role in CANDIDATE_ROLES
-        """True if all spans that start below it count towards it."""
+        """True if all spans that start below this candidate count towards it."""
         self.span_id = span_id
         self.parent = parent
-        """The candidate above, which is an application's span and contains all spans of this candidate."""
+        """The candidate above, which is an application's span."""
         self.open = 1
-        """Number of open spans, including itself and the candidates below it."""
+        """Number of open spans, including the candidate itself and the candidates below it."""
         self.spans: list[Any] = []
         self.genai = role is not None
         self.closed = False
@@ -116,7 +115,6 @@ class Candidate:
 class TenantShare:
     traces: OrderedDict[int, OpenTrace] = field(default_factory=OrderedDict)
     waiting: OrderedDict[int, OpenTrace] = field(default_factory=OrderedDict)
-    """Traces that only wait for their deadline."""
     size: int = 0
 
 
@@ -127,17 +125,15 @@ class OpenTrace:
     unfinished = 0
     """Number of unfinished candidates: open, or closed while a span below them is open."""
     had_several = False
-    """True if the trace has ever had more than one candidate."""
     outermost = _NO_CANDIDATES
     """Open candidates without a candidate above, by start time."""
     agents = _NO_CANDIDATES
-    """Open candidates that are certainly turns. Most received traces have none, so they share an empty dictionary."""
+    """Open candidates that are agents or workflows. Most received traces have none, so they share an empty dictionary."""
     continued = False
-    """True if the trace continues after a part of it closed at a limit."""
+    """True if an earlier part of the trace closed because it was too large."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
     received_ids: set[bytes] | None = None
-    """Ids of the spans that were received over the network."""
     root_seen = False
     deadline = 0.0
     share: TenantShare | None = None
@@ -154,7 +150,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that can be evaluated now: exactly one turn (``sole``), or any number of turns that still have to be separated."""
+    """Spans that can be evaluated now: exactly one turn (``sole``), or spans yet to be separated into any number of turns."""
 
     trace_id: int
     spans: list[Any]
@@ -162,9 +158,9 @@ class Closed:
     complete: bool
     root: Any = None
     sole: bool = False
-    """True if the candidate is the root of exactly one turn that contains all spans."""
+    """True if the spans are exactly one turn with the root ``root``."""
     remainder: bool = False
-    """True if turns below this local root closed before. The remaining spans are then not a turn of their own."""
+    """True if turns below this local root closed before. The remaining spans are then a turn only if their root has a role."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
@@ -173,10 +169,9 @@ class Closed:
     ancestor: Any = None
     """The application's span above the candidate, which may still be open."""
     continued: bool = False
-    """True if the trace continues after a part of it closed at a limit. Only groups that stand alone are then turns."""
+    """True if an earlier part of the trace closed because it was too large. Only groups that stand alone are then turns."""
     cut_off: bool = False
-    """True if the root's parent is a span of this process that isn't among the spans."""
+    """True if the root's parent is a span of this process, but isn't among the spans."""
     beside: int | None = None
-    """For a model call: trace id of the only open run, if that has no steps. The call may belong to this run (lost context)."""
+    """For a model call: trace id of the only open run without steps, to which the call may belong (lost context)."""
     pending: PendingSpans | None = None
-    """Set when the spans are separated into turns."""

@@ -28,13 +28,12 @@ _MAX_PAUSE_NS = 600 * 10**9
 _MOST_RESPONSES = 8
 """Number of a part's latest responses that a later call may name as its previous response."""
 _MOST_CANDIDATES = 64
-"""Maximum number of waiting parts with which one call is compared, latest end first."""
+"""Maximum number of waiting parts that are compared with one call, latest first."""
 _LATE_END_NS = 10**9
 """Tolerated overlap of two calls. A callback may end the span of a streamed response after the next call has started."""
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
-    """Return the group's reader. It is created once, and the group keeps it."""
     if group.reader is None:
         calls = TurnCalls(group.root, group.members)
         if group.ancestor is not None:
@@ -58,7 +57,7 @@ class _PlaceOfPart:
 
 
 class _Piece:
-    """One or several joined parts of a turn, each from one trace, that other traces may continue."""
+    """One part of a turn, or several joined parts, each from one trace. Other traces may continue the piece."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -68,7 +67,6 @@ class _Piece:
     def __init__(self, group: SpanGroup, turn: TurnCalls, first_arrival: float) -> None:
         self.places = deque((_PlaceOfPart(group, self),))
         self.first_arrival = self.last_arrival = first_arrival
-        """Arrival times of the first and the latest part."""
         self.number = 0
         """Position in the order in which pieces began to wait."""
         self.facts: tuple[Hashable, ...] = ()
@@ -98,7 +96,7 @@ class _Piece:
         """Ids of the tool calls that the piece's last model call requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
-        """True if the last model call requested tools, so that no turn can end with this piece."""
+        """True if the last model call succeeded and requested tools, so that the turn must have another call."""
         if last.response_id:
             self.response_ids[last.response_id] = None
 
@@ -123,7 +121,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join the ``later`` piece, which continues this one. Returns the piece with more parts, which now contains both."""
+        """Join the ``later`` piece, which continues this one. Return the piece with more parts, which now contains both."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -164,7 +162,7 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace may continue a group: a message of a thread, or a model call without an agent around it."""
+    """Return True if another trace may continue a group: a thread's message, or a single model call outside agents."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
@@ -177,7 +175,7 @@ def may_go_on(group: SpanGroup) -> bool:
 
 
 def is_bare_call(group: SpanGroup) -> bool:
-    """Return True if a turn is a model call in a separate trace."""
+    """Return True if the root of a turn is a model call."""
     turn = steps_of(group)
     return turn.root.role == LLM and bool(turn.llm)
 
@@ -189,7 +187,7 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """An index of waiting parts by facts that the next call shares, so that a lookup doesn't compare all parts."""
+    """Index of waiting parts by facts that the next call shares, to look up parts without comparing all of them."""
 
     def __init__(self) -> None:
         self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # end and number of each, sorted
@@ -206,7 +204,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return at most :data:`_MOST_CANDIDATES` + 1 parts that have a fact and ended within the given times, latest first."""
+        """Return at most :data:`_MOST_CANDIDATES` + 1 parts with a fact that ended within the given times, latest first."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -215,9 +213,9 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Holds parts of turns until they are complete or no part has arrived for ``patience`` seconds. Not thread-safe. Beyond
-    ``max_bytes``, the oldest part of the tenant with the largest share is released. ``max_age`` seconds after its first part, a
-    turn isn't held anymore, even if it is incomplete.
+    """Holds parts of turns until they are complete, or no part has arrived for ``patience`` seconds. Not thread-safe. Beyond
+    ``max_bytes``, the oldest part of the tenant with the most bytes is released. A turn is held for at most ``max_age`` seconds
+    after its first part.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -236,7 +234,7 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._by_requested_id: dict[tuple[int, str], _Piece] = {}
-        """Pieces by tenant and call id, because ids are unique only within a tenant. The next two dictionaries have such keys too."""
+        """Pieces by tenant and call id, because call ids aren't globally unique. The next two dictionaries have such keys too."""
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
@@ -295,7 +293,7 @@ class Stitcher:
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
-        """Return the turn if it is complete. Hold it otherwise, and return the turns released to make room."""
+        """Return the turn if it is complete or too old. Otherwise, hold it and return the turns released to make room."""
         if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)
@@ -326,13 +324,12 @@ class Stitcher:
         return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
-        """Drop and return the waiting groups of the given traces, and the groups joined with them."""
+        """Drop and return the waiting groups of the given traces, and all groups joined with them."""
         pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
 
     def _continued_piece(self, piece: _Piece) -> _Piece | None:
-        """Return the waiting part that a new part continues, or None."""
         for call_id in piece.result_ids:
             held = self._by_requested_id.get((piece.tenant, call_id))
             if held is not None and held.start_ns <= piece.start_ns:
@@ -344,7 +341,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield waiting parts that share a fact with a call (*repeated messages*, *same conversation*), per fact latest first."""
+        """Yield parts that share a fact with a call (*repeated messages*, *same conversation*), latest first for each fact."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -403,7 +400,7 @@ class Stitcher:
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts of a waiting part. The call that continues it has one of them (:func:`_facts_in_prompt`, :func:`_program_key`)."""
+    """Yield facts of a waiting part. The next call has one of them (:func:`_facts_in_prompt`, :func:`_program_key`)."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -419,7 +416,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield facts in a call's prompt. A waiting part that the call continues has one of them (:func:`_facts_while_waiting`)."""
+    """Yield facts in a call's prompt. A part that the call continues has at least one of them (:func:`_facts_while_waiting`)."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -442,7 +439,6 @@ def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
 
 
 def _program_key(group: SpanGroup, call: Step) -> Hashable:
-    """Return a key for the tenant, requested model and instrumentation scope of a call."""
     return number_in(group.root.trace_id), "program", call.request_model, group.root.scope
 
 
@@ -479,14 +475,13 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
 
 
 def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
-    """Return True if a prompt repeats the previous prompt and adds only tool calls and results."""
     added = messages[len(before) :]
     is_repeated = bool(before and added) and _roles_and_texts(messages[: len(before)]) == _roles_and_texts(before)
     return is_repeated and all(message.tool_calls or message.tool_results for message in added)
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a held part: it is from the same program, with more input tokens unless it failed."""
+    """Return True if a call may continue a held part: both are from one program, and the call has more input tokens or failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -501,7 +496,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt lacks the part's tool calls because instrumentation captured no messages, or no tool calls."""
+    """Return True if a prompt lacks the part's tool calls because the instrumentation captured no messages or no tool calls."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
