@@ -19,7 +19,7 @@ _AGENT_OR_TOOL = (AGENT, TOOL)
 
 
 def main_agent(turn: TurnCalls) -> str | None:
-    """Return the name of the first named agent that no tool runs, or None."""
+    """Return the name of the first named agent that isn't in a tool, or None."""
     steps = (step for role in (AGENT, INNER, LLM) for step in turn.of_role.get(role, ()))
     return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
 
@@ -56,7 +56,7 @@ def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
-    """Return the tool spans with a model call below them, by span id, with the agent's name if known."""
+    """Return the spans of tools that called a model, by span id, each with the agent's name if known."""
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
@@ -90,13 +90,10 @@ def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]
 
 
 class _Names:
-    """The names of agent runs, from their own spans or from the tools that run them."""
-
     def __init__(self, turn: TurnCalls, tools: ToolCalls) -> None:
         self._turn = turn
         self._tools = tools
         self._requests: dict[int, list[str]] = {}
-        """Names of the tools that a model call requested, by the call's span id."""
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
         """Return True if an agent span describes the same run as the agent span above it."""
@@ -107,7 +104,7 @@ class _Names:
         return parent.agent == step.agent if step.agent_is_class else self._requested_name(step, parent) is None
 
     def name_of(self, step: Step) -> str | None:
-        """Return the agent's own name or, if unset, the name of the tool that runs it."""
+        """Return the agent's name or, if unset or a class name, the name of the tool that runs the agent, if known."""
         if step.agent and not step.agent_is_class:
             return step.agent
         caller = self._turn.nearest(step, TOOL_OR_CALLER)
@@ -118,8 +115,8 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the tool name that an agent's caller requested in its last model call before the run, or None. The runs after a model
-        call take the call's requests in order.
+        """Return the name of the tool request that started an agent's run, or None. The requests of the caller's last model
+        call before the run match the runs after that call in order.
         """
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
@@ -137,7 +134,7 @@ class _Names:
 
     @computed_once
     def _calls(self) -> dict[int, list[Step]]:
-        """The model calls of each agent run by end time, by the run's span id."""
+        """Model calls of each agent run by end time, by the run's span id."""
         calls: dict[int, list[Step]] = {}
         for call in sorted(self._turn.llm, key=END):
             agent = self._turn.nearest(call, _AGENTS)
@@ -147,7 +144,6 @@ class _Names:
 
     @computed_once
     def _starts(self) -> dict[int, list[int]]:
-        """The start times of agent runs, by the parent's span id."""
         starts: dict[int, list[int]] = {}
         for agent in self._turn.of_role[AGENT]:
             starts.setdefault(agent.record.parent_id, []).append(agent.record.start_ns)

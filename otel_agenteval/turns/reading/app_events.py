@@ -32,11 +32,11 @@ _FACTS: dict[str, dict[str, Any]] = {
     },
     "agent.conflict": {"resolved": bool, "resolution_time_s": _NUMBER},
 }  # fmt: skip
-"""Types of the facts in each event. Values of other types are ignored, as in other telemetry."""
+"""Types of the facts in each event. Values of other types are ignored."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return the ``agent.stop_kind`` of the root or, if unset, of the last span that has it."""
+    """Return a valid ``agent.stop_kind`` of the root or, if unset, of the last span that has one."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
@@ -51,7 +51,7 @@ def handoffs(steps: Iterable[Step]) -> list[Handoff]:
 
 
 def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
-    """Return the facts of each event with a name, by time."""
+    """Return the facts of each event with the given name, by time."""
     types = _FACTS[name]
     events = [event for step in steps for event in step.record.events if event.name == name]
     found = []

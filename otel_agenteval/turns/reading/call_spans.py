@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-One request to a model is one call, however many spans describe it. A model span is a duplicate if it is inside
-another one, such as an SDK's span inside a framework's, if it runs next to another one and within that one's time, or if
-it has the same response id. Values of the duplicate fill the gaps of the outer span.
+Several spans can describe one model call. A model span is a duplicate if it is inside another model span, such as an SDK's span
+inside a framework's, if it is next to another one and within its time, or if it has the same response id. Values of the
+duplicate fill the gaps of the outer span.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MERGED = (
     "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
-"""Scopes of spans that a provider's SDK writes itself. Their token counts take precedence."""
+"""Scopes of spans that a provider's SDK writes. Their token counts take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
@@ -29,7 +29,7 @@ _CLOCK_STEP_NS = 2_000_000
 _LAYERS = 8
 """Maximum number of instrumentations whose spans are compared."""
 _MOST_COMPARED = 64
-"""Maximum number of neighboring spans that are compared to find the outer span, which began shortly before."""
+"""Maximum number of spans that are searched for the outer span, which began shortly before."""
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
@@ -46,8 +46,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Stop treating spans of whole loops as model calls. Such spans include those whose tokens equal the sum of the calls below
-    them. Returns the loops whose calls have no token counts.
+    """Stop treating spans of whole loops as model calls, and return the loops whose calls have no token counts. A span whose
+    tokens equal the sum of the calls below it is a loop, too.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return two dictionaries with the model spans below each model span: those without a run or tool between them, and all."""
+    """Return the next model spans below each model span, twice: those without a run or tool between them, and all."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -83,7 +83,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
 
 
 def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
-    """Return the spans of the calls, completed with the facts of their duplicates. ``nested`` is True if spans may be inside others."""
+    """Return one span per call, completed with the facts of its duplicates. ``nested`` is True if spans may be inside others."""
     leaves: list[Step] = []
     by_response: dict[str, Step] = {}
     steps = turn.of_role[LLM]
@@ -129,7 +129,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return the earlier, overlapping span of the same response, or None. Some servers repeat ids, so an id isn't enough."""
+    """Return the earlier span of the same response, or None. Some servers repeat ids, so the spans must also overlap."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
         return None
@@ -137,9 +137,9 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Return, by span id, the outer span of each call that two instrumentations recorded next to each other. Either both spans have
-    the same parent, and one is within the other's time. Or both are in the same agent run, overlap, and have the same tokens or
-    answer, because a callback may end before its stream.
+    """Return, by span id, the outer span of each call that two instrumentations recorded next to each other. Either both spans
+    have the same parent, and one is within the other's time. Or both are in the same agent run, overlap, and have the same
+    tokens or answer, because a callback may end before its stream.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
@@ -164,7 +164,7 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
 
 
 def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
-    """Return the ids of spans below which an outer span may be, each preceded by True if both calls must be alike there."""
+    """Return the ids of spans that may have the outer span below them, each after True if both calls must also be alike."""
     parent = (False, step.record.parent_id)
     run = turn.nearest(step, _LLM_OR_LOOP)
     if run is None:
@@ -184,7 +184,7 @@ def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
 
 
 def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step]) -> None:
-    """Index a call by the parent of the span that sent its request and, if the response comes later, by its own parent."""
+    """Index a call by its scope and its sender's parent and, if the response comes later, also by its own parent."""
     if step.deferred:
         senders[step.record.scope, step.record.parent_id] = step
     sender = turn.parent(step)
@@ -193,8 +193,8 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
-    """Replace a loop's running totals by the tokens of each call, because some instrumentations add up the calls of a loop. The span
-    of a streamed call that requested tools contains the later calls, and repeats values of the last one, which are removed.
+    """Replace running totals, which some instrumentations write, by each call's tokens. The span of a streamed call that
+    requested tools contains the later calls and repeats the last call's values, which are removed.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -231,7 +231,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(step: Step, outer: Step) -> bool:
-    """Return True if a model span inside another one is a later call: the other one ended before, or had a shorter prompt."""
+    """Return True if a model span inside another one is a later call, according to totals, times or prompt tokens."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # it has the time of its log record
@@ -242,7 +242,6 @@ def _is_later_call(step: Step, outer: Step) -> bool:
 
 
 def _move_facts(loop: Step, calls: list[Step]) -> None:
-    """Complete the calls in a loop with the loop's facts, and stop treating the loop as a model call."""
     loop.role = INNER
     for call in calls:
         fill(call, loop, ("model", "provider"))
@@ -261,9 +260,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Complete a model call with the facts of its duplicate. Token counts of a provider's own SDK take precedence, with
-    the model that they count for.
-    """
+    """Complete a model call with its duplicate's facts. A provider SDK's token counts take precedence, with the counted model."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -281,7 +278,7 @@ def _fill_call(target: Step, source: Step) -> None:
 
 
 def _counts_more(source: Step, target: Step) -> bool:
-    """Return True if a duplicate's token counts replace a call's. All counts come from one span."""
+    """Return True if a duplicate's token counts replace a call's counts. Counts of two spans are never mixed."""
     if source.input_tokens is None or source.output_tokens is None:
         return False
     if target.guesses_tokens or not (target.input_tokens or target.output_tokens) or source.record.scope.startswith(_SDK_SCOPES):
@@ -292,8 +289,8 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Return the latest match that isn't ``taken``. With ``is_alike``, both spans must be alike instead of nested in time. Removes
-    the match, and spans that can't match later spans, from ``running``.
+    """Return the latest match that isn't ``taken``, and remove it and spans that can't match later spans from ``running``. With
+    ``is_alike``, both spans must be alike instead of nested in time.
     """
     record = step.record
     found: Step | None = None
@@ -319,7 +316,6 @@ def _take_duplicate(
 
 
 def _sums_up(step: Step, calls: list[Step]) -> bool:
-    """Return True if a span's tokens are the sum of several calls' tokens."""
     given, made = ([count for call in calls if (count := getattr(call, name))] for name in ("input_tokens", "output_tokens"))
     return len(made) > 1 and (step.input_tokens, step.output_tokens) == (sum(given), sum(made))
 

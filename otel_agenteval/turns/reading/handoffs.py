@@ -1,4 +1,4 @@
-"""Read the hand-offs between agents: from the application's events, spans, tool requests or, without content, tool spans."""
+"""Read hand-offs between agents from the first source that has any: application events, spans, tool requests, tool spans."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return the hand-offs that have spans. Most of these spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
+    """Return the hand-offs that have spans. Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -74,7 +74,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off of a tool. Without an error, its success is unknown until the target starts."""
+    """Return the hand-off that a tool made. Without an error, its success is unknown until the target starts."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)
@@ -89,7 +89,7 @@ def _target_in(arguments: Any) -> str | None:
 
 
 def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
-    """Complete a hand-off from the agent runs around it: its source, its target, and whether the target started."""
+    """Fill in a hand-off's source, target and success from the agent runs around it."""
     source = handoff.from_
     if handoff.to is None or handoff.to in _NO_AGENT:
         handoff = replace(handoff, to=runs.first_after(at, source))
@@ -104,18 +104,16 @@ def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
 
 
 def as_tool_name(name: str) -> str:
-    """Return an agent's name in the form of a tool name. For example, ``Billing Agent`` becomes ``billing_agent``."""
+    """Return an agent's name in the form of a tool name: ``Billing Agent`` becomes ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 class _Named:
-    """Steps of one role with the names of their agents, by start time."""
-
     def __init__(self, steps: Iterable[Step]) -> None:
         self.found = [(step.record.start_ns, step.agent) for step in steps if step.agent]
         self.starts = [start for start, _ in self.found]
         self._next_other = [len(self.found)] * len(self.found)
-        """For each place, the place of the next step with another name."""
+        """For each index, the index of the next step with another name."""
         for place in range(len(self.found) - 2, -1, -1):
             same = self.found[place][1] == self.found[place + 1][1]
             self._next_other[place] = self._next_other[place + 1] if same else place + 1
@@ -132,7 +130,7 @@ class _Named:
 
 
 class NamedRuns:
-    """The agents of a turn and the times at which they worked, from their runs and loops by start time."""
+    """Agents of a turn and the start times of their runs and loop steps."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
@@ -142,14 +140,12 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """By :func:`as_tool_name`: the two names that started latest, with their start times. One of the two may be excluded."""
+        """By :func:`as_tool_name`: the two names that started latest, with their start times. One of them may be excluded."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
-        """Return the first agent, other than ``besides``, that started at or after a time."""
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)
 
     def started(self, name: str, at: int, besides: str | None) -> bool:
-        """Return True if the named agent, other than ``besides``, started at or after a time."""
         return any(start >= at and other != besides for other, start in self._latest.get(as_tool_name(name), ()))
 
     def last_before(self, at: int) -> str | None:

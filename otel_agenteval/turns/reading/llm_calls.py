@@ -24,16 +24,16 @@ _UNDECIDED = (None, CHAIN, INNER)
 
 
 class TurnCalls(TurnSteps):
-    """The spans of one turn and its model calls. Nothing changes a step after this object is complete."""
+    """Spans of one turn and its model calls. The steps don't change after this object is complete."""
 
     llm: list[Step]
     """One span for each model call, by start time."""
     own_llm: list[Step]
-    """The model calls of this service. Calls of another service count in that service's turn."""
+    """Model calls of this service. Another service's calls count in that service's turn."""
     totals: list[Step]
-    """Spans of loops whose calls have no token counts, so the loops' counts are used."""
+    """Spans of loops whose token counts are used, because their calls have none."""
     main_llm: list[Step]
-    """The model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's."""
+    """Model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's answer."""
 
     def _set_steps(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._set_steps(root, steps)
@@ -42,7 +42,7 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def extended(self, others: Iterable[TurnCalls], until_ns: int) -> TurnCalls:
-        """Return a turn that also contains the parts in other traces. Nothing is read again."""
+        """Return the turn joined with its parts in other traces, without reading a span again."""
         parts = [self, *others]
         whole = TurnCalls.__new__(TurnCalls)
         whole._set_steps(self.root.record, [step for part in parts for step in part.steps])
@@ -70,7 +70,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of a run whose only span describes the last call. Events, prompts or tools show these calls."""
+        """Return the earlier calls of a run whose only span describes the last call. Events, prompts or tools reveal them."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -104,7 +104,7 @@ class TurnCalls(TurnSteps):
         return self._usage(input_tokens, output_tokens, *details)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return token counts with their total, or None if all are unknown. A count out of range is unknown."""
+        """Return token counts with their total, or None if all are unknown. Counts out of range become unknown."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -113,9 +113,7 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return the outermost agents inside the turn that have token counts, but no model calls below them or during them. They run
-        elsewhere, so that their totals are all that is known.
-        """
+        """Return the outermost inner agents with token counts, but without model calls below or during them."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
         quiet = {
             run.record.span_id: run
@@ -128,7 +126,7 @@ class TurnCalls(TurnSteps):
         ]
 
     def _usage_of_runs(self) -> Usage | None:
-        """Return the sum of the tokens of the outermost agent runs. Returns None unless all of them report tokens."""
+        """Return the token counts of the outermost agent runs, or None unless all of these runs report tokens."""
         runs = [run for run in self.of_role.get(AGENT, ()) if self.nearest(run, (AGENT,)) is None]
         if not runs or any(run.input_tokens is None or run.output_tokens is None for run in runs):
             return None
@@ -146,7 +144,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """The model call that ended last, whose answer is the turn's output. A failed call counts only if all calls failed."""
+        """The model call whose answer is the turn's output, usually the last one. Failed calls count only if all failed."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root
@@ -174,8 +172,8 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return the call itself, or the last call outside the tool that it ran in if that one began after the tool: the agent had
-        its final answer while the tool went on in the background.
+        """Return the given call. If it runs in a tool that went on in the background, return the last call outside tools
+        instead.
         """
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None:
@@ -210,7 +208,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails. Without such calls, return those that aren't named as guardrails, or all calls."""
+        """Return the calls outside guardrails or, without such calls, those that aren't named as guardrails, or all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -243,7 +241,7 @@ class TurnCalls(TurnSteps):
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return the tokens of a run's earlier calls from the calls' events, if the run's only span describes the last call."""
+    """Return the token counts of a run's earlier calls from events, if the run's only span describes the last call."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
@@ -273,12 +271,11 @@ def ends_by_itself(reason: str | None) -> bool:
 
 
 def asks_for_tools(reason: str | None) -> bool:
-    """Return True if the model stopped to request tools. The reason doesn't show which ones."""
     return _folded(reason) in _ASKS
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call requested no tool. Some models always report the same reason."""
+    """Return True if the finish reason shows that the call requested no tool. Some models don't report tool requests."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

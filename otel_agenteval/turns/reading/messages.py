@@ -33,7 +33,7 @@ _AROUND_AN_ERROR = 40
 
 
 class MessageReader:
-    """The texts and the outcome of one turn."""
+    """Reader of the texts and the error of one turn."""
 
     def __init__(self, calls: TurnCalls) -> None:
         self.calls = calls
@@ -57,7 +57,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the newest user message in a step's field, or None if there is none or truncation may have removed it."""
+        """Return the newest user message in a step's field, or None if truncation may have removed a newer message."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -93,7 +93,7 @@ class MessageReader:
         return asked if any(text.find(one) > 0 for one in quoted) else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message after the ``history`` in the first prompt or, if it lacks ``text``, the root's text value."""
+        """Return the user message after ``history`` in the first prompt or, if ``text`` isn't there, the root's input text."""
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
@@ -179,7 +179,7 @@ class MessageReader:
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's result, which is JSON text or an object, or None if no value is clearly the answer."""
+        """Return the answer in a function's result, which is JSON text or an object, or None if the answer isn't clear."""
         value = parsed(raw)
         if isinstance(value, str):
             return value
@@ -217,7 +217,6 @@ class MessageReader:
         return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
     def _asks_for_tools(self, step: Step) -> bool:
-        """Return True if a call ended with tool requests, according to the finish reason of the call or of a message."""
         return any(map(asks_for_tools, (step.finish_reason, *(message.finish_reason for message in self.calls.outputs(step)))))
 
     def system(self) -> str | None:
@@ -305,12 +304,12 @@ class MessageReader:
         return failed
 
     def _answers_with(self, error: ErrorInfo) -> bool:
-        """Return True if the root's answer is a failed call's message."""
+        """Return True if the root's answer is a failed call's error message."""
         answer = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages)
         return bool(answer) and _is_error_message(error, (answer or "").strip())
 
     def _siblings_of_root(self) -> list[Step]:
-        """Return the root and the spans beside it, if there are any and the span around them was never seen."""
+        """Return the root and the spans beside it, or an empty list if there are none or their parent was seen."""
         around = self.root.record.parent_id
         if not around or around in self.calls.by_id:
             return []
@@ -328,7 +327,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if an error only repeats a tool's error, and a model answered afterwards."""
+        """Return True if an error only repeats a tool's error, and a model call answered after the tool."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
@@ -370,8 +369,6 @@ _SPEAKERS = ("system", "developer", "user")
 
 
 class _PromptHistory:
-    """Speakers and repeatable texts in one agent's earlier calls to one model."""
-
     def __init__(self) -> None:
         self._speakers: set[str] = set()
         self._texts: set[str] = set()

@@ -1,7 +1,6 @@
 """Read the definitions of tools that models received, the models' tool requests, and the results in later prompts.
 
-Requests are matched to the spans of the tools. Results are matched by id or, if they have no id or an unknown id, by their
-order.
+Requests are matched to the spans of the tools. Results are matched by id or, if the id is missing or unknown, by order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .steps import LONGEST_CONSTANT
 # --- definitions of tools
 
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
-"""Frameworks' tools whose arguments are the answer."""
+"""Framework tools whose arguments are the answer."""
 
 
 def is_output_tool(name: str | None) -> bool:
@@ -31,7 +30,7 @@ def is_output_tool(name: str | None) -> bool:
 
 
 def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
-    """Return the turn's tools without output tools. Agent spans often have tools that model spans lack."""
+    """Return the definitions of the turn's tools, except output tools. Agent spans often have tools that model spans lack."""
     found: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):
@@ -98,7 +97,7 @@ T = TypeVar("T")
 
 
 class TakenOnce(Generic[T]):
-    """Items that are found by key, in the order in which they were added. Each item is taken once."""
+    """Items that are found by key, the earliest first. Each item is taken once."""
 
     def __init__(self) -> None:
         self._left: dict[int, T] = {}
@@ -155,7 +154,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message, or all messages without one. Earlier messages belong to earlier turns."""
+    """Return the messages after the last user message, or all messages without one. Earlier messages are of earlier turns."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -164,8 +163,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results``, by call id. A call may have two ids: the item's and the call's. A result whose
-    id wasn't requested belongs to the first request that still waits for a result.
+    """Add a prompt's tool results to ``results``, by call id. Some APIs give a call two ids, so a result with an id that wasn't
+    requested belongs to the first request that still waits for a result.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -186,7 +185,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield each result with its request, matched by id or otherwise by name or order. Named results don't need a request."""
+    """Yield each result with its request, matched by id, or else by name or order. Named results don't need a request."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -204,7 +203,6 @@ def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolReques
 # --- requests
 
 Requested = tuple[ToolRequest, Step]
-"""A request, and the span of the model call that made it."""
 _CallKey = tuple[str | None, Hashable]
 
 
@@ -258,7 +256,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Return the requests, except those without an id or a result that a later prompt repeats with a new id."""
+    """Return the requests except copies: requests without an id or a result that a later prompt repeats with a new id."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -275,12 +273,12 @@ def id_without_name(name: str | None, call_id: str | None) -> str:
 
 
 def _key(request: ToolRequest) -> _CallKey:
-    """Return a key that is equal for calls of one tool with the same arguments."""
+    """Return a key that is equal for requests with the same tool and arguments."""
     return request.name, jsonio.frozen(arguments_of(request.arguments))
 
 
 class RequestMatcher:
-    """Matches requests to the spans of the calls by call id or by name and arguments, one of which may be missing."""
+    """Matcher of tool spans with requests, by call id, or by name and arguments. Either of the last two may be missing."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -325,7 +323,6 @@ def _argument_keys(request: ToolRequest) -> Iterable[Hashable]:
 
 
 def _value_keys(request: ToolRequest) -> Iterator[Hashable]:
-    """Yield keys for the text of each argument, and of the list of all arguments."""
     arguments = arguments_of(request.arguments)
     if arguments is not None:
         values = [*arguments.values()]

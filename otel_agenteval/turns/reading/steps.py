@@ -24,12 +24,12 @@ _EVENTS = ENDS | {"start"}
 _SHORT = 8
 """Number of ancestors that are checked one by one before the tree is used."""
 _DEEPEST_TIE = 32
-"""Maximum number of ancestors with the same start time that are counted."""
+"""Maximum number of ancestors with one start time that are counted to order them."""
 _LONG_PROMPT = 1_000
-"""Length in characters above which a prompt is compared with earlier ones."""
+"""Length in characters above which a prompt is compared with earlier prompts."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
-"""Maximum length of a text, such as instructions or tool definitions, whose parsed form is cached because every turn has it."""
+"""Maximum length of texts whose parsed form is cached, because every turn repeats them: instructions and tool definitions."""
 
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ else:
 
 
 class TurnSteps:
-    """The spans of one turn. Doesn't refer to the turn, to avoid a reference cycle."""
+    """Spans of one turn. This object doesn't refer to the turn, to avoid a reference cycle."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._set_steps(root, [read(record) for record in members])
@@ -60,7 +60,7 @@ class TurnSteps:
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self.cut = False
-        """True if content that was read so far had been cut before it was received."""
+        """True if content that was read so far was truncated before it was received."""
         self.limited: list[str] = []
         """Kinds of the values that were omitted or cut because they exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
@@ -83,9 +83,9 @@ class TurnSteps:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self._prompts: dict[int, Decoded] = {}
-        """Messages of long prompts that were decoded because a later prompt begins with them."""
+        """Decoded long prompts by span id, because a later prompt may begin with the same messages."""
         self.ancestor: Step | None = None
-        """A span above this turn, and maybe above other turns. Only its user and conversation are used."""
+        """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
@@ -169,7 +169,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a prompt. Its beginning shares the decoded messages of the earlier prompt that it continues, if any."""
+        """Decode a prompt. The messages of an earlier prompt that it continues, if any, are reused."""
         longer = [step]
         before = self._prompt_before.get(step.record.span_id)
         while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
@@ -189,7 +189,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """By each call's span id, the latest earlier call whose prompt has the same beginning, if any."""
+        """By each call's span id, the latest earlier call whose prompt begins in the same way, if any."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -213,8 +213,8 @@ class TurnSteps:
 
 
 def _join_events(steps: list[Step]) -> None:
-    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first one. Starts and ends
-    may be numbered separately, so an event whose number fits no start below its parent belongs to the latest start.
+    """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. Starts and
+    ends may be numbered separately, so an event without a matching start below its parent joins the latest start.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -286,7 +286,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """Number of each span in a walk through the tree, by span id. ``_leaves`` has the largest number of the spans below it."""
+        """Number of each span in a walk through the tree, by span id. ``_leaves`` has the largest number in its subtree."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -317,7 +317,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """Return a distant ancestor of each span. Steps to distant ancestors and to parents make each path to the root short."""
+        """Distant ancestor of each span, by id. Steps to distant ancestors and parents make each path to the root short."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:

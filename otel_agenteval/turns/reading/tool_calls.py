@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A call has a span, or appears only in messages: a model requests it, and either a later prompt contains its result or the
-run ends. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool was
-called. It is returned only if a call would have been visible.
+A call has a span, or appears only in messages: a model requests it, and either a later prompt contains its result or the run
+ends. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool was called,
+and is returned only if a call would have been visible.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _CODE = ("<code>", "<end_code>")
 """Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
 _WITH_RESULTS = frozenset((*ROOT_ROLES, LLM, TOOL))
 _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
-"""Results of output tools that are named after their answer's type."""
+"""Results of output tools that are named after the answer's type."""
 
 
 class ToolCalls:
-    """The tool calls of one turn. Reads the turn's steps without changing them."""
+    """Tool calls of one turn."""
 
     def __init__(self, turn: TurnCalls) -> None:
         self._turn = turn
@@ -54,7 +54,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """One entry per execution, by start time. None if there may be calls that the spans don't show."""
+        """One entry per execution, by start time. It is None if there may be calls that the spans don't show."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -68,7 +68,7 @@ class ToolCalls:
 
     @computed_once
     def spans(self) -> list[ToolSpan]:
-        """The spans of the calls, one per call, by start time."""
+        """One span per call, by start time."""
         turn = self._turn
         tools = [*map(ToolSpan.of_tool, self._tool_steps)]
         functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
@@ -90,7 +90,7 @@ class ToolCalls:
         return tool_definitions(self._turn)
 
     def name_at(self, step: Step) -> str | None:
-        """Return the name of the tool that a span runs. Some spans have only a class's name, but their requests have the tool's."""
+        """Return the name of the tool that a span runs. If the span has only a class's name, its request has the tool's name."""
         return self._names.get(step.record.span_id, step.tool_name)
 
     @computed_once
@@ -103,7 +103,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Each span with its arguments and, if a span lacks arguments, a call id or a name, with its request."""
+        """Each span with its arguments, and with its request if the span lacks arguments, a call id or a name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -149,7 +149,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Return the calls with spans, and insert answered calls that only messages show, at their place among the requests."""
+        """Return the calls with spans, and answered calls without spans, inserted at their place among the requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -165,7 +165,6 @@ class ToolCalls:
 
     @computed_once
     def _arguments_elsewhere(self) -> dict[str, Any]:
-        """Arguments from spans other than the tool's span, by call id."""
         found: dict[str, Any] = {}
         for step in self._turn.steps:
             for call_id, arguments in (step.tool_inputs or {}).items():
@@ -246,7 +245,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return the answered calls in the conversations that runs recorded. Only the first conversation's calls may lack ids."""
+        """Return the answered calls in the conversations that runs recorded. Calls without ids count only in the first one."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -266,7 +265,6 @@ class ToolCalls:
 
     @computed_once
     def _results(self) -> dict[str, Any]:
-        """Results in the prompts and conversations of the turn, by call id."""
         turn, results = self._turn, dict[str, Any]()
         before: Step | None = None
         for step in turn.llm:
@@ -288,7 +286,7 @@ class ToolCalls:
         return results
 
     def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
-        """Return the results, in order, of each id that several requests have. Some programs use a tool's name as the id."""
+        """Return the results, in order, of each id that several requests share. Some programs use a tool's name as the id."""
         found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
         for step in self._turn.llm if found else ():
             results = [result for message in since_user(self._turn.inputs(step)) for result in message.tool_results]
@@ -297,13 +295,13 @@ class ToolCalls:
         return {call_id: iter(results) for call_id, results in found.items()}
 
     def _take_result(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
-        """Return a tool's result that only the order of calls and results identifies. Each result is taken once."""
+        """Return the result that the order of calls and results assigns to a tool. Each result is taken once."""
         results = self._ordered_results.get(self._turn.loop_of(step))
         return results.take(name, arguments) if results is not None else None
 
     @computed_once
     def _ordered_results(self) -> dict[int, OrderedResults]:
-        """The results in each agent run's prompts, by the run's span id."""
+        """Results in each agent run's prompts, by the run's span id."""
         known = {request.call_id for request, _ in self._requested} | {step.tool_call_id for step in self._tool_steps}
         prompts: dict[int, list[list[Message]]] = {}
         for step in self._turn.llm:
@@ -322,7 +320,7 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model call certainly requested no tool, because it failed or because of its answer or finish reason."""
+        """Return True if a model call certainly requested no tool, according to its error, answer or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
             return False  # the only span of a run, which describes its last call
@@ -373,7 +371,7 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True if arguments that :func:`arguments_of` couldn't read begin like an object."""
+    """Return True if arguments that :func:`arguments_of` can't read begin like an object."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
@@ -402,7 +400,7 @@ _WAITS = re.compile(
 
 
 def error_in(result: Any) -> ErrorInfo | None:
-    """Return the failure that a tool's result reports as text or in an object, or None."""
+    """Return the failure that a tool's result reports, as text or in an object, or None."""
     if isinstance(result, str):
         result = unquoted(result)
     if isinstance(result, str):
@@ -436,13 +434,13 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return a turn's error as the error of its last tool. Returns None if the loop or its model caused it."""
+    """Return the turn's error as the error of its last tool, or None if the loop or its model caused the error."""
     text = f"{error.type} {error.message}" if error is not None else ""
     return None if _NOT_A_TOOL_S.search(text) else error
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return ``declined`` or ``requested`` if an error or a result reports that a person refused or must approve the call."""
+    """Return ``declined`` if a person refused the call, ``requested`` if a person must approve it, or ``executed``."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
         return "executed"

@@ -20,7 +20,7 @@ TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 
 @dataclass(slots=True)
 class ToolSpan:
-    """The values of one call, from its outer span or, if missing there, from its inner layers."""
+    """Values of one call, from its outer span or, if missing there, from its inner layers."""
 
     step: Step
     name: str | None
@@ -59,7 +59,7 @@ class ToolSpan:
 
 
 def is_no_tool(name: str | None) -> bool:
-    """Return True for tools that only pass the turn on or structure its answer."""
+    """Return True for tools that only hand the turn over or structure its answer."""
     return is_handoff_tool(name) or is_output_tool(name)
 
 
@@ -106,7 +106,7 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """Drop spans without content that have the same name as a span with content, or only the name of their operation."""
+    """If some spans have content, drop spans without content and error that have the same names or an operation's name."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -121,8 +121,8 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two tool spans are layers of one call: the inner span has the same name or no name. Or one name ends with the
-    other, in any spelling, and the inner span is an MCP span or has the same arguments.
+    """Return True if two tool spans are layers of one call. Either the inner span has the same name or no name. Or one name
+    ends with the other, in any spelling, and the inner span is an MCP span or has the same arguments.
     """
     if outer.name == inner.name or not inner.name:
         return True
@@ -138,7 +138,7 @@ def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
 
 
 def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
-    """Return True if two tool spans with one call id are one call. Some models use the id of another call again."""
+    """Return True if two tool spans with one call id are one call. Some models reuse the id of another call."""
     if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
         return False
     pairs = ((one.arguments, later.arguments), (one.result, later.result))

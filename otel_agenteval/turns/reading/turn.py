@@ -1,8 +1,8 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-The spans become steps in a tree (:mod:`.steps`), of which some are model calls (:mod:`.llm_calls`). Nothing changes the steps
-after that. Tool calls (:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) are read from them on
-first use, because that requires parsing JSON.
+The spans become steps in a tree (:mod:`.steps`), some of which are model calls (:mod:`.llm_calls`). The steps don't change
+after that. Tool calls (:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) are read on first
+use, because that requires parsing JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Return the turn of these spans. Fields that are cheap to read are read now, content on first use."""
+    """Return the turn of these spans. Cheap fields are read now, and content on first use."""
     return TurnReader(TurnCalls(root, members)).turn(close_reason, complete, revision)
 
 
@@ -43,7 +43,7 @@ class TurnReader(MessageReader):
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """Return the turn. A ``revision`` above 1 replaces the turn that was evaluated before (``supersedes``)."""
+        """Return the turn. A ``revision`` above 1 replaces the turn with the id ``supersedes``."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
         # A root that returns a stream ends before its model call.
@@ -81,15 +81,15 @@ class TurnReader(MessageReader):
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
-        """Return a reader that also contains the parts in other traces. Nothing is read again."""
+        """Return the reader joined with the readers of parts in other traces, without reading a span again."""
         return TurnReader(self.calls.extended([other.calls for other in others], until_ns))
 
     def inferred_scope(self) -> str | None:
-        """Return the scope of the first span that was recognized by its shape, or None if dialects recognized all."""
+        """Return the scope of the first span that was recognized only by its shape, not by a dialect, or None."""
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``exact`` or ``inferred``, or None if the turn has neither input nor output."""
+        """Return ``exact``, ``inferred`` (see :meth:`inferred_scope`), or None if the turn has neither input nor output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -130,7 +130,6 @@ class TurnReader(MessageReader):
         return [document.content for document in self._documents() if document.content]
 
     def retrieved_ids(self) -> list[str] | None:
-        """Return the ids of the retrieved documents, or None if they are unknown."""
         found = self._documents()
         ids = [document.id for document in found if document.id]
         if found:
