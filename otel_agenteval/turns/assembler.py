@@ -80,11 +80,11 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, span: Any, roles_matter: bool) -> bool:
-        """Record the start of a span below an open candidate, the usual case. Return False and change nothing in other cases.
+        """Record the start of a span below an open candidate, the usual case.
 
-        The caller must then determine the span's role and call :meth:`start`. If not ``roles_matter``, the roles of spans below
-        an agent aren't needed. The application's thread waits for this method and for :meth:`ending`, so both read private
-        fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
+        Return False and change nothing if the caller must determine the span's role and call :meth:`start`. If not
+        ``roles_matter``, the roles of spans below an agent aren't needed. The application's thread waits for this method and
+        for :meth:`ending`, so both read private fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -428,7 +428,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns beyond a limit, due late data and overdue turns. Stop after about ``room`` bytes of loose spans."""
+        """Close turns beyond a limit, due late data and overdue turns. Stop after closing about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -546,7 +546,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans or pass them to another candidate."""
+        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans or keep them for another turn."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -620,7 +620,7 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only outermost run without spans below it, or None. Many open turns aren't searched."""
+        """Return the trace id of the only outermost run without spans below it, or None. Don't search among many open turns."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
@@ -662,7 +662,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded. Turns that only wait for their deadline close first."""
+        """Close turns until no limit is exceeded, first those of the largest tenant that only wait for their deadline."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)

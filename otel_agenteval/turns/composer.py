@@ -2,7 +2,7 @@
 
 The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits the spans into
 groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans of one
-turn, which :meth:`Composer.read` builds.
+turn. :meth:`Composer.read` builds the turn.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return each turn's root in closed spans, and True if the turn is complete. Turns counted before are omitted."""
+        """Return the root of each turn in closed spans, and True if the turn is complete. Turns counted before are omitted."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]

@@ -65,7 +65,7 @@ class _Conversation:
 
 
 class Conversations:
-    """A bounded store of conversations. Thread-safe.
+    """Bounded, thread-safe store of conversations.
 
     Args:
         idle_timeout: seconds without a new turn after which a conversation ends.
@@ -263,7 +263,7 @@ def _start(turn: Turn) -> float:
 
 
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
-    """Return a conversation as one turn. Its ``history`` has the inputs and outputs before the last turn."""
+    """Return a conversation as one turn. Its ``history`` has the earlier inputs and outputs."""
     first, last = turns[0], turns[-1]
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     known: dict[str, Any] = {
@@ -338,7 +338,7 @@ class RecordedConversations:
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn to its conversation and, if metrics read it, set the turn's history. Set the turn's references before."""
+        """Add a turn to its conversation and, if metrics read it, set the turn's history. The turn already has its references."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])

@@ -38,7 +38,7 @@ _MOST_DUPLICATES = 32
 
 
 class Duplicates:
-    """Joins duplicates of parts that a :class:`~.stitching.Stitcher` holds, and of turns that it released. Not thread-safe."""
+    """Joiner of duplicates of parts that a :class:`~.stitching.Stitcher` holds or has released. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -133,7 +133,6 @@ class Duplicates:
             latest.popitem(last=False)
 
     def due(self, now: float) -> list[SpanGroup]:
-        """Return turns whose continuation or further duplicates didn't arrive in time."""
         turns = self._update_recordings(self._stitcher.due(now))
         while self._waiting_duplicates:
             recording, (since, _) = next(iter(self._waiting_duplicates.items()))

@@ -240,7 +240,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record, and return the number of records that expired or made room."""
+        """Keep a record, and return the number of records that were dropped because they were old or to make room."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()

@@ -40,7 +40,7 @@ def _end_of(turn: SpanGroup) -> int:
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
     """Join each tool in a separate trace with the only turn of its process that was running when the tool started.
 
-    Returns the turns, and the tools that are in no turn.
+    Return the turns, and the tools that don't belong to a turn.
     """
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
@@ -64,7 +64,7 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Holds tools until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running``
+    """Tools that wait until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running``
     returns, for each open trace, one span that started before a time in nanoseconds, if any.
     """
 
@@ -89,7 +89,7 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. If too many tools are held, return the oldest, which then belongs to no turn."""
+        """Hold a tool. If too many tools are held, return the oldest, which then doesn't belong to a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 

@@ -18,7 +18,7 @@ Entry = tuple[OpenTrace, Candidate | None]
 
 
 class OpenTraces:
-    """The open traces, oldest first. Not thread-safe."""
+    """Open traces, oldest first. Not thread-safe."""
 
     def __init__(self, held: HeldBytes) -> None:
         self._bytes = held

@@ -40,8 +40,9 @@ class _Waiting:
 
 class Readings:
     """Thread-safe counts of turns by scope and reading, and of traces without a turn or texts. A scope is reported once: at its
-    first turn without texts, after ``enough`` (if finite) traces without a turn, or in :meth:`finish`. It isn't reported if it
-    also has turns with texts, or if its traces repeat another trace's answer. Lost tools are always reported.
+    first turn without texts or after ``enough`` traces without a turn (both only if ``enough`` is finite), or in
+    :meth:`finish`. It isn't reported if it also has turns with texts, or if its traces repeat another trace's answer. Lost
+    tools are always reported.
     """
 
     def __init__(self, enough: float = 3) -> None:

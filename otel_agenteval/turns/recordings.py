@@ -311,7 +311,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raises AgentEvalError."""
+    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raise AgentEvalError on failure."""
     try:
         if path == "-":
             return sys.stdin.buffer

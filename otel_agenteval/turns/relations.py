@@ -51,7 +51,7 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
     """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), return
-    only calls with equal texts or, without any, the first call if the run has no user or conversation.
+    only calls with equal texts or, without any, the first call if the run has neither user nor conversation.
     """
     found = [
         (call, agrees)
@@ -131,7 +131,7 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
 # --- the parts of turns in a file, which are joined however far apart they are
 
 _MOST_DELEGATES = 256
-"""Maximum number of turns in a file that ended last before a turn and are compared with the turn's tool calls."""
+"""Maximum number of the latest earlier turns in a file that are compared with a turn's tool calls."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:

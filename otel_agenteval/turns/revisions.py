@@ -193,7 +193,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True unless a turn, whose root is in the group, is a request that another process served."""
+    """Return True unless the turn, whose root is in the group, is a request that another process served."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource

@@ -93,7 +93,6 @@ class _Piece:
         answers = turn.outputs(last)
         calls = [call for message in answers for call in message.tool_calls]
         self.requested_ids = dict.fromkeys(call.call_id for call in calls if call.call_id)
-        """Ids of the tool calls that the piece's last model call requested."""
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
         """True if the last model call succeeded and requested tools, so that the turn must have another call."""
@@ -213,9 +212,9 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Holds parts of turns until they are complete, or no part has arrived for ``patience`` seconds. Not thread-safe. Beyond
-    ``max_bytes``, the oldest part of the tenant with the most bytes is released. A turn is held for at most ``max_age`` seconds
-    after its first part.
+    """Parts of turns that wait until they are complete, or no part has arrived for ``patience`` seconds. Not thread-safe.
+    Beyond ``max_bytes``, the oldest part of the tenant with the most bytes is released. A turn waits for at most ``max_age``
+    seconds after its first part.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
@@ -270,7 +269,7 @@ class Stitcher:
         return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Replace a waiting group by a more complete one. Returns the turns that can now be evaluated, like :meth:`add`."""
+        """Replace a waiting group by a more complete one. Return the turns that can now be evaluated, like :meth:`add`."""
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:

@@ -51,7 +51,6 @@ def handoffs(steps: Iterable[Step]) -> list[Handoff]:
 
 
 def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
-    """Return the facts of each event with the given name, by time."""
     types = _FACTS[name]
     events = [event for step in steps for event in step.record.events if event.name == name]
     found = []

@@ -164,7 +164,7 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
 
 
 def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
-    """Return the ids of spans that may have the outer span below them, each after True if both calls must also be alike."""
+    """Return pairs for the spans that may contain the outer span: True if both calls must also be alike, and the span's id."""
     parent = (False, step.record.parent_id)
     run = turn.nearest(step, _LLM_OR_LOOP)
     if run is None:
@@ -289,8 +289,8 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Return the latest match that isn't ``taken``, and remove it and spans that can't match later spans from ``running``. With
-    ``is_alike``, both spans must be alike instead of nested in time.
+    """Return the latest match that isn't ``taken``, or None. Remove the match, and spans that can't match later spans, from
+    ``running``. With ``is_alike``, both spans must be alike instead of nested in time.
     """
     record = step.record
     found: Step | None = None

@@ -1,4 +1,4 @@
-"""Read the model calls of a turn: tokens, cost, and the answering call. Totals of agent spans are never added to those of calls."""
+"""Read a turn's model calls: tokens, cost and the answering call. An agent's totals count only if its calls have none."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str) -> bool:
-        """Return True if a call's instructions or user message quote an answer, and its own answer isn't a new version of it."""
+        """Return True if a call's prompt quotes an answer, and the call's own answer isn't a new version of the quoted answer."""
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
         if not any(len(text) > len(answer) and answer in text for text in asked):
             return False

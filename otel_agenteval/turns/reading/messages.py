@@ -171,7 +171,7 @@ class MessageReader:
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _error_as_answer(self) -> str | None:
-        """Return the text of an error that the root has instead of an answer, or None. Some frameworks set no error status."""
+        """Return the text of an error that the root has instead of an answer, or None. Some roots lack an error status."""
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -304,7 +304,6 @@ class MessageReader:
         return failed
 
     def _answers_with(self, error: ErrorInfo) -> bool:
-        """Return True if the root's answer is a failed call's error message."""
         answer = last_assistant_text(self.calls.decode(self.root, "output_messages", "assistant").messages)
         return bool(answer) and _is_error_message(error, (answer or "").strip())
 
@@ -403,7 +402,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield texts of user and assistant messages, and ids of tool requests. A prompt that repeats one continues the messages."""
+    """Yield texts of user and assistant messages, and ids of tool requests. A prompt that repeats any continues the messages."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

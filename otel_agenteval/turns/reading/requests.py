@@ -273,7 +273,6 @@ def id_without_name(name: str | None, call_id: str | None) -> str:
 
 
 def _key(request: ToolRequest) -> _CallKey:
-    """Return a key that is equal for requests with the same tool and arguments."""
     return request.name, jsonio.frozen(arguments_of(request.arguments))
 
 

@@ -189,7 +189,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """By each call's span id, the latest earlier call whose prompt begins in the same way, if any."""
+        """Latest earlier call whose prompt has the same beginning, by each call's span id."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):

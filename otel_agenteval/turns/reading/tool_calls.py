@@ -46,8 +46,6 @@ _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Re
 
 
 class ToolCalls:
-    """Tool calls of one turn."""
-
     def __init__(self, turn: TurnCalls) -> None:
         self._turn = turn
         self._tool_steps = turn.of_role.get(TOOL, [])
@@ -182,7 +180,6 @@ class ToolCalls:
         return requests_read_back(self._turn, self._requested)
 
     def _calls_in_messages(self) -> list[ToolCall]:
-        """Return the tool calls that models requested, with the results that later prompts contain."""
         requested = self._requested
         if self._read_back:
             repeated = [request for request, _ in self._read_back if request.call_id]
