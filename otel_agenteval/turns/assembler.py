@@ -70,7 +70,7 @@ class Assembler:
         """Number of spans dropped because another process evaluates them."""
 
     def set_limits(self, limits: TurnLimits) -> None:
-        """Replace the limits. Existing deadlines don't change."""
+        """Replace the limits. Deadlines that are already set don't change."""
         self.limits = limits
         self.late.limits = limits
         self._max_spans = limits.max_spans
@@ -485,7 +485,7 @@ class Assembler:
             self.moved += self.late.forget_trace(trace_id)
 
     def forget(self) -> None:
-        """Drop everything in a forked child. The parent process evaluates these turns."""
+        """Drop all turns in a forked child. The parent process evaluates them."""
         self.lock = threading.Lock()
         self.late.forget_all(self._traces)
         self._open.clear()

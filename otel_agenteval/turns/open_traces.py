@@ -26,11 +26,11 @@ class OpenTraces:
         self.outermost: dict[Candidate, OpenTrace] = {}
         """Open candidates without a candidate above, oldest first. The first reaches ``max_duration`` next."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. They are the first to be evicted."""
+        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. Eviction prefers them."""
         self.shares: dict[int, TenantShare] = {}
         """Received traces by tenant number. Empty if there are no tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """A heap of all deadlines except ``max_duration``. Most turns have none."""
+        """A heap of the deadlines of candidates (except ``max_duration``, see ``outermost``) and of loose spans."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:

@@ -179,7 +179,7 @@ def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Ite
 
 
 class RecordingErrors:
-    """Reporter of errors in recordings. It prints at most ten per file to standard error, and the number of further errors."""
+    """Reporter of errors in recordings. Standard error receives at most ten per file, and the number of further errors."""
 
     def __init__(self, report: Report) -> None:
         self._report = report

@@ -6,7 +6,8 @@ the local root is the turn root if it has model calls below it. A model call alo
 and similar spans aren't turns. Agent runs in sequence are one turn if each run receives the previous run's tool results
 or repeats a failed run, or if a graph without a parent contains them.
 
-Model and tool spans beside a run belong to it if they started during this run and during no other run.
+Model and tool spans beside a run belong to it if they started during this run only. Spans that started after the run
+belong to it too if it is the only run and contains no model call.
 
 An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
 started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
@@ -373,7 +374,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach model and tool spans without a parent to the only request or run of their process that was running at their start."""
+    """Attach local roots such as model calls and tools to the only request or run of their process that was running then."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]

@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
-Several spans can describe one model call. A model span is a duplicate if it is inside another model span, such as an SDK's span
-inside a framework's, if it is next to another one and within its time, or if it has the same response id. Values of the
-duplicate fill the gaps of the outer span.
+Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's
+span in a framework's), if it lies beside another model span and within that span's time, or if both have the same response
+id. Values of the duplicate fill the gaps of the outer span.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return the earlier span of the same response, or None. Some servers repeat ids, so the spans must also overlap."""
+    """Return the earlier span of the same response, or None. Some servers repeat ids, so the spans must overlap and match."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
         return None
@@ -278,7 +278,7 @@ def _fill_call(target: Step, source: Step) -> None:
 
 
 def _counts_more(source: Step, target: Step) -> bool:
-    """Return True if a duplicate's token counts replace a call's counts. Counts of two spans are never mixed."""
+    """Return True if a duplicate's token counts are more reliable than a call's counts, and replace them."""
     if source.input_tokens is None or source.output_tokens is None:
         return False
     if target.guesses_tokens or not (target.input_tokens or target.output_tokens) or source.record.scope.startswith(_SDK_SCOPES):

@@ -223,7 +223,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _root_answers(self, request: ToolRequest) -> bool:
-        """Return True if the root's output has a text, other than one that only repeats an unanswered request."""
+        """Return True if the root's output has a text that doesn't just repeat an unanswered request."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
             messages = self._turn.decode(root, field, "assistant").messages if getattr(root, field) else ()
