@@ -122,7 +122,7 @@ def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> 
 
 
 def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
-    """Return the path to a span, from its topmost ancestor to the span itself."""
+    """Return a span's ancestors, topmost first, and the span itself."""
     path: list[SpanRecord] = []
     while span is not None and len(path) < _DEEPEST:
         path.append(span)

@@ -28,7 +28,6 @@ def is_tool_alone(group: SpanGroup) -> bool:
 
 
 def lone_tool_in(records: list[SpanRecord]) -> list[SpanGroup]:
-    """Return the tool at the top of a trace without a turn, or an empty list."""
     tops = [record for record in records if not record.parent_id]
     return [SpanGroup(tops[0], records)] if len(tops) == 1 and is_lost_tool(tops[0]) else []
 

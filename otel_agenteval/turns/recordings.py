@@ -227,7 +227,6 @@ class RecordingErrors:
 
 
 def _kind_of(path: str, fault: str) -> str:
-    """Return the kind of a file without spans and, for some kinds, advice."""
     try:
         with open_recording(path) if path != "-" else io.BytesIO() as stream:
             head = stream.read(_HEAD)

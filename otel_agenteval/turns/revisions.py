@@ -354,7 +354,6 @@ class Revisions:
         return first._replace(also=tuple(sorted(ids - {first.turn_id, first.first_id})))
 
     def holding(self, trace_id: int, span_id: int) -> tuple[SpanGroup, Earlier] | None:
-        """Return the remembered turn that contains a span, and the turn's evaluation, or None."""
         with self._lock:
             trace = self._trace_of(trace_id)
             part = None if trace is None else trace.with_span(span_id)

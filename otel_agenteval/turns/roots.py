@@ -52,7 +52,6 @@ class SpanGroup:
     def __init__(self, root: SpanRecord, members: list[SpanRecord], root_seen: bool = True) -> None:
         self.root = root
         self.members = members
-        """All spans of the turn, including its root."""
         self.root_seen = root_seen
         self.ancestor: SpanRecord | None = None
         """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
@@ -86,8 +85,6 @@ class SpanGroup:
 
 
 class _Node:
-    """A span in the tree of its trace, with a summary of its subtree."""
-
     __slots__ = ("children", "marks", "parent", "record", "role", "root_count")
 
     def __init__(self, record: SpanRecord) -> None:

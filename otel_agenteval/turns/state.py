@@ -56,8 +56,6 @@ class TurnLimits:
 
 @dataclass(slots=True)
 class HeldBytes:
-    """Size of all open traces and late data in bytes, and its limit."""
-
     limit: int
     used: int = 0
 

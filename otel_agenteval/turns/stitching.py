@@ -442,7 +442,7 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum number of input tokens of the call that a part waits for."""
+    """Return the minimum input tokens of the call that a part waits for."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens

@@ -69,7 +69,7 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return the next model spans below each model span, twice: those without a run or tool between them, and all."""
+    """Return, by span id, the next model spans below each model span: only those without a run or tool between, and all."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:

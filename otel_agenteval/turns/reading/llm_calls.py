@@ -1,4 +1,4 @@
-"""Read a turn's model calls: tokens, cost and the answering call. An agent's totals count only if its calls have none."""
+"""Read a turn's model calls: tokens, cost and the answering call. Agents' totals count only if their calls lack counts."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Return the requests except copies: requests without an id or a result that a later prompt repeats with a new id."""
+    """Return the requests that aren't copies. A copy lacks an id or a result, and a later prompt repeats it with a new id."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
