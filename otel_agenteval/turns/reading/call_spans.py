@@ -238,7 +238,10 @@ def _is_later_call(step: Step, outer: Step) -> bool:
         return False
     if not outer.deferred and outer.record.end_ns + _CLOCK_STEP_NS < step.record.start_ns:
         return True
-    return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < (step.input_tokens or 0)
+    new_tokens = (
+        (step.input_tokens or 0) - (step.cached_tokens or 0) - (step.cache_write_tokens or 0)
+    )  # others may not count the rest
+    return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < new_tokens
 
 
 def _move_facts(loop: Step, calls: list[Step]) -> None:
