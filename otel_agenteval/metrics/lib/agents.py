@@ -67,7 +67,7 @@ class _AsFact:
 
 
 Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
-"""Role table: facts about each agent."""
+"""Role table, which maps the name of each agent to facts about it."""
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
@@ -82,7 +82,7 @@ def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """Return the value of a metric from which another metric is computed, or raise MetricError without a value."""
+    """Return the value of an inner metric. Raises MetricError if the metric was skipped."""
     if result.value is None:
         raise MetricError("missing_part", f"an inner metric has no value ({result.skipped})")
     return result.value

@@ -24,7 +24,7 @@ from .values import fact
 Params = Mapping[str, Any]
 
 MINIMIZED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", "password", "api_key", "token")
-"""Metadata that an answer has no reason to repeat."""
+"""Metadata keys whose values an answer doesn't need to repeat."""
 _MESSAGES_TO_ORGANIZE = 10
 _MESSAGES_TO_ADAPT = 5
 _SCANNED = 1_000_000

@@ -71,7 +71,7 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
     """Return the JSONPath of the first difference between two documents, or None if equal.
 
     The expected document determines the order. With ``ignore_list_order``, lists are compared as multisets, and the path of an
-    unequal list is returned. Otherwise, nesting can have any depth, because the walk isn't recursive.
+    unequal list is returned. Without it, nesting can have any depth, because the walk isn't recursive.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -143,10 +143,7 @@ _EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
 
 
 def containers(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each outermost JSON object or non-empty array, in linear time.
-
-    From left to right, the longest JSON value at each bracket counts, and the search continues after it.
-    """
+    """Return the start and end of each outermost JSON object or non-empty array, in linear time."""
     inner: dict[int, int] = {}
     broken: set[int] = set()
     found = []
@@ -161,10 +158,10 @@ def containers(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
-    """Return the end of the container at ``start``, or None.
+    """Return the end of the container at ``start``, or None if it is incomplete.
 
-    If the container has no end, add the complete containers in it to ``inner``, and the starts of incomplete ones to ``broken``.
-    The same text then isn't read again.
+    For an incomplete container, record the complete containers in it in ``inner``, and the incomplete ones in ``broken``, so that
+    their text isn't read again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -205,17 +202,17 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Markup that the parser accepts, but this module doesn't. The argument is the position at which parsing resumes."""
+    """Markup that the parser accepts, but this module doesn't. The argument, if any, is the position at which parsing resumes."""
 
 
 class XmlDocument(NamedTuple):
     fault: dict[str, Any] | None
-    """Why the text isn't a document: ``error``, and if known, ``line`` and ``column``. None if the text is a document."""
+    """``error`` and, if known, its ``line`` and ``column``. None if the text is a document."""
     missing: list[str]
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Check that a text is one well-formed document, and find its missing required elements."""
+    """Check that a text is one well-formed document, and find the missing required elements (all of them if it isn't)."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()

@@ -43,11 +43,11 @@ class GivenInTurn(GivenTexts):
             yield value
 
     def gap(self) -> str | None:
-        """Return why the texts may lack something that the agent was given, or None.
+        """Return the reason why the texts may lack something that the agent was given, or None.
 
         The reason is used for a skipped score:
 
-        - ``missing:sources``: The text of a result, document or attachment is unknown.
+        - ``missing:sources``: There is no text, or the text of a result, document or attachment is unknown.
         - ``truncated``: The content was truncated before otel-agenteval received it.
         - ``too_long``: A text is longer than :data:`SCAN_LIMIT`.
         """
@@ -74,7 +74,6 @@ def material_of(turn: Turn) -> Iterator[str]:
 
 
 def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
-    """Yield the path and value of each text that isn't empty."""
     for i, call in enumerate(turn.tool_calls or ()):
         if call.result is not None:
             yield f"tool_calls[{i}].result", call.result
@@ -97,7 +96,7 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
 
 
 def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
-    """Yield the texts of the messages, without results that a tool call already has."""
+    """Yield path and text of the messages, except the agent's texts in this turn and results that a tool call already has."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):
@@ -130,8 +129,8 @@ def _has_unknown_parts(turn: Turn) -> bool:
 def has_material(turn: Turn) -> bool:
     """Return True if numbers can be checked against more than the user's question.
 
-    Tool calls, tool results and retrieved documents count. Instructions and earlier messages count if they contain numbers, and
-    the user's words if they are a text to work on.
+    Tool calls, tool results and retrieved documents count. Instructions, tool definitions and earlier messages count if they
+    contain numbers, and the user's words if they are a text to work on.
     """
     earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
     return (

@@ -2,7 +2,7 @@
 
 Media that the configuration allows are opened (:mod:`otel_agenteval.media`). A model then gets only pixels and samples, without
 metadata about the author. Other URLs go to the model unchanged, and its server may fetch them. If a medium has only an id, the
-model gets its name.
+model gets the id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...media.rules import current_rules, scheme_of
 Modality = Literal["image", "audio", "video"]
 
 _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
-"""Media types that are assumed for data of unknown type."""
+"""Media types of data whose type is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True if a model can access the medium: its reference is a URL or data URI."""
+    """Return True if a model can access a medium by its reference, which is then a URL or data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -71,7 +71,7 @@ def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
 
 
 def media_of(turn: Turn, modality: Modality) -> list[Medium]:
-    """Return the turn's media of one modality in order, without the repetitions in later messages."""
+    """Return the turn's media of one modality in order, without repetitions."""
     found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
     return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
 

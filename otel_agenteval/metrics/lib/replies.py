@@ -114,7 +114,6 @@ def entries(reply: Mapping[str, Any], key: str = "verdicts") -> list[Any]:
 
 
 def verdict_of(entry: Any) -> Any:
-    """Return an entry's verdict: its key ``verdict``, or the entry itself if it isn't an object."""
     return entry.get("verdict") if isinstance(entry, Mapping) else entry
 
 
@@ -140,19 +139,17 @@ def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], mi
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the result of a reply: its score from 0 to ``top``, divided by ``top``, its reason and its ``keys`` as details."""
+    """Return the score of a reply divided by ``top``, with its reason and its ``keys`` as details."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 
 
 def judged_true(reply: Mapping[str, Any], key: str) -> Result:
-    """Return the result of a reply that is true or false at a key, with its reason."""
     verdict, reason = boolean(reply, key), reason_of(reply)
     return Result(verdict, detail={key: verdict, "reason": reason}, explanation=reason)
 
 
 def numbered(items: Iterable[str], first: int = 1) -> str:
-    """Return the items as a numbered list for a judge, whose verdicts follow the same order."""
     return "\n".join(f"{index}. {item}" for index, item in enumerate(items, first))
 
 

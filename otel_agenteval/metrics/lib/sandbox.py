@@ -39,7 +39,6 @@ MEMORY = 512 * 2**20
 PROCESSES = 32
 """Maximum number of processes and threads together."""
 FILE_BYTES = 2**20
-"""Maximum size of one file in bytes."""
 SCRATCH_BYTES = 16 * 2**20
 """Maximum size of all files in ``/tmp`` in bytes. The same limit applies to ``/dev/shm``, and nothing else is writable."""
 OPEN_FILES = 64
@@ -49,7 +48,7 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""Unprivileged user and group. Limits on processes don't apply to root, so root switches to this user first."""
+"""Id of an unprivileged user and group. Root switches to it, because limits on processes don't apply to root."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,7 @@ class ProgramResult:
 
 @functools.cache
 def usable() -> tuple[Name, ...]:
-    """Return the sandboxes that isolate programs on this machine, the best one first.
-
-    Tests them once. Bubblewrap comes first because it runs all of Python.
-    """
+    """Return the sandboxes that pass their tests on this machine. Bubblewrap comes first because it runs all of Python."""
     found: list[Name] = []
     if shutil.which("bwrap") is not None and _isolates("bubblewrap", [(_PROBE, 0)]):
         found.append("bubblewrap")
@@ -181,7 +177,7 @@ def _command(code: int, status: int, timeout_s: float) -> Sequence[str]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[str, bool]:
-    """Return the end of standard error, within a limit, and True if the program reached its time limit."""
+    """Return the end of standard error, and True if the program reached its time limit."""
     deadline = time.monotonic() + timeout_s
     tail = b""
     assert process.stderr is not None

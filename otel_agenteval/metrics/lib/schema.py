@@ -29,11 +29,12 @@ _OPEN = -1
 def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dict[str, str]]:
     """Return the first ten violations of a schema as ``{path, message}``.
 
-    The list is empty if ``instance`` is valid. Paths and messages can contain keys of the instance, but not its values. ``$schema`` chooses the draft (default:
-    2020-12). The schema can be JSON text, or in the form of a request to a model.
+    The list is empty if ``instance`` is valid. Paths and messages can contain keys of the instance, but not its values.
+    ``$schema`` chooses the draft (default: 2020-12). The schema can be JSON text, or in the form of a request to a model.
 
     Raises:
-        MetricError: If the schema is invalid, has a misspelled keyword, takes too many steps for this value, or refers to another document. Other documents are never fetched.
+        MetricError: If the schema is invalid, has a misspelled keyword, takes too many steps for this value, or refers to another
+            document. Other documents are never fetched.
         MissingExtra: If the package ``jsonschema_rs`` isn't installed.
     """
     written = _normalized(schema if isinstance(schema, str) else jsonio.dumps(schema))
@@ -51,16 +52,16 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
 
 _MAPPINGS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
-"""Keys of a schema in a request to a model, with ``type``, ``name``, ``description`` and ``strict`` beside it."""
+"""Keys that hold the schema in a request to a model, next to keys such as ``name`` and ``strict``."""
 
 
 _VALUES = frozenset(("const", "enum", "default", "example", "examples"))
-"""Keys with values instead of schemas."""
+"""Keywords that contain values instead of schemas."""
 _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
 
 
 def parsed_schema(schema_text: str) -> Any:
-    """Parse a schema. OpenAPI's ``nullable`` and Gemini's upper-case types become JSON Schema's. Raises ValueError."""
+    """Parse a schema and translate OpenAPI's ``nullable`` and Gemini's upper-case types. Raises ValueError if it isn't JSON."""
     pending = [schema := jsonio.loads(schema_text)]
     while pending:
         one = pending.pop()
@@ -124,7 +125,7 @@ def _validator(schema_text: str, feature: str) -> Any:
 
 
 def refuse_document(uri: str) -> Any:
-    """Refuse to fetch a document that a schema refers to, as the ``retriever`` of a validator."""
+    """Refuse a document that a schema refers to. The ``retriever`` of a validator."""
     raise ValueError("a schema must not refer to other documents")
 
 
@@ -142,7 +143,7 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if a validation takes too many steps, or they can't be counted."""
+    """Return True if a validation takes too many steps, or if its steps can't be counted."""
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
@@ -159,7 +160,7 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema refers to itself, or is large after all references are replaced by what they refer to.
+    """Return True if a schema refers to itself, or is large once its references are expanded.
 
     For any other schema, the steps grow at most with the size of the schema times the size of the value.
     """
@@ -187,7 +188,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Return the number of schemas below a schema, with its references. A cycle raises :class:`_TooManySteps`."""
+        """Return the number of schemas in a schema and its references. Raises :class:`_TooManySteps` for a cycle."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:
@@ -199,7 +200,7 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Return the steps of one schema with one value. Each pair is counted once, however often it is validated."""
+        """Return the number of steps to validate a value. Each pair's steps are computed once, and added for each use."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
@@ -211,7 +212,7 @@ class _StepCount:
         return known
 
     def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield the inner schemas that apply to the same value, and those that apply to parts of it, with the part."""
+        """Yield each inner schema with the value that it validates: the same value, or a part of it."""
         same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
         same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
         same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]

@@ -1,7 +1,7 @@
 """Evaluate queries about the spans of a turn.
 
-A query is an object of conditions. Each condition is evaluated for all spans in one pass over the tree. So the time is the number
-of spans times the size of the query, for a tree of any shape.
+A query is an object of conditions. Each condition is evaluated for all spans in one pass over the tree. The time therefore grows
+with the number of spans times the size of the query, for a tree of any shape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEEPEST_QUERY = 50
 Answers = list[bool]
 """One result per span, in the order of the turn's spans."""
 Counts = tuple[list[int], list[int]]
-"""The number of relatives of each span, and the number of those that match."""
+"""Number of each span's relatives, and number of its matching relatives."""
 
 
 class Forest:
@@ -33,7 +33,6 @@ class Forest:
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
         self.spans = spans
         self.parents: list[int | None] = []
-        """Index of each span's parent."""
         self.order: list[int] = []
         """Indexes, with each parent before its children."""
         position: dict[str, int] = {}
@@ -61,7 +60,7 @@ class Forest:
                     pending.extend(below[index])
 
     def _first_of_circle(self, start: int) -> int:
-        """Follow the parents of ``start`` to a root or to the first span of a cycle."""
+        """Return the root above ``start``, or the first span of the cycle that its parents lead to."""
         passed: dict[int, int] = {}
         at = start
         while at not in passed:
@@ -88,7 +87,7 @@ class Forest:
         return total, matched
 
     def descendants(self, matching: Answers, stops: Answers) -> Counts:
-        """Count each span's descendants, without those that stop and their subtrees."""
+        """Count each span's descendants, except those in ``stops`` and their subtrees."""
         total, matched = [0] * len(self.spans), [0] * len(self.spans)
         for index in reversed(self.order):
             parent = self.parents[index]

@@ -24,7 +24,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 def shape_of(text: str) -> dict[str, bool]:
-    """Return which of four properties of SQL a text has. Surrounding white space is ignored."""
+    """Return four properties of SQL, each True if the text has it. Surrounding white space is ignored."""
     text = text.strip()
     code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
@@ -57,7 +57,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def resembles_sql(text: str, dialect: str) -> bool:
-    """Return True if a text has the shape of SQL and no fault, and its last word or sign doesn't require a continuation."""
+    """Return True if a text has the shape of SQL, no fault, and an end that doesn't require a continuation."""
     code = _without_literals(text)
     end = code.rstrip("; \t\r\n")
     is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Return the text without nesting. The content of parentheses becomes a statement, and its place gets 0, or NIL if empty."""
+    """Return the words without nesting. Parentheses become statements of their own, replaced by 0, or by NIL if empty."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -137,21 +137,20 @@ def _flat(words: Iterable[str]) -> str:
 # --- with a parser ----------------------------------------------------------------------------------------------------
 
 _MAX_LENGTH = 10_000
-"""Maximum length in characters of a text for the parser, which is thorough but slow."""
+"""Maximum characters of a text for the parser, which is thorough but slow."""
 
 _MAX_DEPTH = 20
 _MIN_STEPS = 20_000
 _STEPS_PER_TOKEN = 20
 _CHAINED = re.compile(r"[)\]]\s*(?:[.:?]|->|#>)")
 _MAX_COPIED = 50_000
-"""Maximum number of tokens times chained calls. The parser copies the chain at each call in it."""
+"""Maximum product of tokens and chained calls. The parser copies the chain at each call."""
 _DIALECTS = {
     "mariadb": "mysql", "mssql": "tsql", "postgresql": "postgres", "sqlserver": "tsql", "transactsql": "tsql",
 }  # fmt: skip
-"""Database names, mapped to the parser's dialect names."""
 
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
-"""Parts of each kind of statement. At least one part must exist."""
+"""Parts of each kind of statement, of which at least one must exist."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
@@ -164,7 +163,6 @@ class TooComplex(Exception):
 @dataclass(slots=True)
 class ParsedSql:
     trees: list[Any]
-    """Syntax trees of the statements."""
     tables: list[str]
     """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
 
@@ -213,7 +211,7 @@ _silence = _Silence()
 
 @functools.lru_cache(maxsize=64)
 def _parser(name: str) -> tuple[Any, Any]:
-    """Return a dialect by sqlglot's name, and its parser class."""
+    """Return sqlglot's dialect of this name, and a subclass of its parser with a step limit."""
     require("sqlglot", feature="parsing SQL", extra="structured")
     from sqlglot import Dialect
 
@@ -286,7 +284,7 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return the tables of which neither the name nor its last part is allowed, ignoring case."""
+    """Return the tables that ``allowed`` contains neither by full name nor by last part, ignoring case."""
     known = {name.lower() for name in allowed}
     return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
@@ -294,8 +292,8 @@ def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
-    ``*`` stands for all columns of a table. Names that the statement itself defines don't count:
-    columns of a CTE or subquery, and aliases in ORDER BY, GROUP BY and HAVING. The columns that a CTE or subquery reads do count.
+    ``*`` stands for all columns of a table. Names that the statement itself defines don't count: columns of a CTE or subquery,
+    and aliases in ORDER BY, GROUP BY and HAVING. The columns that a CTE or subquery reads do count.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}

@@ -24,14 +24,14 @@ from .replies import numbered
 from .values import word_list
 
 ARGUMENT_CHARS = 1_000
-"""Characters of a call's arguments, which many judgments depend on."""
+"""Maximum characters of a call's arguments. Many judgments depend on them."""
 RESULT_CHARS = 500
-"""Characters of a call's result, an error, or a description of an unknown step."""
+"""Maximum characters of a result, an error, a retrieval query, or the input or output of an unknown step."""
 REMARK_CHARS = 700
-"""Characters of a remark that the agent made between steps, which may be its plan."""
+"""Maximum characters of a tool's description, or of the agent's remark between steps, which may be its plan."""
 STEPS = 100
 TOTAL_CHARS = 16_000
-"""Characters of all steps together, about 4,000 tokens."""
+"""Maximum characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
 """Maximum characters, and maximum number, of attributes that an application set on its own span."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
@@ -54,10 +54,7 @@ Shorten = Callable[[str, int], str]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to about ``limit`` characters.
-
-    Keeps the start and the end, and a mark between them states the number of missing characters.
-    """
+    """Shorten a text to about ``limit`` characters: its start, a mark with the number of missing characters, and its end."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -205,10 +202,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
 
 
 class _StepWriter:
-    """The steps of a turn in the order of their spans.
-
-    A remark precedes the call that it was made with. Remarks without a known call come first.
-    """
+    """Writer of a turn's steps: remarks without a known call, retrievals, spans (each call after its remark) and hand-offs."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -272,7 +266,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: remarks without a known tool call, and other remarks by call."""
+    """Return the agent's remarks since the last user message: remarks without a known tool call, and others by call id."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -294,7 +288,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return a span's step as a line, or nothing if another part of the turn contains it."""
+    """Return the line of an unknown span, or nothing for infrastructure and for values in other parts of the turn."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -332,7 +326,6 @@ _TEXTS, _CHARS = 40, 500
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the first ``limit`` characters, with a mark if the text is longer."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
@@ -353,7 +346,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """Return the texts of retrieved documents, except those in a tool result."""
+    """Return the texts of retrieved documents, shortened, except texts in a tool result that the steps show in full."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     known = (text for text in turn.context if text.strip() and text not in results)
@@ -378,26 +371,26 @@ def history_of(turn: Turn) -> list[tuple[str, str]]:
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the history's messages that aren't in ``before``. If a server keeps the conversation, they aren't sent again."""
+    """Return the history's messages that ``before`` lacks, because a server that keeps the conversation has them."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the position of the turn's request: the last user message equal to ``asked``, or else the last one."""
+    """Return the position of the turn's request: the last user message that equals ``asked`` or, if none does, the last one."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return the conversation up to the turn: the history's messages that ``messages`` lacks, and ``messages``."""
+    """Return ``messages``, preceded by the history's messages that they lack. Empty if the turn has no ``messages``."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]
 
 
 def last_as_text(earlier: Sequence[tuple[str, str]], max_messages: int | None = None, max_chars: int | None = None) -> str:
-    """Return the last messages as numbered lines, truncated to ``max_chars``. A mark states how many messages are left out."""
+    """Return the last messages as numbered lines, each cut at ``max_chars``. A mark states how many messages are left out."""
     left_out = 0 if max_messages is None else max(0, len(earlier) - max_messages)
     lines = (line_of(role, text if max_chars is None else cut(text, max_chars)) for role, text in earlier[left_out:])
     mark = f"[… {left_out} messages left out …]\n" if left_out else ""

@@ -14,18 +14,18 @@ from ...detectors.texts import lazy
 Tokenizer = Literal["ms", "word", "whitespace"]
 """Name of a tokenizer.
 
-``ms`` splits at white space and makes each emoji, symbol or punctuation character a separate word, in upper case. ``word``
-returns runs of letters and digits, in lower case, or the symbols of a text without any. ``whitespace`` splits at white space,
-in lower case.
+* ``ms`` splits at white space, makes each emoji, symbol or punctuation character a separate word, and returns upper case.
+* ``word`` returns runs of letters and digits in lower case or, if the text has none, its symbols.
+* ``whitespace`` splits at white space and returns lower case.
 
-In all of them, marks belong to their letters, equivalent spellings of a letter are equal, and scripts without spaces are split
-into characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
+All tokenizers keep marks with their letters and unify equivalent spellings of a letter. They split scripts without spaces into
+characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
 """
 
 Gram = tuple[str, ...]
 
 _NOT_LATIN = lazy("[\xad\u0300-\u1dff\u200b-\u200f\u202a-\u202e\u2060-\u2069\u20d0-\u218f\u2c00-\U0010ffff]")
-"""Characters of texts that :func:`normalized` may change."""
+"""Characters that :func:`normalized` may change."""
 _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
@@ -43,12 +43,12 @@ _SIGN = lazy(
 _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">", "&apos;": "'"}
 _LINE_BREAK = re.compile(r"-\r?\n")
 _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
-"""A word of the tokenizer ``ms`` in a text of ``_KINDS``: a number, letters, or a symbol."""
+"""A word of the tokenizer ``ms``, matched in a text whose characters are replaced by their ``_KINDS``."""
 
 
 @lazy
 def _word() -> str:
-    """Return a pattern of letters, digits and ``_``, with their marks."""
+    """Return a pattern for runs of letters, digits and ``_``, with their marks."""
     codes = (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0xFE30))
     marks = "".join(char for char in map(chr, codes) if unicodedata.category(char) in ("Mn", "Mc"))
     return f"\\w[\\w{marks}\U00010a00-\U00016fff\U0001e000-\U0001e94a]*"
@@ -56,10 +56,7 @@ def _word() -> str:
 
 @lazy
 def _syllable() -> str:
-    """Return a pattern of one character or written syllable of the scripts without spaces.
-
-    A final consonant belongs to the syllable if it has no vowel of its own.
-    """
+    """Return a pattern for one character (Chinese, Japanese) or one written syllable (Thai, Lao, Khmer, Burmese)."""
     han = "[\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u3105-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     han += "\U00016fe0-\U00018cff\U0001aff0-\U0001b16f\U00020000-\U0003ffff][\u3099\u309a]?"
     first, letter, o = "[\u0e40-\u0e42\u0ec0-\u0ec2]", "[\u0e01-\u0e2e\u0e81-\u0eae\u0edc-\u0edf]", "[\u0e2d\u0ead]"
@@ -76,7 +73,7 @@ def _syllable() -> str:
 
 
 class _Kinds(dict[str, str]):
-    """Letter of each character's Unicode category, or a space for white space."""
+    """First letter of each character's Unicode category, except for white space, ``-`` and ``_``."""
 
     def __missing__(self, char: str) -> str:
         self[char] = " " if char.isspace() else unicodedata.category(char)[0]
@@ -89,8 +86,8 @@ _KINDS = _Kinds(zip("-_\r\n", "-_\r\n", strict=True))
 def _ms_tokens(text: str) -> Iterator[str]:
     """Split a text with the tokenizer ``ms``.
 
-    A number at the start of a word includes the digits and punctuation that follow (``3.14,``), and ends the word. A hyphen at
-    the end of a line joins the two parts of the word. Five HTML entities are decoded.
+    A number that starts a word includes the digits and punctuation after it (``3.14,``). A letter after it starts a new word. A
+    hyphen at the end of a line joins the two parts of the word. Five HTML entities are decoded.
     """
     kinds = "".join(map(_KINDS.__getitem__, text))
     done = 0
@@ -111,13 +108,13 @@ def _ms_tokens(text: str) -> Iterator[str]:
 
 
 def _upper(word: str) -> str:
-    """Return a word in upper case, except for characters that would become two (``ß``)."""
+    """Return a word in upper case, but keep characters whose upper case has several characters (``ß``)."""
     upper = word.upper()
     return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
 
 
 def normalized(text: str) -> str:
-    """Return a text without unseen characters, in one spelling, and with spaces around syllables of scripts without spaces."""
+    """Remove unseen characters, unify equivalent spellings, and separate the syllables of scripts without spaces."""
     if text.isascii() or _NOT_LATIN.search(text) is None:
         return text
     text = _UNSEEN.sub("", text).replace("\u200b", " ")
@@ -150,7 +147,7 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, with one bit per word of ``other``."""
+    """Return the length of the longest common subsequence, computed with one bit per word of ``other``."""
     places: dict[str, int] = {}
     for place, token in enumerate(other):
         places[token] = places.get(token, 0) | 1 << place
@@ -163,7 +160,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def stem(token: str) -> str:
-    """Return an English word without ``ing``, ``ed``, ``es`` or ``s``, by the first rule that fits."""
+    """Remove ``ing``, ``ed``, ``es`` or ``s`` from an English word that is long enough, by the first rule that fits."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])

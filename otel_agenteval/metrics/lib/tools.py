@@ -1,4 +1,4 @@
-"""Compare a turn's tool calls with expected tools, and find calls that are repeated without learning anything new."""
+"""Compare a turn's tool calls with expected tools, and find repeated calls that return nothing new."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
 )
-"""Keys of a result that contains nothing but an outcome."""
+"""Keys of results that only describe an outcome."""
 
 
 def failure_in(result: Any) -> str | None:
-    """Return how a tool's result reports a failure, or None if it doesn't.
+    """Return the key or the text that reports a failure in a tool's result, or None.
 
     A result reports a failure with ``isError``, as text that begins like an exception, or as an object that only describes an
-    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok`` beside other keys.
+    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok`` next to other keys.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -53,8 +53,8 @@ def failure_in(result: Any) -> str | None:
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
     """Return the expected tools from the parameter or the turn's references, or None.
 
-    Each is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, in the spelling of any supported tool.
-    A text lists names, separated by commas, semicolons or bars.
+    Each entry is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, in any spelling that ``_call``
+    reads. A string lists names, separated by commas, semicolons or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -96,20 +96,17 @@ _call = keyed(
     required=("name",),
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
-"""Reader of expected calls in the spelling of otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or the five seed systems."""
+"""Reader of expected calls in the spelling of otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or a ported system."""
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
-"""Beginning of the names of frameworks' own tools that give work to another agent."""
+"""Prefix of the built-in tools with which frameworks delegate to another agent."""
 _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
-"""Beginning of the name of a tool that asks the agent named after it."""
+"""Prefix of a tool name that ends with the name of the called agent."""
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls without unexpected calls that ran another agent.
-
-    Frameworks make such tools from agents. An expected tool of this kind counts like any other tool.
-    """
+    """Return the turn's tool calls, except those of unexpected tools that frameworks make from agents."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -164,7 +161,6 @@ def wrote_no_object(turn: Turn, call: ToolCall) -> bool:
 
 
 def why_malformed(turn: Turn, calls: Iterable[ToolCall]) -> str | None:
-    """Return an explanation of calls whose arguments aren't a JSON object, or None."""
     names = dict.fromkeys(call.name for call in calls if wrote_no_object(turn, call))
     return f"the recorded arguments of {', '.join(names)} aren't a JSON object" if names else None
 
@@ -186,7 +182,6 @@ def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Join names in their order. Repetitions in a row become a count."""
     shown: list[str] = []
     for name, run in itertools.groupby(names):
         count = sum(1 for _ in run)
@@ -263,7 +258,7 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """Return 1 for equal values, or the share of keys with equal values, with nested objects by their similarity."""
+    """Return 1 for equal values, the mean similarity of all keys for two objects, or 0. A key that one lacks counts as 0."""
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:
@@ -273,11 +268,11 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
 
 
 _MOST_STEPS = 2_000_000
-"""Maximum steps of the exact pairing. If it takes more steps, the best pairs are chosen one after the other."""
+"""Maximum steps of the exact pairing. Beyond it, the best pairs are chosen greedily."""
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Return how well each expectation is met by a separate call, for the pairing with the highest sum."""
+    """Return each expectation's match with a call of its own, paired for the highest sum, or greedily for many calls."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -295,10 +290,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Return a column for each row, so that the sum of the values is the highest (Kuhn and Munkres).
-
-    There are at least as many columns as rows.
-    """
+    """Return a column for each row, with the highest sum of values (Kuhn-Munkres). Requires at least as many columns as rows."""
     import numpy as np
 
     cost = -np.array(values)
@@ -334,7 +326,7 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
     return row[-1]
 
 
-# --- calls that are repeated without learning anything new
+# --- repeated calls that return nothing new
 
 _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
 """Name of a tool that lets time pass."""
@@ -349,9 +341,9 @@ _PASSES = re.compile(
     r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
     re.IGNORECASE,
 )
-"""States that a later call can leave."""
+"""Words for temporary states, which justify another call."""
 _STATE_UP_TO = 300
-"""Characters of a result that can be a mere state."""
+"""Maximum characters of a result that is only a state."""
 _DIGITS = re.compile("[0-9]+")
 
 
@@ -363,14 +355,13 @@ class Circle(NamedTuple):
     last: int
     """Position of the last equal call among the turn's calls."""
     size: int
-    """Characters of the arguments."""
 
 
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
-    """Return the calls of the named tools that were repeated more than ``most`` times in vain, the most repeated first.
+    """Return the groups of more than ``most`` equal calls of the named tools that returned nothing new, the largest first.
 
-    If the user's words (``asked``) name a number of calls, that many calls are intended. If the turn isn't ``finished``, waiting
-    for a state was in vain, too.
+    If the user's words (``asked``) contain the number of calls, the calls are intended. Waiting for a state is only excused in a
+    turn that is ``finished``.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):
@@ -407,6 +398,6 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
-    """Return True if a call waits for a state to pass, or another outcome came later."""
+    """Return True if another outcome came later, or if the call returned a temporary state in a finished turn."""
     is_state = call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     return outcome != latest or (finished and is_state)

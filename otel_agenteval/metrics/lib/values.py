@@ -100,10 +100,10 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
 
 
 def fact(turn: Turn, name: str) -> Any:
-    """Return a fact that the application provides, or the turn's reference of that name, in our spelling.
+    """Return a fact that the application provides, or the turn's reference of that name, with normalized keys.
 
     Raises:
-        MetricError: It has an unknown key, or a value of another type.
+        MetricError: If the fact has an unknown key, or a value of another type.
     """
     if not (given := getattr(turn, name)):
         given = turn.references.get(name, given)
@@ -113,11 +113,7 @@ def fact(turn: Turn, name: str) -> Any:
 
 
 def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> Any:
-    """Return what a reader returns.
-
-    Raises:
-        MetricError: It refuses the value. The error's type is ``invalid_`` and the kind.
-    """
+    """Read a value. Raises a MetricError of the type ``invalid_<kind>`` if the reader refuses the value."""
     try:
         return read(given, path)
     except ConfigError as error:
@@ -135,12 +131,11 @@ def truth_of(turn: Turn) -> Any:
 
 @functools.cache
 def word_list(name: str) -> Any:
-    """Return a list or table of ``word_lists.yaml``."""
     return load_yaml(Path(__file__).with_name("word_lists.yaml"))[name]
 
 
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
-"""The last piece of a text without spaces: ``token=abc1`` → ``abc1``."""
+"""The last run of word characters and ``.@+%-`` in a text: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
 """A character that every address, number or token contains."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
