@@ -1,11 +1,11 @@
-"""AgentUnit's metric classes, custom metrics and calculators of multi-agent metrics, as views of the metrics here.
+"""AgentUnit's metric classes, custom metrics and multi-agent calculators, implemented by the metrics of this package.
 
     FaithfulnessMetric(threshold=0.8)  # each class of AgentUnit is get_metric("agentunit:FaithfulnessMetric", threshold=0.8)
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, handoffs, conflicts and roles are AgentUnit's objects, or mappings with its keys or with those of a turn. A value that the
-data doesn't determine is None instead of 0. Centralization is normalized, so that it is at most 1.
+Interactions, handoffs, conflicts and roles are AgentUnit's objects, or mappings with AgentUnit's keys or with a turn's keys. A
+value that the data doesn't determine is None instead of 0. Centralization is normalized, so that it is at most 1.
 """
 
 from __future__ import annotations
@@ -143,10 +143,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """The graph of agents, whose edges lead from an agent to those that it wrote to.
-
-    A measure of a graph with millions of edges raises :class:`.code.multi_agent_network.GraphTooLarge`.
-    """
+    """Graph with an edge from each sender to each recipient. Measures raise ``GraphTooLarge`` for millions of edges."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -258,7 +255,7 @@ Metric = object
 
 @dataclass
 class MetricResult:
-    """Result of a custom metric. The value None skips it."""
+    """Result of a custom metric, which is skipped if ``value`` is None."""
 
     name: str
     value: float | None
@@ -276,7 +273,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the other columns
     - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
-      ``timestamp`` (that of a tool call is the turn's start), and ``metadata`` with ``cost`` and ``usage``, if known
+      ``timestamp`` (the start of the turn, or its end for the last event), and ``metadata`` with ``cost`` and ``usage``, if known
     - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
 
     Raises:
@@ -303,7 +300,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 
 def _as_result(given: Any) -> Any:
-    """Return the result of a custom metric, which has ``value`` (or ``score``) and ``detail``, or is a plain value."""
+    """Convert the return value of a custom metric: an object or mapping with ``value`` or ``score``, or a plain value."""
     known = ("name", "value", "score", "detail", "details")
     facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))

@@ -55,9 +55,9 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """Return a metric by name, with parameters, ready to evaluate.
 
-    Names of the seed catalogs resolve too (``agentunit:tool_success``, ``trusys:icontains``), and so do names of other
-    tools if they mean the same (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters
-    may use the names and camel case of that catalog. Under its name, they use its units.
+    Names of the seed catalogs resolve too (``agentunit:tool_success``, ``trusys:icontains``), and so do names of other tools if
+    they mean the same (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Under such a name,
+    parameters may use the catalog's or tool's names, camel case and units.
 
     Raises:
         ConfigError: An unknown name or parameter, an invalid value, a parameter that is set twice, or a name with another
@@ -70,10 +70,10 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(
     name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
 ) -> BoundMetric:
-    """Return a metric for an entry of the configuration. Its threshold is on ``scale``, and its name can be from ``system``.
+    """Return the metric of a configured entry, with its threshold on ``scale`` and a name that may be from ``system``.
 
-    A metric's own name uses :attr:`Metric.live`, unless parameters other than ``threshold`` and ``inverse`` are set. All this also
-    applies to inner metrics in the parameters.
+    Under its own name, a metric uses :attr:`Metric.live`, unless parameters other than ``threshold`` and ``inverse`` are set.
+    Inner metrics in the parameters are read in the same way.
 
     Raises:
         ConfigError: As in :func:`get_metric`.
@@ -95,10 +95,7 @@ class ChoosesJudges(ABC):
 
 
 class BoundMetric:
-    """Metric with its parameters.
-
-    ``evaluate(turn)`` returns a Score even if the metric raises.
-    """
+    """Metric with its parameters. ``evaluate(turn)`` returns a Score even if the metric raises."""
 
     def __init__(
         self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: SeedView | None = None,
@@ -108,10 +105,10 @@ class BoundMetric:
         self.view = view
         self._inner_metric = inner_metric
         self.judge_model: str | None = None
-        """Model that judges instead of the judge's own. PandaProbe's names have a parameter for it."""
+        """Model that replaces the judge's own, from the parameter ``model`` of PandaProbe's metrics."""
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
-        """Function that returns the reason that the metric doesn't apply to a turn, or None. None if it applies to all turns."""
+        """Function that returns the reason why the metric doesn't apply to a turn. None if the metric applies to all turns."""
         if metric.selective:
             self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
@@ -128,7 +125,7 @@ class BoundMetric:
         """Ground truth that replaces the turn's."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports, if cases of a data set have other parameters. None means all of them."""
+        """Parameters that identify the series in reports, if cases of a data set have other parameters. None means ``params``."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
         if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
@@ -184,7 +181,6 @@ class BoundMetric:
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
-        """Make the metric's scores gates or trends."""
         self.policy = policy
         self._change_facts(policy=policy)
 
@@ -240,7 +236,8 @@ class BoundMetric:
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn.
 
-        A metric that fails has ``status="error"``, and one that doesn't apply ``status="skipped"``.
+        The score of a metric that fails has ``status="error"``. If the metric lacks a turn field or doesn't apply, it has
+        ``status="skipped"``.
 
         The metric's exceptions aren't raised, not even ``SystemExit``. Only exceptions meant for the caller's thread are raised:
         ``KeyboardInterrupt``, the cancellation of a task or greenlet, and the exit of a signal handler. ``judge`` can also be a
@@ -293,7 +290,7 @@ class BoundMetric:
             return self._accepted(self._score_of(found), evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
-        """Accept the replies behind a score, and add what the judge didn't read as details."""
+        """Accept the replies behind a score, and add details about input that the judge didn't read."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -433,7 +430,7 @@ class BoundMetric:
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
-        """Return the score of a turn whose value is known without evaluation. A configured threshold takes the place of ``passed``."""
+        """Return the score of a turn whose value is known without evaluation. A configured threshold overrides ``passed``."""
         return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
     def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:

@@ -60,7 +60,6 @@ def _bounded(name: str, metadata: Sequence[Any], s: str) -> str:
 
 
 def _joined(choices: Sequence[str]) -> str:
-    """Return choices with commas and "or"."""
     *first, last = choices
     comma = "," if any(" of " in choice for choice in (choices if len(first) > 1 else first)) else ""
     return ", ".join(first) + f"{comma} or {last}" if first else last

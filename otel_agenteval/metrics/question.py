@@ -1,7 +1,7 @@
-"""Judge calls as values, for judges that pass them on, cache them or count them, and the state of the evaluation that makes them.
+"""Judge calls as values that judges can forward, cache or count, and the state of the evaluation that makes them.
 
-The state is a context variable instead of an argument, so that wrappers of a judge (a budget, a panel, an application's own judge)
-don't have to pass it on.
+The state is a context variable instead of an argument, so that wrappers of a judge (a budget, a panel, an application's own
+judge) don't have to pass it on.
 """
 
 from __future__ import annotations

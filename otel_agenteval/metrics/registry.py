@@ -142,7 +142,6 @@ class Metric:
     live: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of a configured entry that sets no parameters other than ``threshold`` and ``inverse``."""
     extra: str | None = None
-    """Optional extra that the metric requires."""
     traits: tuple[Trait, ...] = ()
     combines: bool = False
     """True if the metric is computed from other scores (:meth:`BoundMetric.combine`)."""
@@ -176,7 +175,6 @@ class Metric:
 
     @property
     def is_ours(self) -> bool:
-        """True if the metric is built in."""
         module = self.source if isinstance(self.source, str) else self.source.fn.__module__
         return module.startswith(f"{__package__}.")
 
@@ -198,7 +196,7 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Other names of parameters, mapped to their names."""
+        """Other names of parameters, mapped to the parameters' own names."""
         notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
         return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
@@ -483,7 +481,7 @@ def catalog() -> Iterator[Metric]:
 
 @functools.cache
 def builtin() -> dict[str, dict[str, Any]]:
-    """Return the index of the built-in metrics, as ``scripts/gen_docs.py`` generates it from the decorators.
+    """Return the index of the built-in metrics, which ``scripts/gen_docs.py`` generates from the decorators.
 
     Each row has a metric's module, relative to this package, its aliases, and the declarations that differ from the defaults.
     """
@@ -559,7 +557,7 @@ def under(system: str | None, name: str) -> str:
 
 
 _PASS_MARKS = ("pass_threshold", "passing_threshold")
-"""Names that mean ``threshold`` everywhere."""
+"""Names for ``threshold`` that every metric with a threshold accepts."""
 
 
 class ResolvedName(NamedTuple):
@@ -578,7 +576,7 @@ class ResolvedName(NamedTuple):
     """Parameters of an entry of the configuration that sets none: :attr:`Metric.live` under the metric's own name."""
 
     def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
-        """Return the preset parameters and the given ones, under our names and in our units. An unknown name is unchanged.
+        """Return the preset and given parameters with our names and units. Unknown names stay unchanged.
 
         Args:
             given: parameters as the caller spells them.

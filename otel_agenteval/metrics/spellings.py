@@ -16,7 +16,7 @@ class Converted(NamedTuple):
     ours: str
     """Resulting parameters, for the documentation."""
     convert: Callable[[Any], Mapping[str, Any]]
-    """Conversion from their value to our parameters. Raises TypeError or ValueError for an invalid value."""
+    """Conversion from a value in the other tool to our parameters. Raises TypeError or ValueError for an invalid value."""
 
 
 class Unsupported(NamedTuple):

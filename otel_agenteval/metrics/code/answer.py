@@ -30,7 +30,7 @@ _CALLS_TOOLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"
 _LONGEST_NOTHING = 40
 _LONGEST_STOP = 160
 _NOTHING = re.compile(r"\s*(?:null|none|undefined|nil|\{\s*\}|\[\s*\]|\"\s*\"|''|`{3}[a-z]*\s*`{3})\s*", re.IGNORECASE)
-# What frameworks answer in the agent's place when they stop it.
+# Answers that frameworks give in the agent's place when they stop it.
 _STOPPED = re.compile(
     r"(?:the )?agent (?:was )?(?:stopped|terminated) (?:due to|because of|after) (?:reaching )?(?:the )?(?:max|maximum|iteration|time|step)\b.*"
     r"|(?:reached|exceeded|hit) (?:the )?max(?:imum)?[ _].*"

@@ -323,7 +323,7 @@ def code_swarm_intelligence(turn: Turn, *, weights: FourWeights = (0.30, 0.25, 0
 
 
 def _entropy(interactions: Sequence[Interaction]) -> float:
-    """Return the entropy in bits of the pairs of agent and type."""
+    """Return the entropy of the pairs of sender and interaction type, in bits."""
     counts = Counter((found.sender, found.kind) for found in interactions)
     return sum(count / len(interactions) * math.log2(len(interactions) / count) for count in counts.values())
 

@@ -30,7 +30,7 @@ MOST_STEPS = 2_000_000
 MOST_MOVES = 250_000
 """Maximum edges that the mean distance visits, each for many agents at once. No graph of 100 agents exceeds this limit."""
 MOST_AGENTS = 10_000
-"""Agents in the largest graph whose distances are measured. Memory grows with the square of this number."""
+"""Maximum agents of a graph whose distances are measured. Memory grows with the square of this number."""
 
 
 class GraphTooLarge(Exception):
@@ -66,7 +66,10 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return the sum of differences to the highest out-degree, divided by its maximum. Requires at least three agents."""
+        """Return the sum of differences to the highest out-degree, divided by its maximum, or by a lower number with ``as_seed``.
+
+        Requires at least three agents.
+        """
         n = len(self)
         degrees = [len(recipients) for recipients in self.out]
         return (n * max(degrees) - sum(degrees)) / ((n - 1) * (n - 2 if as_seed else n - 1))
@@ -156,7 +159,6 @@ class AgentGraph:
 
 
 def _graph_of(turn: Turn) -> tuple[AgentGraph, int]:
-    """Return the graph and the number of its interactions."""
     found = interactions_of(turn)
     pairs = ((each.sender, to) for each in found if each.sender is not None for to in each.recipients)
     return AgentGraph(participants(turn, found), pairs), len(found)

@@ -49,11 +49,11 @@ Measure = Literal["recall", "precision", "f1"]
 TEXT_LIMIT = 100_000
 """Maximum characters of the output, and of all references together."""
 PAIR_LIMIT = 1_000_000
-"""Maximum characters of the output times references, because each reference is compared with the whole output."""
+"""Maximum product of the output's length and the number of references. Each is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
-"""Maximum words for ROUGE, which texts with spaces can't exceed."""
+"""Maximum words for ROUGE. Only texts without spaces can exceed it within :data:`TEXT_LIMIT`."""
 SKIP_BIGRAM_LIMIT = 1_000
-"""Maximum words for skip-bigrams, whose number is about half the square of the words."""
+"""Maximum words for skip-bigrams, whose number is about half the square of the number of words."""
 
 References = Annotated[Texts | None, Param("reference", "value", "expected_output", "expcted_output")]
 Reference = Annotated[Texts | None, Param("references", "value", "expected_output", "expcted_output")]

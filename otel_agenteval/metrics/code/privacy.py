@@ -236,8 +236,8 @@ class _Charge:
 class EpsilonLedger:
     """Ledger of the epsilon that turns spend, per scope.
 
-    A turn that is scored again or revised isn't charged again, and its earlier spending stays the same. The ledger drops the
-    least recently used scopes and turns beyond its size.
+    A turn that is scored again or revised only changes its own charge, and the amount spent before the turn stays the same. The
+    ledger drops the least recently used scopes and turns beyond its size.
     """
 
     def __init__(self, most_scopes: int = 100_000, most_turns: int = 100_000) -> None:
@@ -487,7 +487,7 @@ _LEAST_DIGITS = 5
 
 
 def is_public(found: str, public: Sequence[str]) -> bool:
-    """Return True for a contact in any notation. ``*@acme.com`` matches the whole domain. Numbers may lack the country code."""
+    """Return True if ``public`` has the contact in any notation, or its domain (``*@acme.com``). Country codes may be missing."""
     return any(_is_same_contact(found, contact) for contact in public)
 
 

@@ -129,10 +129,7 @@ _ESCAPED = re.compile(r'\\(["\\])|""')
 
 @functools.lru_cache(maxsize=256)
 def _split_fields(text: str) -> tuple[str, ...]:
-    """Split a comma-separated text, in which quotes protect commas and white space.
-
-    Raises: ValueError: An unclosed quote, or text between a quote and the next comma.
-    """
+    """Split a text at commas outside quotes. Raises ValueError for an unclosed quote, or for text after a closing quote."""
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -307,7 +304,6 @@ REFUSAL_PHRASES = (
     "i can't", "i cannot", "i'm unable", "i am unable", "i won't", "i will not", "i can't assist", "i cannot help",
     "i'm sorry, but", "i am sorry, but",
 )  # fmt: skip
-"""Phrases that indicate a refusal."""
 
 
 def _plain_apostrophes(text: str) -> str:
@@ -316,7 +312,7 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return the phrases in their order, and one pattern that finds any of them in one pass."""
+    """Return one pattern that finds any phrase in one pass, and the phrases in their order. None without phrases."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 

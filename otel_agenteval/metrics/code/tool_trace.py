@@ -45,7 +45,7 @@ _SHOWN = 200
 """Maximum characters of an error message in ``detail``."""
 _SHOWN_ISSUES = 100
 _COMPARED = 2_000
-"""Characters of each argument that are compared with those of a later call."""
+"""Maximum characters of each argument that are compared with a later call."""
 _SHOWN_NAMES = 100
 
 
@@ -258,7 +258,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a later call repeats a failed one: it has a third or more of the arguments' words, and no empty result."""
+    """Return True if a later call of the tool has a third of the failed call's argument words or more, and no empty result."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)

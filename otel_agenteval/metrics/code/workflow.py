@@ -43,10 +43,7 @@ class _ExecutorRun:
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the runs of the workflow's executors in start order, or None without a workflow.
-
-    Raises: MetricError: If the workflow can't be read.
-    """
+    """Return the runs of the workflow's executors in start order, or None without a workflow. Raises MetricError if unreadable."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)
@@ -196,7 +193,7 @@ def code_workflow_structure_validity(
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return the names that aren't in ``used``. Each used name matches only one name."""
+    """Return the names that aren't in ``used``, ignoring case. Each used name matches only one name."""
     partners = Counter(map(str.lower, used))
     found = []
     for name in names:

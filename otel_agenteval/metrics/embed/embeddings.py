@@ -48,7 +48,6 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def share(similarity: float) -> float:
-    """Return a similarity as a score from 0 to 1. Negative similarities become 0."""
     return min(1.0, max(0.0, similarity))
 
 
@@ -134,7 +133,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
-    """Return the value, and True if it is near enough (or, if inverse, far enough)."""
+    """Return the value, and True if the answer is near enough or, with ``inverse``, far enough."""
     left, right = _as_arrays(answer, wanted)
     if measure == "euclidean":
         length = float(numpy.linalg.norm(left - right))

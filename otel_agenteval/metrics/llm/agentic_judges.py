@@ -48,7 +48,6 @@ _THRESHOLDS = {"two_stage": 0.5, "holistic": 0.7}
 
 
 def _judged(reply: Mapping[str, Any], detail: Detail, key: str = "score") -> Result:
-    """Return the score of a reply, 0..1, with its reason."""
     detail["reason"] = reason_of(reply)
     return Result(number_within(reply, 0, 1, key), detail=detail, explanation=detail["reason"])
 

@@ -47,7 +47,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Return the text of a transcript, which is a text, or segments with a text and possibly a speaker."""
+    """Return the text of a transcript, given as a string or as segments with a text and possibly a speaker."""
 
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
@@ -59,7 +59,7 @@ def _transcript(given: Any) -> str:
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
-    """Return the text about the turn's recordings and transcripts, and the recordings, or None if there are neither."""
+    """Return the judge's material (names and transcripts) and the recordings, or None if there are neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
@@ -104,7 +104,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Return the judge's label, which is one of ``labels`` or, if None, any. The value is True if the label is expected."""
+    """Let a judge label the recordings with one of ``labels``, or freely. The value is True if the label is expected."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:

@@ -19,7 +19,6 @@ Rubric = Annotated[Words, Param("criteria", "value")]
 
 
 def _material(turn: Turn) -> dict[str, Any]:
-    """Return the answer, and the question if it is known."""
     asked = {"question": turn.input} if turn.input else {}
     return {**asked, "answer": turn.output or ""}
 

@@ -41,7 +41,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold, if no threshold is configured. The caller applies a configured one."""
+    """Apply the holistic method's default threshold if ``threshold`` is None. The caller applies a configured threshold."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -297,7 +297,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the positions of chunks that are listed by text or position. If several chunks have one text, the first counts."""
+    """Return the positions of chunks that are listed by text or position. Of chunks with equal text, the first counts."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)

@@ -124,7 +124,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 
 def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
-    """Return role and text of the messages before the turn, and the turn's last messages without answer and call results."""
+    """Return the earlier messages (role, text), and the turn's last messages without the answer and short results of calls."""
     messages = [message for message in turn.messages if message.content]
     if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
         messages.pop()

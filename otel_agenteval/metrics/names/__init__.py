@@ -158,7 +158,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """What a metric does differently under a seed's names: keys of ``detail``, and a text for an unknown input (``seeds.yaml``)."""
+    """Differences of a metric under a seed's name (``seeds.yaml``): more keys of ``detail``, and a text for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

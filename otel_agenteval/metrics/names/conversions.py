@@ -63,7 +63,7 @@ def _seconds(value: Any) -> float:
 
 
 _ATTRIBUTE_CONDITIONS = frozenset(("has_attributes", "has_attribute_keys"))
-"""Query conditions whose values contain the spans' own names."""
+"""Query conditions with names of span attributes, which aren't converted."""
 
 
 def _query(query: Any) -> Any:
@@ -88,7 +88,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a kind of spelling for a parameter of ours, whose name comes before ``shown`` in the documentation."""
+    """Return a kind of spelling that converts the value. In the documentation, our name precedes ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -123,10 +123,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept the one value that has the same effect, or the effect of ``sets``.
-
-    Refuse any other value with ``how``.
-    """
+    """Accept only the value ``allowed``, with the effect of ``sets``. Refuse other values with the message ``how``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -282,4 +279,4 @@ SPELLINGS: Mapping[str, Callable[..., Spelling]] = {
     "span_query": _of_one(" (keys such as `min_duration`, `not_` and keys in camel case also work)", _query),
     "unsupported": Unsupported,
 }
-"""Kinds of spellings."""
+"""Constructors of spellings, by their key in the data files."""
