@@ -216,9 +216,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""A check gets the letters and digits of a number that has the shape in the table, in upper case and without separators. Numbers
-that are printed in documentation are invalid.
-"""
+"""Checks by name. A check gets a number in upper case, without separators. Numbers printed in documentation are invalid."""
 
 
 # --- numbers of persons

@@ -197,7 +197,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if a query has a value that isn't given, and it looks like data or a given link has its parameter."""
+        """Return False if a query value that isn't given looks like data, or a given link to the page has its parameter."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")

@@ -33,7 +33,7 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords after a word for passwords in one of the parts ``near`` of the text."""
+    """Yield passwords that follow a word for passwords. Only the parts ``near`` of the text are searched."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
             if not needs_no_secret(text, *name.span()) and (found := _chosen_password_after(text, name)) is not None:
@@ -95,7 +95,7 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Return True if a value mixes letters, digits and signs, or upper and lower case, and so looks random in any context."""
+    """Return True if a value looks random, or has three parts or more and two digits or more, so that it counts anywhere."""
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -126,7 +126,7 @@ _NEW_ONE = lazy(
 
 
 def login_pairs(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield the passwords of login pairs: a user name and a password after a word for logging in."""
+    """Yield strong passwords after a word for logging in, as in ``login: ada / …`` or ``log in with …``."""
     last = -1
     for first, stop in near:
         for name in _LOGIN.finditer(text, first, stop):
@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values after phrases such as "the new one is", with True for a value with a sign, which counts in any text."""
+    """Yield values after phrases such as "the new one is", and True for a value with a sign (``!``), which counts in any text."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -239,7 +239,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value looks random, with a mix of letters and digits."""
+    """Return True if a value looks random: letters with digits or signs, without a regular pattern or a known form."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)
@@ -321,7 +321,7 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return True unless a value looks like an identifier, and the words before it don't assign it to the word for secrets."""
+    """Return True unless a value looks like an identifier and isn't assigned to the word for secrets (``is``, ``=``, ``:``)."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None

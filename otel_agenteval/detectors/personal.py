@@ -515,5 +515,5 @@ class _GivenPeople:
 
     @cached_property
     def domains(self) -> str:
-        """The domains outside of e-mail addresses, each between dots. They are probably those of the agent's company."""
+        """The domains outside of e-mail addresses, each between dots. They probably belong to the agent's company."""
         return "\n".join(f".{found.group()}." for text in self.texts for found in _DOMAIN.finditer(text.lower()))

@@ -15,10 +15,7 @@ from .texts import has_any, lazy, words
 
 _SIGNS = {b"0123456789": 48, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ": 65, b"-./": 45, b" ()\t\n\xc2\xa0\xe2\x80\x90\x91\x93\xaf": 32}
 _SHAPES = bytes(next((shape for signs, shape in _SIGNS.items() if code in signs), 97) for code in range(256))
-"""Byte map to shapes: ``0`` for digits, ``A`` for capitals, ``-`` or space for separators, and ``a`` for the rest.
-
-The bytes of a few Unicode spaces and dashes are separators too.
-"""
+"""Byte map to shapes: ``0`` for digits, ``A`` for capitals, ``-`` or space for separators, and ``a`` for the rest."""
 _ROW_OF_DIGITS = b"0000000"
 _DATE_SHAPE = re.compile(rb"0(?<!00)(?:000-00?-00?|0?- ?00?- ?0000)(?!-?0)")
 _CODES = (b"AA000000A", b"AAAAAA00A00", b"AAAAA0000A", b"AAAA000000A")
@@ -80,7 +77,7 @@ PAPERS = _TypicalWords(
 _CODE = b"0000000"
 """Shape of the shortest identity number of letters and digits."""
 _REACH, _STRIDE = 144, 32
-"""Bytes before and from a digit that are searched. They include the word for a home, the following words and a street."""
+"""Bytes that are searched before a digit, and from the digit on. They include the word for a home and the street."""
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:

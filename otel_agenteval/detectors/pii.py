@@ -1,8 +1,8 @@
 """Find personal data in text fast enough for the agent's thread.
 
 One pass turns the text into its *shape*. Digits become ``0``, capitals ``A``, spaces and separators ``-``, and other signs ``.``.
-``@`` and ``+`` stay, and all other characters are removed: ``Call (555) 123-4567 now`` is ``A-000-000-0000-``. A few substring tests on the shape rule out most texts. A pattern runs
-only if its shape occurs.
+``@`` and ``+`` stay, and all other characters are removed: ``Call (555) 123-4567 now`` is ``A-000-000-0000-``. A few substring
+tests on the shape rule out most texts. A pattern runs only if its shape occurs.
 
 Hostile text can't slow a pattern down: no pattern nests unbounded repetitions, and the search for e-mail addresses starts at each
 ``@``.

@@ -24,12 +24,9 @@ from .texts import has_any, lazy, words
 RUN = 40
 """Minimum length of a copy in letters. Letters outside ASCII count as two to four."""
 LONG = 55
-"""Letters of a single copy that is a leak by itself, which is about twelve words.
-
-Chinese, Japanese and Korean characters count three times.
-"""
+"""Minimum letters of a copy that is a leak by itself, about twelve words. East Asian characters count three times."""
 SEVERAL = 3
-"""Number of copies from different sentences that are a leak together."""
+"""Minimum number of copies from different sentences that are a leak together."""
 _WHOLE = 20
 """Minimum letters of a completely repeated instruction, which also counts as a copy."""
 _PROBE = 12

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 _READ = 600
-"""Characters at the start of a sentence that are read."""
+"""Maximum characters of a sentence that are read."""
 _SENTENCE = re.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？；])|\n+")
 
 _STRONG = re.compile(

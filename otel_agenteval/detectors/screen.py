@@ -42,7 +42,7 @@ class Finder:
         self._number_by_hash: NDArray[np.uint8] = np.zeros(1 << _HASH_BITS, np.uint8)
         """Numbers of groups of four letters, by their hash. 0 if no word has these letters."""
         self._words_by_number: list[list[tuple[bytes, int]]] = [[] for _ in range(_LAST_NUMBER + 1)]
-        """By number: the words with these letters, and the bits of their groups. Above 255, words share numbers."""
+        """Words with these letters and the bits of their groups, by number. Numbers are reused after 255."""
         self._last_number = 0
         self.add(pieces)
 
@@ -123,7 +123,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words, at least one of which a detector requires. ``pieces`` are searched as they are. Upper case matches only upper case.
+    """Words of which a detector requires at least one. ``pieces`` are searched as they are, with upper and lower case.
+
     ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
     """
 

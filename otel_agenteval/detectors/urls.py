@@ -67,7 +67,7 @@ def _is_no_claim(host: str, key: str) -> bool:
 
 
 def is_host(host: str, *, plain: bool) -> bool:
-    """Return True if a dotted word without a scheme is a host name. ``plain`` means that it has neither a path nor ``www.``."""
+    """Return True if a dotted word without a scheme is a host name. A ``plain`` word has neither a path nor ``www.``."""
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or top not in endings():
         return False
@@ -82,7 +82,7 @@ def site_of(host: str) -> str:
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host imitates a well-known one, by one changed letter or an added word."""
+    """Return True if a host imitates a well-known host, by one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():
@@ -114,7 +114,6 @@ class Link(NamedTuple):
     keys: tuple[str, ...]
     """Possible identities of the page, most likely first (see :func:`key_of` and :func:`readings`)."""
     written: str
-    """The link as written in the answer."""
     bare: bool
 
     @property
@@ -199,7 +198,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Return the text without invisible and wide characters, ``hxxp``, ``[.]``, and escapes of Markdown and HTML."""
+    """Undo disguises of links: invisible and wide characters, ``hxxp``, ``[.]``, and escapes of Markdown and HTML."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)

@@ -37,10 +37,12 @@ def may_open(reference: str) -> bool:
 
 
 def content_of(reference: str, kind: str) -> MediaContent:
-    """Return the content of a reference to an ``image``, ``audio`` or ``video``. Raises MetricError if opening isn't allowed
-    (``media_not_allowed``) or fails (``media_not_found``, ``media_unreachable``, ``media_timeout``), or the medium is too large
-    (``media_too_large``) or, by its content, of another kind (``invalid_media``). Raises
-    MissingExtra if the package for this object store isn't installed, and NoModel if the rules state that a model is absent.
+    """Return the content of a reference to an ``image``, ``audio`` or ``video``.
+
+    Raises MetricError if opening isn't allowed (``media_not_allowed``), fails (``media_not_found``, ``media_unreachable``,
+    ``media_timeout``) or requires a package for the object store (``unsupported_media``), or if the content is too large
+    (``media_too_large``) or of another kind (``invalid_media``). Raises MissingExtra without fsspec for an object store, and
+    NoModel if the rules state that a model is absent.
     """
     return shared(("content", reference, kind), lambda: _opened(reference, kind))
 
@@ -67,7 +69,7 @@ def _opened(reference: str, kind: str) -> MediaContent:
         data = _read_object(reference, rules)
     found = type_of(data)
     if kind_of(found) != kind and not (kind == "audio" and found in ("video/mp4", "video/webm", "video/ogg")):
-        raise MetricError("invalid_media", f"the medium must be of kind {kind}, got {found or 'an unknown type'}")
+        raise MetricError("invalid_media", f"the media file must be of kind {kind}, got {found or 'an unknown type'}")
     assert found is not None
     return MediaContent(data, found)
 
@@ -102,7 +104,7 @@ def _decoded_uri(reference: str, rules: Rules) -> bytes:
 
 
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
-"""Translates the URL-safe alphabet, which Google's SDK uses, to that of standard Base64."""
+"""Translation of the URL-safe Base64 alphabet, which Google's SDK uses, to the standard alphabet."""
 
 
 def _read_file(reference: str, rules: Rules) -> bytes:
@@ -132,7 +134,7 @@ def _read_limited(file: Any, rules: Rules) -> bytes:
 
 
 def _read_object(reference: str, rules: Rules) -> bytes:
-    """Read an object from a store that fsspec supports, with the credentials that it finds."""
+    """Read an object from a store that fsspec supports, with the credentials that fsspec finds."""
     fsspec = require("fsspec", feature="media in object stores", extra="fsspec")
 
     def read() -> bytes:

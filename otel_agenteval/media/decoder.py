@@ -36,9 +36,7 @@ def main() -> None:
 _BETWEEN_LOOKS = 0.05
 BUSY = {"error": "media_timeout", "message": "all decoder processes are busy (media.decode_total)"}
 _MEMORY, _DATA = 4 << 30, 3 << 29
-"""Limits of the address space and of its writable part for reading text. The runtime maps much more than it uses, about
-1 GB for the largest image.
-"""
+"""Limits of the address space, and of its writable part, for reading text. The runtime uses up to 1 GB, but maps much more."""
 _SURE = 0.5
 """Minimum confidence of the model at which a line of text is kept."""
 

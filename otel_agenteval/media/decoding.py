@@ -23,7 +23,7 @@ Sampling = Literal["even", "scenes"]
 _START_SECONDS = 10.0
 """Additional time for the process to start and to be scheduled."""
 _MOST_WAITING = 60.0
-"""Seconds that the process may wait for others to finish."""
+"""Maximum seconds that the process waits for others to finish."""
 _DECODER = ("-m", f"{__package__}.decoder")
 _FEATURE = {
     "video": ("looking at videos", "media"),
@@ -44,16 +44,17 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Video:
-    """Images of a video and measurements of the whole."""
+    """Images of a video, and measurements of the whole video."""
 
     frames: tuple[Frame, ...]
     measured: dict[str, Any]
 
 
 def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") -> Video:
-    """Return images of a video, evenly spaced or one per scene, and measurements of the whole. Raises MetricError if the video is
-    broken or cut off (``invalid_media``) or too large (``media_too_large``), or decoding takes too long (``media_timeout``).
-    Raises MissingExtra if PyAV isn't installed.
+    """Return images of a video, evenly spaced or one per scene, and measurements of the whole video.
+
+    Raises MetricError if the video is broken (``invalid_media``) or too large (``media_too_large``), or if decoding takes too
+    long (``media_timeout``) or can't start (``decoder_failed``). Raises MissingExtra without PyAV or Pillow.
     """
 
     def decode() -> Video:
@@ -65,8 +66,9 @@ def video_of(content: MediaContent, frames: int, sampling: Sampling = "even") ->
 
 
 def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
-    """Return measurements of a recording. With ``speech``, they include when each channel speaks. Raises MetricError for the same
-    reasons as :func:`video_of`. Raises MissingExtra if PyAV or webrtcvad isn't installed.
+    """Return measurements of a recording. With ``speech``, they include when each channel speaks.
+
+    Raises as :func:`video_of` does, and raises MissingExtra if ``speech`` is requested without webrtcvad.
     """
     if speech and not can_find_speech():
         raise MissingExtra(*_FEATURE["speech"])
@@ -75,9 +77,7 @@ def sound_of(content: MediaContent, *, speech: bool = False) -> dict[str, Any]:
 
 
 def samples_of(content: MediaContent) -> Any:
-    """Return the samples of a recording at 16 kHz, all channels mixed. The array has float32 values from -1 to 1. Raises
-    MetricError for the same reasons as in :func:`video_of`. Raises MissingExtra if PyAV isn't installed.
-    """
+    """Return a recording mixed to one channel at 16 kHz, as float32 samples from -1 to 1. Raises as :func:`video_of` does."""
     import numpy as np
 
     found = _decoded("samples", content, {})
@@ -85,9 +85,7 @@ def samples_of(content: MediaContent) -> Any:
 
 
 def sound_without_metadata(content: MediaContent) -> MediaContent:
-    """Return a recording without tags, cover images and other tracks, to send to a judge. Raises MetricError for the same reasons
-    as in :func:`video_of`. Raises MissingExtra if the recording isn't a WAV file, and PyAV isn't installed.
-    """
+    """Return a recording without tags, cover images and other tracks. Raises as :func:`video_of` does. WAV needs no package."""
     if content.mime in WITHOUT_METADATA:
         return MediaContent(without_metadata(content.data), content.mime)
 
@@ -99,9 +97,7 @@ def sound_without_metadata(content: MediaContent) -> MediaContent:
 
 
 def writing_in(images: Sequence[MediaContent]) -> list[list[str]]:
-    """Return the lines of text in each image, from top to bottom. Raises MetricError for the same reasons as in :func:`video_of`.
-    Raises MissingExtra if rapidocr isn't installed.
-    """
+    """Return the lines of text in each image, from top to bottom. Raises as :func:`video_of` does. Needs rapidocr, not PyAV."""
     if not (installed("rapidocr") and installed("PIL")):
         raise MissingExtra(*_FEATURE["writing"])
     order = {"task": "writing", "images": [(len(content.data), content.mime) for content in images]}
@@ -124,7 +120,7 @@ def _decoded(task: str, content: MediaContent, options: dict[str, Any]) -> dict[
 
 
 def _carried_out(order: dict[str, Any], data: bytes) -> dict[str, Any]:
-    """Return the result of an order that a decoder process carries out on ``data``."""
+    """Let a decoder process carry out an order on ``data``, and return its result."""
     rules = current_rules()
     order = {
         "at_once": max(1, rules.decode_total // max(1, rules.decode_memory)), "wait": _MOST_WAITING,

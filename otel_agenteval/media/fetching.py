@@ -39,7 +39,7 @@ def fetched(address: str, rules: Rules) -> bytes:
     except (httpx.TimeoutException, TimeoutError):
         raise rules.late() from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-        raise MetricError("media_unreachable", f"fetching the medium failed ({type(error).__name__})") from None
+        raise MetricError("media_unreachable", f"fetching the media file failed ({type(error).__name__})") from None
     raise MetricError("media_unreachable", f"the address redirects more than {_MOST_REDIRECTS} times")
 
 
@@ -72,7 +72,7 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
             kind = "media_not_found" if response.status_code in (404, 410) else "media_unreachable"
             raise MetricError(kind, f"the server returned status {response.status_code}")
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise MetricError("media_unreachable", "the server sent the medium compressed without being asked to")
+            raise MetricError("media_unreachable", "the server compressed the media file, although the request excluded it")
         found = bytearray()
         for piece in response.iter_raw():
             found += piece
@@ -84,13 +84,9 @@ def _fetch_from(client: httpx.Client, url: httpx.URL, place: str, rules: Rules) 
 
 
 _PUBLIC = ipaddress.IPv6Network("2000::/3")
-"""All addresses assigned for the Internet. Others belong to a network, a link or a machine, or represent an IPv4
-address.
-"""
+"""Addresses assigned for the Internet. Others belong to a network, link or machine, or represent an IPv4 address."""
 _NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
-"""Networks that some versions of Python report as global: relays, protocols, examples, and addresses that represent other
-addresses.
-"""
+"""Networks that some Python versions report as global: relays, protocols, examples, and stand-ins for other addresses."""
 _EMBEDDING = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")))
 """IPv6 networks whose addresses end with the IPv4 address that they represent: compatible, mapped, translated and NAT64."""
 _ISATAP = (0x0000_5EFE, 0x0200_5EFE)

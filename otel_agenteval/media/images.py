@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MEASURED_EDGE = 1024
-"""Maximum length of the longer side, in pixels, for measurements. Blur then has the same value in small and large
-images.
-"""
+"""Maximum longer side for measurements, in pixels. Blur then has the same value in small and large images."""
 _QUALITY = 90
 _HASH_EDGE = 8
 
@@ -33,9 +31,7 @@ class Measures:
     width: int
     height: int
     sharpness: float
-    """Variance of the Laplacian of the brightness (0 to 255), with at most 1,024 pixels per side. Below about 50, the
-    image looks blurred.
-    """
+    """Variance of the Laplacian of the brightness (0 to 255), at 1,024 pixels or less. Images below about 50 look blurred."""
     brightness: float
     """Mean, from 0 to 1."""
     contrast: float

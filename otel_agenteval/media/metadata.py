@@ -44,7 +44,7 @@ def without_metadata(data: bytes) -> bytes:
     try:
         return data if strip is None else strip(data)
     except (IndexError, ValueError, struct.error):
-        raise MetricError("invalid_media", "the medium is broken or cut off") from None
+        raise MetricError("invalid_media", "the media file is broken or truncated") from None
 
 
 # --- PNG
@@ -154,7 +154,7 @@ def _jpeg_profile(parts: list[tuple[int, bytes]]) -> bytes:
 
 
 def _end_of_scan(data: bytes, place: int) -> int:
-    """Return the position of the marker that ends a scan. After other 0xFF bytes follows a 0 or a restart marker's number."""
+    """Return the position of the marker that ends a scan. Other 0xFF bytes precede a 0 or the number of a restart marker."""
     while True:
         place = data.index(b"\xff", place)
         if data[place + 1] and not 0xD0 <= data[place + 1] <= 0xD7:

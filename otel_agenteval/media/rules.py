@@ -34,9 +34,7 @@ class Rules:
     """Rules for opening media. By default, only media inside a turn are opened."""
 
     hosts: tuple[str, ...] = ()
-    """Hosts from which media are fetched over HTTP and HTTPS: ``cdn.example.com``, ``*.example.com``,
-    ``media.example.com:8443``.
-    """
+    """Hosts for HTTP and HTTPS: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
     folders: tuple[str, ...] = ()
     """Folders below which files are read."""
     buckets: tuple[str, ...] = ()
@@ -54,15 +52,13 @@ class Rules:
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
-    """Maximum address space of all such processes of this installation, in bytes. Others wait."""
+    """Maximum address space of all such processes of this installation, in bytes. Further processes wait."""
     max_edge: int = 1568
-    """Maximum length, in pixels, of the longer side of an image for a judge. Larger images are scaled down, as models
-    would do anyway.
-    """
+    """Maximum longer side of an image for a judge, in pixels. Larger images are scaled down, as models would do anyway."""
     transcription: Transcription | None = None
-    """Transcribes recordings without a transcript."""
+    """Transcriber for recordings without a transcript."""
     clean: Callable[[str], str] | None = None
-    """Removes personal data and secrets from a transcript for a judge, as from the turn's own texts."""
+    """Function that removes personal data and secrets from transcripts for judges, as from the turn's own texts."""
     absent: str | None = None
     """Reason code for a missing judge or embedder. If set, media aren't opened."""
     hears: bool = True
@@ -84,11 +80,11 @@ class Rules:
         return any(name == one or (one.startswith("*.") and name.endswith(one[1:])) for one in self.hosts)
 
     def too_large(self) -> MetricError:
-        return MetricError("media_too_large", f"the medium is larger than {self.max_bytes:,} bytes (media.max_bytes)")
+        return MetricError("media_too_large", f"the media file is larger than {self.max_bytes:,} bytes (media.max_bytes)")
 
     def late(self) -> MetricError:
         return MetricError(
-            "media_timeout", f"fetching the medium took longer than {self.fetch_timeout:g} s (media.fetch_timeout)"
+            "media_timeout", f"fetching the media file took longer than {self.fetch_timeout:g} s (media.fetch_timeout)"
         )
 
 
@@ -139,7 +135,7 @@ def is_shared() -> bool:
 
 
 def shared(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value kept under a key in this block, or create it."""
+    """Return the value kept under a key inside :func:`sharing`, or make it. Without :func:`sharing`, nothing is kept."""
     kept = _SHARED.get()
     if kept is None:
         return make()

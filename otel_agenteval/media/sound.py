@@ -19,10 +19,7 @@ FORMATS = {
     "video/mp4": "mp4", "audio/mp4": "mp4", "video/webm": "matroska", "audio/webm": "matroska", "video/ogg": "ogg", "audio/ogg": "ogg",
     "video/x-msvideo": "avi", "audio/wav": "wav", "audio/mpeg": "mp3", "audio/flac": "flac",
 }  # fmt: skip
-"""The reader of each type.
-
-The file doesn't choose its reader, because some formats can name other files, which would be opened.
-"""
+"""Reader of each type. The file doesn't choose its reader, because some formats can name other files to open."""
 
 
 class Broken(Exception):

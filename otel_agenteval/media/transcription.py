@@ -55,7 +55,7 @@ def _transcriber(wanted: Transcription, process: int) -> _Transcriber:
 
 
 class _Transcriber:
-    """Caches the latest transcripts. Thread-safe."""
+    """Thread-safe cache of the latest transcripts."""
 
     def __init__(self, write: Callable[[MediaContent], str]) -> None:
         self._write = write

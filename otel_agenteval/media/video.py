@@ -25,7 +25,7 @@ _BINS = 32
 _CUT_COLORS = 0.30
 """Minimum share of the brightness histogram that changes at a cut."""
 _CUT_ALIKE = 0.5
-"""At a cut, the similarity to the previous frame falls below this share of the usual similarity."""
+"""Maximum share of the usual similarity to the previous frame at a cut."""
 _CUT_CHANGE = 8.0
 """Minimum mean change of a pixel at a cut, from 0 to 255."""
 _SPIKE = 4.0
@@ -61,7 +61,7 @@ def examined(data: bytes, mime: str, wanted: int, sampling: str, limits: Limits)
 
 @dataclass
 class _Track:
-    """A few numbers for each frame."""
+    """Measurements of each frame, in order."""
 
     times: list[float] = field(default_factory=list)
     brightness: list[float] = field(default_factory=list)
@@ -246,7 +246,7 @@ def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
 
 
 def _blockiness(grey: Any) -> float:
-    """Return how much stronger edges are on the grid of compression blocks than elsewhere: 1 without blocks, 2 with visible blocks."""
+    """Return the ratio of edges on the grid of compression blocks to other edges: 1 without blocks, 2 with visible blocks."""
     found = []
     for steps in (np.abs(np.diff(grey, axis=1)), np.abs(np.diff(grey, axis=0)).T):
         if steps.shape[1] < 3 * _BLOCK:

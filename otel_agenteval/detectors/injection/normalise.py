@@ -27,7 +27,7 @@ def may_hide(text: str) -> bool:
 
 
 def _upper_bytes(text: str) -> bytes:
-    """Return the upper bytes of the characters in UTF-16. To search them is much faster than to search the characters."""
+    """Return the upper bytes of the characters in UTF-16, which are much faster to search than the characters."""
     return text.encode("utf-16-le", "surrogatepass")[1::2]
 
 

@@ -55,7 +55,6 @@ class Claim(NamedTuple):
 
     @property
     def scaled(self) -> list[Reading]:
-        """The readings, times the factor."""
         return [(value * self.scale, half * self.scale) for value, half in self.readings]
 
 

@@ -113,7 +113,7 @@ def parsed(text: str) -> Any:
 
 
 def _table(lines: list[str]) -> list[Any]:
-    """Return lines as records if all have as many cells as the first line, the heading, or otherwise as lists of numbers."""
+    """Return lines as records if all have as many cells as the first line, their heading. Otherwise return lists of numbers."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):

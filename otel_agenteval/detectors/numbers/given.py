@@ -35,8 +35,10 @@ _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:
 
 
 class GivenNumbers:
-    """The numbers that the agent was given. Each kind is collected on first use. ``paths`` has the given texts, and the path of
-    each in the turn. ``beside`` has other texts that contain numbers. ``now`` is when the turn started.
+    """The numbers that the agent was given. Each kind is collected on first use.
+
+    ``paths`` maps the given texts to their paths in the turn, and ``beside`` has other texts with numbers. The turn starts at
+    ``now``.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class GivenNumbers:
         self._results = results
         self._calls = calls
         self.today = (now.date(),) if now is not None else ()
-        """The day of the turn, or nothing if unknown."""
+        """Date of the turn, or an empty tuple if unknown."""
         self._now = now
         self._whole = "\n".join(self.texts)
         self.tokens = set(TOKEN.findall(self._whole))

@@ -49,7 +49,7 @@ class Meanings(NamedTuple):
     values: Collection[float] = ()
     days: Collection[Day] = ()
     minutes: Collection[int] = ()
-    """Times of day."""
+    """Times of day, in minutes since midnight."""
 
 
 _DATE = re.compile(r"([0-9]{1,4})([-/.])([0-9]{1,2})(?:\2([0-9]{2}(?:[0-9]{2})?))?")
@@ -266,7 +266,7 @@ def unit_after(text: str, at: int) -> Unit | None:
 
 
 def unit_of(word: str) -> Unit | None:
-    """Return the unit that a word names, or that it starts with in a script without spaces, or None."""
+    """Return the unit that a word names (or starts with, in a script without spaces), or None."""
     word = word.lower()
     if word in UNITS or word < "\u0e00":
         return UNITS.get(word)

@@ -9,7 +9,7 @@ from ..screen import Look, ScreenedWords
 from ..texts import in_small_letters, table, tree
 
 _NAMES = table("number_words.json")
-"""Names of numbers. The units are those from zero to nineteen, and the tens start at twenty, or at ten after a ``_``."""
+"""Names of numbers. The units are zero to nineteen, and the tens start at twenty, after an optional ``_`` for ten."""
 
 
 def _table() -> dict[str, float]:

@@ -56,7 +56,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], .
     ("ssn", ssns, 9),
     ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors in order of precedence, each with the fewest digits of its finds. Merged finds have the kind of the first."""
+"""Detectors in order of precedence, each with the minimum digits of its finds. Merged finds have the kind of the first."""
 _RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
 
 

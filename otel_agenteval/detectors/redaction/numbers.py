@@ -104,7 +104,7 @@ def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
 
 
 def luhn_valid(digits: str) -> bool:
-    """Check that the digits, with every second one from the right doubled, add up to a multiple of ten, and aren't all zeros."""
+    """Return True if the digits pass the Luhn check and aren't all zeros."""
     doubled = sum(map(int, "".join(str(2 * int(digit)) for digit in digits[-2::-2])))
     return (doubled + sum(map(int, digits[-1::-2]))) % 10 == 0 and digits.strip("0") != ""
 

@@ -261,9 +261,9 @@ _AUTHORIZATION = lazy(
     re.IGNORECASE | re.VERBOSE,
 )
 _LONG = 20
-"""Length from which a value isn't a word."""
+"""Minimum length of a value that can't be a word."""
 _PARAMETERS_REACH = 2_000
-"""Maximum length of the parameters after a scheme that has some."""
+"""Maximum length of the parameters after a scheme such as ``Digest``."""
 _DIGEST = lazy(
     r"(?:response|credential|signature|oauth_token|oauth_signature|oauth_consumer_key)=[\"']?([A-Za-z0-9%+/=_.-]{8,500})",
     re.IGNORECASE,

@@ -12,8 +12,8 @@ from ..texts import lazy, word_set, words
 PASSWORD, KEY, WEAK = 3, 2, 1
 """Strength of a name.
 
-The value of a password counts unless it is an everyday word, the value of a key if it mixes letters and digits, and the value of
-a weak name if it looks random.
+The value of a password counts unless it is an everyday word. The value of a key must mix letters and digits, and the value of a
+weak name must look random.
 """
 
 _PASSWORDS = (
@@ -136,7 +136,7 @@ _ORDINARY = lazy(
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""Words that forms, messages and tables use about passwords, in the languages of :mod:`.words`."""
+"""Words about passwords in forms, messages and tables, in several languages."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )

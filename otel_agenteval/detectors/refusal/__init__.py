@@ -30,7 +30,7 @@ _UNDECIDED = 3.0
 _MODEL_WEIGHT = 1.5
 """Weight of the text models' score (:mod:`..text_model`) against the evidence. Both are log-odds. The models are too cautious."""
 _THRESHOLD = 0.3
-"""Minimum sum of evidence and models' score. A higher one finds fewer refusals and raises fewer false alarms."""
+"""Minimum sum of evidence and models' score. A higher threshold finds fewer refusals and raises fewer false alarms."""
 _PASSED_ON = 5
 """An answer isn't a refusal if its sentences that don't decline contain this many words from the material."""
 _TOLD = 12

@@ -47,9 +47,10 @@ class Lexicon(NamedTuple):
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load the words of a language by class from ``data/refusal``. ``word`` is a whole word, ``stem*`` and ``*end`` are its start
-    and end, and an entry with a space is a phrase anywhere in a sentence. For languages without spaces between words, or with
-    attached particles, all entries are substrings. Entries have their usual spelling and are folded on first use.
+    """Load a language's words by class from ``data/refusal``. They have their usual spelling and are folded on first use.
+
+    ``word`` matches a whole word, ``stem*`` its start and ``*end`` its end. An entry with a space is a phrase anywhere in a
+    sentence. In languages without spaces between words, or with attached particles, all entries are substrings.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -82,7 +83,6 @@ class LexiconTable(NamedTuple):
 
     name: str
     common: frozenset[str]
-    """Words that identify the language."""
     words: dict[str, int]
     stems: dict[str, int]
     stem_lengths: tuple[int, ...]
@@ -204,7 +204,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, but only for spaced languages."""
+    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, but only for texts with spaces."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

@@ -249,5 +249,5 @@ def _without_quotes(text: str) -> str:
 
 
 def length(text: str) -> float:
-    """Return the length in characters, converted to Latin script."""
+    """Return the length in Latin letters. An East Asian character counts as 2.5 letters."""
     return len(text) if text.isascii() else len(text) + (_LETTERS_PER_CHARACTER - 1) * len(_EAST_ASIAN_CHARACTER.findall(text))

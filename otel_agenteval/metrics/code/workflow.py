@@ -43,7 +43,7 @@ class _ExecutorRun:
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the runs of the workflow's executors in start order, or None without a workflow. Raises MetricError if unreadable."""
+    """Return the runs of the workflow's executors in start order, or None. Raises MetricError if the workflow is unreadable."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)

@@ -168,7 +168,7 @@ def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, 
     given = {}
     for key, value in query.items():
         if key not in KEYS:
-            raise _refuse(f"{path}.{key}", f"unknown condition. Allowed: {', '.join(sorted(KEYS))}")
+            raise _refuse(f"{path}.{key}", f"unknown condition; allowed: {', '.join(sorted(KEYS))}")
         if value is not None:
             given[key] = _checked_value(key, value, f"{path}.{key}", depth)
     if "or" in given and len(given) > 1:
@@ -185,7 +185,7 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
         return [checked_query(inner, f"{path}[{index}]", depth + 1) for index, inner in enumerate(value)]
     if key in _TEXTS:
         if not isinstance(value, str):
-            raise _refuse(path, "must be a text")
+            raise _refuse(path, "must be a string")
         if key == "name_matches_regex":
             regex.compiled(value)
     elif key in _NUMBERS:
