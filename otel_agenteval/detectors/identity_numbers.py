@@ -276,7 +276,7 @@ _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, or after a word for them if ``given`` lacks them."""
+    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, or after a word for them and not in ``given``."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):

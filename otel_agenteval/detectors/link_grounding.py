@@ -315,7 +315,7 @@ def _plain(key: str) -> str:
 
 
 def _is_place_of_data(base: str, known: str) -> bool:
-    """Return True if a given page shows that ids follow a path: it is the path itself, or ends with an id after it."""
+    """Return True if a given page is the path ``base``, or ``base`` followed by an id."""
     if known == base:
         return "/" in base
     return known.startswith(base + "/") and _is_data(known[len(base) + 1 :])

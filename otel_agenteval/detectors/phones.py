@@ -46,7 +46,7 @@ _AT_MOST = 200
 
 
 def rows(text: str) -> Iterator[DigitRow]:
-    """Yield every row of digits in the form of a phone number, except for dates and numbers for films and documentation."""
+    """Yield every row of digits in the form of a phone number, except for dates and reserved numbers."""
     found_after = () if text.isascii() else _AFTER_EAST_ASIAN.finditer(text)
     for found in islice(chain(_ROW.finditer(text), found_after), _AT_MOST):
         start, written = found.start(), found.group().rstrip(" .-/(\n")

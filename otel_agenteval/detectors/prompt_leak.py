@@ -120,7 +120,6 @@ class SystemPrompt:
 
     @cached_property
     def _wanted(self) -> str:
-        """The letters of all pieces."""
         return "".join(piece.letters for piece in self._pieces)
 
     @cached_property

@@ -123,7 +123,7 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one. ``pieces`` are searched as they are, with upper and lower case.
+    """Words of which a detector requires at least one. ``pieces`` are searched case-sensitively.
 
     ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
     """

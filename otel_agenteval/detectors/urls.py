@@ -62,7 +62,7 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for reserved or private hosts, placeholders, namespaces and licenses, which can't be a wrong page."""
+    """Return True for reserved or private hosts, placeholders, namespaces and licenses, which don't claim that a page exists."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 

@@ -24,7 +24,7 @@ from .rules import Rules, current_rules, scheme_of, shared
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MediaContent:
-    """The bytes of a medium and their type. Instances are compared by identity, not by their bytes."""
+    """Bytes of a media file, and their type. Instances are compared by identity, not by their bytes."""
 
     data: bytes
     mime: str
@@ -199,5 +199,4 @@ def type_of(data: bytes) -> str | None:
 
 
 def kind_of(mime: str | None) -> str:
-    """Return the first part of a media type, such as ``image``, ``audio`` or ``video``."""
     return (mime or "").partition("/")[0]

@@ -31,7 +31,7 @@ class Measures:
     width: int
     height: int
     sharpness: float
-    """Variance of the Laplacian of the brightness (0 to 255), at 1,024 pixels or less. Images below about 50 look blurred."""
+    """Variance of the Laplacian of the brightness (0 to 255), at 1,024 pixels per side or less. Images below 50 look blurred."""
     brightness: float
     """Mean, from 0 to 1."""
     contrast: float

@@ -19,7 +19,6 @@ class Transcription:
     base_url: str | None = None
     """Address of the server, including the API version."""
     model: str = ""
-    """Name of the model on the server."""
     api_key: str | None = field(default=None, repr=False)
     path: str | None = None
     """Folder of a model to run in this process, instead of a server."""
@@ -34,7 +33,7 @@ class Rules:
     """Rules for opening media. By default, only media inside a turn are opened."""
 
     hosts: tuple[str, ...] = ()
-    """Hosts for HTTP and HTTPS: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
+    """Hosts from which media are fetched: ``cdn.example.com``, ``*.example.com``, ``media.example.com:8443``."""
     folders: tuple[str, ...] = ()
     """Folders below which files are read."""
     buckets: tuple[str, ...] = ()
@@ -42,13 +41,13 @@ class Rules:
     private_addresses: bool = False
     """True if hosts may have addresses on this machine or in a private network."""
     max_bytes: int = 20 * 2**20
-    """Maximum size of one medium, as sent or fetched."""
+    """Maximum size of one media file, as sent or fetched."""
     max_pixels: int = 25_000_000
     """Maximum number of pixels of one image or one video frame."""
     fetch_timeout: float = 10.0
-    """Maximum number of seconds to fetch a medium."""
+    """Maximum number of seconds to fetch a media file."""
     decode_timeout: float = 20.0
-    """Maximum number of seconds to process a recording or video. What was measured until then counts."""
+    """Maximum number of seconds to process a recording or video. Measurements made until then count."""
     decode_memory: int = 2**30
     """Maximum address space of a process that decodes a recording or video, in bytes."""
     decode_total: int = 2 * 2**30
@@ -56,7 +55,7 @@ class Rules:
     max_edge: int = 1568
     """Maximum longer side of an image for a judge, in pixels. Larger images are scaled down, as models would do anyway."""
     transcription: Transcription | None = None
-    """Transcriber for recordings without a transcript."""
+    """Settings of the transcriber for recordings without a transcript."""
     clean: Callable[[str], str] | None = None
     """Function that removes personal data and secrets from transcripts for judges, as from the turn's own texts."""
     absent: str | None = None

@@ -201,7 +201,6 @@ def _places(track: _Track, wanted: int, sampling: str, cuts: Sequence[float]) ->
 
 
 def _frames_numbered(data: bytes, mime: str, places: Sequence[int], limits: Limits) -> Iterator[dict[str, Any]]:
-    """Yield the frames with the given numbers, counted from 0."""
     left = list(places)
     with opened(data, mime) as container:
         stream = container.streams.video[0]
@@ -230,7 +229,6 @@ def _frames_at(data: bytes, mime: str, times: Sequence[float], limits: Limits) -
 
 
 def _picture(frame: Any, limits: Limits) -> dict[str, Any]:
-    """Return one frame for a judge, with its measurements."""
     grey = frame.reformat(format="gray").to_ndarray().astype(np.float32)
     picture = frame.to_image()
     turned = getattr(frame, "rotation", 0) or 0

@@ -41,7 +41,7 @@ _KEYS = {
 
 @dataclass
 class CoordinationMetrics:
-    """Rates and scores from 0 to 1. Times are seconds, and ``conflict_rate`` is the number of conflicts per 100 interactions."""
+    """Rates and scores from 0 to 1. Times are in seconds, and ``conflict_rate`` is conflicts per 100 interactions."""
 
     handoff_success_rate: float | None = None
     avg_handoff_time: float | None = None
@@ -74,7 +74,7 @@ class EmergentBehaviorMetrics:
 
 
 def _facts(entry: Any) -> dict[str, Any]:
-    """Return an object of AgentUnit, or a mapping, with the keys of a turn."""
+    """Convert an object of AgentUnit, or a mapping, to a mapping with the keys of a turn."""
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
         raise ConfigError(f"each interaction, handoff, conflict and role must be a mapping or an object, got {entry!r}")
@@ -165,7 +165,7 @@ class NetworkAnalyzer:
 
 
 class EmergentBehaviorDetector:
-    """Behavior of a group of agents over its interactions, in their order."""
+    """Detector of group behavior in a sequence of interactions."""
 
     def __init__(
         self, interactions: Sequence[Any], agent_roles: Mapping[str, Any] | None = None, task_allocations: Any = None
@@ -216,7 +216,7 @@ class MultiAgentMetricsCalculator:
         )  # fmt: skip
 
     def calculate_all(self) -> dict[str, Any]:
-        """Return the metrics by category, and ``fault_tolerance`` of the network of roles and participants."""
+        """Return the metrics by category, and the ``fault_tolerance`` of the network."""
         return {
             "coordination": asdict(self.calculate_coordination_metrics()),
             "network": asdict(self.calculate_network_metrics()),
@@ -312,7 +312,6 @@ def _as_result(given: Any) -> Any:
 
 
 def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, SimpleNamespace]:
-    """Return a turn as AgentUnit's case, trace and outcome."""
     given, usage = turn.references, turn.usage
     truth = given.get("expected_output") if turn.ground_truth is None else turn.ground_truth
     case = DatasetCase(

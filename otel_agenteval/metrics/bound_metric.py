@@ -57,7 +57,7 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 
     Names of the seed catalogs resolve too (``agentunit:tool_success``, ``trusys:icontains``), and so do names of other tools if
     they mean the same (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Under such a name,
-    parameters may use the catalog's or tool's names, camel case and units.
+    parameters have the units of the catalog or tool, and may also have its names and camel case.
 
     Raises:
         ConfigError: An unknown name or parameter, an invalid value, a parameter that is set twice, or a name with another
@@ -84,7 +84,7 @@ def live_metric(
 
 
 InnerMetricOf = Callable[[str, Mapping[str, Any]], "BoundMetric"]
-"""Function that returns the inner metric for a name and parameters. Without one, :func:`get_metric` does."""
+"""Function that returns the inner metric for a name and parameters. If missing, :func:`get_metric` is used."""
 
 
 class ChoosesJudges(ABC):
@@ -144,7 +144,6 @@ class BoundMetric:
             ordinary = self._score_of(Result(True))
             self._when_true = (self._facts, ordinary.value, ordinary.passed, "ok", ordinary.label, None, None, None, None)
         self.inner: Sequence[BoundMetric] = tuple(_inner_metrics(metric, self.params))
-        """Metrics that a composite combines, in order."""
         self._is_plain = not (self._service or metric.media or self.missing or self.inner or view) and self._truth is None
         self._needs = tuple(
             (need, operator.attrgetter(FIELD_OF_NEED.get(need, need)), need in _PRESENT_WHEN_EMPTY)
@@ -220,12 +219,10 @@ class BoundMetric:
 
     @property
     def opens_media(self) -> bool:
-        """True if the metric or an inner metric opens images, audio or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
     def asks(self) -> bool:
-        """True if the metric or an inner metric calls a model."""
         return self._service is not None or any(one.asks for one in self.inner)
 
     @property
@@ -310,14 +307,14 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the metric's own ground truth, and with a text for an unknown input if the view has one."""
+        """Return the turn with the metric's own ground truth, and with the view's text in place of an unknown input."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
         return turn.but(changed) if changed else turn
 
     def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
-        """Add the details that a score has under the seed's name of the metric."""
+        """Add the details that a score has if the metric has a name from a seed catalog."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
             holder = score if of_score else self._with_truth(turn)
@@ -325,7 +322,6 @@ class BoundMetric:
         return score
 
     def _first_absent(self, turn: Turn) -> str | None:
-        """Return the metric's first need that the turn doesn't meet, or None."""
         for need, read, present_when_empty in self._needs:
             known = read(turn)
             if known is None or not (known or present_when_empty or isinstance(known, (int, float))):  # 0 is a valid ground truth
@@ -335,8 +331,8 @@ class BoundMetric:
     def not_applicable(self, turn: Turn) -> Score | None:
         """Return a ``skipped`` score if the metric doesn't apply to a turn, an error if that check fails, or None.
 
-        The reason is a missing need or that of ``applies``. Called before a turn is evaluated or sampled, but not by
-        :meth:`evaluate`.
+        The reason is a missing need or the reason from ``applies``. Callers check this before they evaluate or sample a turn,
+        because :meth:`evaluate` doesn't.
         """
         if self.missing is not None:
             return None
@@ -437,7 +433,6 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)
 
     def failed(self, error: BaseException) -> Score:
-        """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of foreign exceptions can quote content, so the explanation only has our own.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))

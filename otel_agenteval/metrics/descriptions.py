@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def headline(metric: Metric) -> str:
-    """Return the summary for a list, without the meaning of the values."""
+    """Return a metric's summary without the note on its scale, for lists."""
     return _SCALE.sub(".", metric.summary).replace("``", "")
 
 

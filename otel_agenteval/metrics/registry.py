@@ -71,7 +71,7 @@ def skip(reason: str, **detail: Any) -> Result:
 
 
 def vacuous(value: float | bool, **detail: Any) -> Result:
-    """Return a result with nothing to evaluate, which aggregations exclude."""
+    """Return the result of a turn with nothing to evaluate, which aggregations exclude."""
     return Result(value, detail={"vacuous": True, **detail})
 
 
@@ -148,7 +148,6 @@ class Metric:
     selective: bool = False
     """True if the metric excludes turns with :attr:`Definition.applies`."""
     required: tuple[str, ...] = ()
-    """Parameters without a default."""
     own_threshold: float | None = None
     """Default of the function's own parameter ``threshold``."""
 
@@ -341,7 +340,7 @@ def metric(
 def metric_of(fn: Callable[..., Any]) -> Metric:
     """Return the metric that a function of a turn defines, and register it if it isn't one yet.
 
-    A function without the decorator becomes ``code_<its name>``. Truth values that it returns pass or fail.
+    A function without the decorator becomes ``code_<its name>``. If it returns True or False, the score passes or fails.
 
     Raises:
         ConfigError: the function has no name, or takes other arguments than one turn.
@@ -565,7 +564,6 @@ class ResolvedName(NamedTuple):
 
     metric: Metric
     preset: dict[str, Any]
-    """Parameters that the name presets."""
     spellings: Spellings
     """Spellings of parameters under this name, in addition to the metric's own."""
     note: str = ""

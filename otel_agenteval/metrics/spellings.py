@@ -27,7 +27,7 @@ class Unsupported(NamedTuple):
 
 
 Spelling = str | Converted | Unsupported
-"""Meaning of a parameter name. A text is our name for the same parameter."""
+"""Meaning of a parameter name. A string is our name for the same parameter."""
 Spellings = Mapping[str, Spelling]
 
 

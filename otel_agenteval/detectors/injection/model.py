@@ -165,7 +165,6 @@ class Rated:
 
     @cached_property
     def _letters_before(self) -> NDArray[np.intp]:
-        """Number of letters before each character."""
         return np.concatenate([[0], np.cumsum(cast("NDArray[np.bool_]", self._is_kept))])
 
     def _distinct(self, start: int, end: int) -> float:

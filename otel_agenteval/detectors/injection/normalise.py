@@ -118,7 +118,7 @@ _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield other readings of a folded text: with words joined that are spelled letter by letter, or with digits as letters."""
+    """Yield other readings of a folded text: with letter-by-letter words joined, and with digits read as letters."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
@@ -178,7 +178,6 @@ def payloads(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _encodings(text: str) -> Iterator[tuple[re.Pattern[str], Callable[[str], str]]]:
-    """Yield the patterns and decoders of the encodings that a text may contain."""
     if "%" in text and _PERCENTS.search(text) is not None:
         yield _PERCENT, lambda text: unquote(text.replace("+", " "))
     if "\\x" in text:

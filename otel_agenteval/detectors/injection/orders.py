@@ -396,7 +396,6 @@ def _is_for_machines(key: str) -> bool:
 
 
 def is_structured(text: str) -> bool:
-    """Return True if a text starts like serialized JSON."""
     return text.lstrip()[:1] in ("{", "[")
 
 

@@ -110,7 +110,6 @@ REPORTED = re.compile(
     r"angreifer|angriff|beispiel|attaque|(?:[ld]es|par un) pirate|pirates? informatique|piratage|exemple|ataque|atacante|ejemplo|exemplo|attacc|aggressor|esempio|aanval|voorbeeld|atak|przyklad|saldir|ornegin|атак|злоумышл|например|зловмис|наприклад|serangan|contoh|tan cong|vi du|angrip|exempel)"
     r"|هجوم|مهاجم|مثال|תוקף|התקפ|לדוגמה|हमल|उदाहरण|攻撃|例えば|インジェクション|攻击|例如|注入|之类|공격|예를 들|인젝션"
 )
-"""Words in texts about attacks, in any language."""
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
 ATTACKS = ("injection", "jailbreak", "attack", "malicious", "exploit", "payload", "blocked", "abuse", "signature")
 """Each match of ``ATTACK`` contains one of these words."""

@@ -29,7 +29,7 @@ _ROWS = 2_000
 _PROSE = 2_000
 """Maximum length of a text whose numbers count as related."""
 POOL, _POOLS = 10, 20
-"""Maximum number of related numbers, and of groups of them. The pairs of each pool are combined."""
+"""Maximum numbers of a pool, and maximum number of pools. The pairs of each pool are combined."""
 _LONGEST = 40
 """Maximum number of values of a column whose shares and sums are calculated."""
 _DIGIT = re.compile("[0-9]")

@@ -61,7 +61,6 @@ class AnswerNumbers:
     derived: bool
 
     def ungrounded(self) -> list[Claim]:
-        """Return the claims that don't follow from the given texts."""
         unsupported = [claim for claim in self.claims if claim.scale > 1.0 or claim.text not in self.given.tokens]
         unsupported = [claim for claim in unsupported if not (claim.readings and claim.is_small)]
         unsupported = [claim for claim in unsupported if not self._is_given_exactly(claim)]

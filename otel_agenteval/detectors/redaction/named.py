@@ -112,7 +112,7 @@ _BEFORE_QUOTE = lazy(
     r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
     r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
 )
-"""Code before a quoted value: what it replaces, as in ``env.KEY || '…'``, or a call that only converts it."""
+"""Code before a quoted value: an expression with the value as its default (``env.KEY || '…'``), or a converting call."""
 _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  # Pwd={…};
 
 

@@ -80,7 +80,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word for cards is near a number, or no other text is. Return False in a list of numbers with commas."""
+    """Return True if a word for cards, or no text at all, is near a number. Return False in a comma-separated list of numbers."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False

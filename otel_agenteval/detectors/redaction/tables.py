@@ -67,7 +67,7 @@ _SPLITTERS: tuple[tuple[str, Splitter], ...] = (
     *((sign, _split_at(sign)) for sign in ("\t", ";", ",")),
     ("  ", lambda text, start, end: [found.span() for found in _ALIGNED.finditer(text, start, end)]),
 )
-"""Field separators with their functions. The first one that occurs in the line applies."""
+"""Field separators with their splitting functions. The first separator that occurs in the line applies."""
 
 
 class _Heading(NamedTuple):
@@ -75,7 +75,6 @@ class _Heading(NamedTuple):
     split: Splitter
     end: int
     in_json: bool
-    """True if the table is inside a JSON string."""
 
 
 def _in_lines(text: str, places: Sequence[int]) -> Iterator[TableCell]:

@@ -126,7 +126,7 @@ def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> 
 
 
 def _shown(signals: Mapping[Signal, float], **facts: float) -> dict[str, float]:
-    """Return a trace's signals, with the distance of each from 1: ``loop_risk`` for ``loop_detection``."""
+    """Return a trace's signals and their distances from 1, such as ``loop_risk`` for ``loop_detection``."""
     return dict(signals) | {f"{name.partition('_')[0]}_risk": round(1 - value, 4) for name, value in signals.items()} | facts
 
 

@@ -18,7 +18,6 @@ def _key(document_id: Any) -> str:
 
 
 def _relevant(turn: Turn) -> dict[str, str]:
-    """Return each relevant document's normalized id and original id. Empty if none is known."""
     return {_key(document_id): document_id for document_id in fact(turn, "relevant_ids") or ()}
 
 

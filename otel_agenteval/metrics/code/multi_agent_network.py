@@ -66,7 +66,7 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return the sum of differences to the highest out-degree, divided by its maximum, or by a lower number with ``as_seed``.
+        """Return the sum of differences to the highest out-degree, divided by (n - 1)², or with ``as_seed`` by (n - 1)(n - 2).
 
         Requires at least three agents.
         """

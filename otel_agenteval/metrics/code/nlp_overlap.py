@@ -49,7 +49,7 @@ Measure = Literal["recall", "precision", "f1"]
 TEXT_LIMIT = 100_000
 """Maximum characters of the output, and of all references together."""
 PAIR_LIMIT = 1_000_000
-"""Maximum product of the output's length and the number of references. Each is compared with the whole output."""
+"""Maximum product of output length and number of references, because each reference is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
 """Maximum words for ROUGE. Only texts without spaces can exceed it within :data:`TEXT_LIMIT`."""
 SKIP_BIGRAM_LIMIT = 1_000
@@ -427,7 +427,6 @@ def code_meteor(
 def _alignment(
     candidate: Sequence[str], wanted: Sequence[str], alpha: float, beta: float, gamma: float
 ) -> tuple[float, dict[str, float]]:
-    """Return the value for one reference, and its details."""
     if not candidate and not wanted:
         return 1.0, {"matches": 0, "precision": 1.0, "recall": 1.0, "chunks": 0}
     free: dict[str, list[int]] = {}

@@ -38,7 +38,6 @@ PII_WEIGHTS = {
     "email": 0.5, "phone": 0.6, "ssn": 1.0, "credit_card": 1.0, "name": 0.3, "address": 0.7, "iban": 0.9, "bank_account": 0.9, "national_id": 1.0, "passport": 0.9,
     "driver_license": 0.8, "date_of_birth": 0.5,
 }  # fmt: skip
-"""Severity of each type of data."""
 _UNKNOWN_WEIGHT = 0.5
 
 _SEED_RULES = (EMAILS, PLAIN_NUMBERS, NAMES)
@@ -177,7 +176,6 @@ def code_pii_leakage(
 
 
 def _verdict(passed: bool, threshold: float | None) -> bool | None:
-    """Return the metric's own verdict, or None if a threshold decides."""
     return passed if threshold is None else None
 
 
@@ -199,7 +197,6 @@ def _matches(texts: list[tuple[str, str]], ruleset: str, enable_names: bool, pub
 
 
 def _suspicious(turn: Turn, texts: list[tuple[str, str]]) -> list[tuple[str, Look]]:
-    """Return the screens of the texts that need the full check."""
     looks = [(location, screen_of_output(turn) if location == "output" else Look(text)) for location, text in texts]
     return [(location, look) for location, look in looks if may_hold(look.text, look)]
 

@@ -52,7 +52,6 @@ class SafetyPolicy:
 
 
 def action_word(value: Any) -> str:
-    """Return a recommended action in normalized form, or an empty text for None."""
     return "" if value is None else str(value).strip().lower()
 
 

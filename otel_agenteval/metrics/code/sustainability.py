@@ -120,7 +120,6 @@ def _ecologits_estimate() -> _Estimate | None:
 
 
 def _share_within(actual: float, limit: float) -> float:
-    """Return 1 up to the limit, and the limit divided by the actual amount above it."""
     return min(1.0, limit / actual) if actual > 0 else 1.0
 
 

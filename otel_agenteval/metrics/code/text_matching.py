@@ -262,7 +262,6 @@ Bound = Annotated[int, Ge(0)]
 
 
 def in_range(count: int, exact: int | None, least: int | None, most: int | None) -> bool:
-    """Return True if a number equals ``exact`` or, if ``exact`` is unset, is within the limits."""
     if exact is not None:
         return count == exact
     return (least is None or count >= least) and (most is None or count <= most)

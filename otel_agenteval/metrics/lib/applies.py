@@ -31,7 +31,6 @@ _SCANNED = 1_000_000
 
 
 def _states(turn: Turn, *names: str) -> bool:
-    """Return True if the turn's metadata or one of its spans has one of these keys."""
     return any(turn.metadata.get(name) is not None for name in names) or any(
         span.attributes.get(name) is not None for span in turn.spans for name in names
     )
@@ -133,7 +132,7 @@ def sensitive_metadata(turn: Turn, params: Params) -> str | None:
 def energy(turn: Turn, params: Params) -> str | None:
     """Turns with measured energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates don't count: for one turn, they stay far below the default limit.
+    Without a limit, estimates don't count, because the estimate for one turn stays far below the default limit.
     """
     if params.keys() & {"threshold_kwh", "threshold", "estimate"}:
         return None
@@ -143,7 +142,7 @@ def energy(turn: Turn, params: Params) -> str | None:
 def carbon(turn: Turn, params: Params) -> str | None:
     """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates don't count: for one turn, they stay far below the default limit.
+    Without a limit, estimates don't count, because the estimate for one turn stays far below the default limit.
     """
     if params.keys() & {"threshold_kg", "threshold", "estimate"}:
         return None

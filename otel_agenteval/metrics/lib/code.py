@@ -167,7 +167,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Languages mapped to the language that most of their lines also match. One line that matches only the former decides."""
+"""Languages mapped to the language whose pattern most of their lines also match. One line of only the former decides."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

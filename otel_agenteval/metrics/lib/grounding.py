@@ -35,7 +35,6 @@ class GivenInTurn(GivenTexts):
         super().__init__(self._values())
         self._turn = turn
         self.found: list[tuple[str, Any]] = []
-        """Path and value of each text that was read."""
 
     def _values(self) -> Iterator[Any]:
         for path, value in _given_values(self._turn):

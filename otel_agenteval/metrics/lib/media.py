@@ -23,7 +23,7 @@ from ...media.rules import current_rules, scheme_of
 Modality = Literal["image", "audio", "video"]
 
 _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
-"""Media types of data whose type is unknown."""
+"""Assumed media types of data without a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True if a model can access a medium by its reference, which is then a URL or data URI."""
+    """Return True if a reference is a URL or a data URI, which a model can access."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -123,7 +123,7 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 
     Raises:
         MetricError: If a recording that may be opened is broken or isn't a recording.
-        MissingExtra: If PyAV isn't installed, which removes the metadata of a recording.
+        MissingExtra: If PyAV isn't installed, and a recording isn't a WAV file.
     """
     deaf = not current_rules().hears
     references = [medium.reference for medium in media if medium.reference and not (deaf and may_open(medium.reference))]
@@ -136,8 +136,8 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
-    If a recording has none, the configured transcriber writes one, if the recording may be opened. ``for_judge`` is True
-    if the text leaves the process. New transcripts are then redacted, as the rest of the turn already is.
+    The configured transcriber writes missing transcripts of recordings that may be opened. ``for_judge`` is True if the text
+    leaves the process. New transcripts are then redacted, as the rest of the turn already is.
     """
     rules = current_rules()
     found = []

@@ -79,7 +79,7 @@ def _normalized(schema_text: str) -> str:
     """Return a schema as JSON text, without the wrapper that a request to a model has around it.
 
     Raises:
-        MetricError: If it isn't a schema, or has a misspelled keyword, which validators ignore.
+        MetricError: If the text isn't a schema, or has a misspelled keyword, which validators ignore.
     """
     keywords = tuple(word_list("json_schema"))
     try:
@@ -125,7 +125,7 @@ def _validator(schema_text: str, feature: str) -> Any:
 
 
 def refuse_document(uri: str) -> Any:
-    """Refuse a document that a schema refers to. The ``retriever`` of a validator."""
+    """Refuse a document that a schema refers to (the ``retriever`` of a validator)."""
     raise ValueError("a schema must not refer to other documents")
 
 
@@ -200,7 +200,7 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Return the number of steps to validate a value. Each pair's steps are computed once, and added for each use."""
+        """Return the number of steps to validate a value. The steps of each pair are computed once, and added for each use."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)

@@ -101,7 +101,7 @@ _ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake")
 def _has_fault(words: Iterable[str], dialect: str) -> bool:
     """Return True for faults that parsers overlook.
 
-    They are commas without a value, words without a continuation, and clauses in the wrong order. ``words`` are in upper case,
+    Faults are commas without a value, words without a continuation, and clauses in the wrong order. ``words`` are in upper case,
     with 0 for literals and quoted names.
     """
     text = _flat(words)
@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Return the words without nesting. Parentheses become statements of their own, replaced by 0, or by NIL if empty."""
+    """Return the words without nesting. Each parenthesis becomes a statement, and 0 (or NIL if empty) takes its place."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:

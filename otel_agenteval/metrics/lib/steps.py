@@ -288,7 +288,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the line of an unknown span, or nothing for infrastructure and for values in other parts of the turn."""
+    """Return the line of an unknown span, or nothing if it is infrastructure or its values are in other parts of the turn."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):

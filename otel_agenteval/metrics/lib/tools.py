@@ -96,7 +96,7 @@ _call = keyed(
     required=("name",),
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
-"""Reader of expected calls in the spelling of otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or a ported system."""
+"""Reader of expected calls as otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or a seed catalog's system spell them."""
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
@@ -106,7 +106,7 @@ _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls, except those of unexpected tools that frameworks make from agents."""
+    """Return the turn's tool calls, except calls of unexpected tools that run another agent."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -272,7 +272,7 @@ _MOST_STEPS = 2_000_000
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Return each expectation's match with a call of its own, paired for the highest sum, or greedily for many calls."""
+    """Return the match of each expectation with a separate call. The pairing has the highest sum, or is greedy for many calls."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))

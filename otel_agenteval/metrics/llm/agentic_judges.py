@@ -217,7 +217,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """Return the turn's tool calls, even an empty list, and its tool definitions, for the detail."""
+    """Return the turn's tool calls (even an empty list) and its tool definitions, for ``detail``."""
     known: Detail = {}
     if turn.tool_calls is not None:
         first, last, left_out = ends_of(turn.tool_calls, _CALLS)

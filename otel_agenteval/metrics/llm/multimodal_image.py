@@ -58,7 +58,6 @@ def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
 
 
 def _share_of_yes(reply: dict[str, Any]) -> Result:
-    """Return the share of verdicts that are yes, or 0 without verdicts."""
     given = entries(reply)
     found = yes_no(reply, len(given))
     reasons = "\n".join(reason for reason in map(reason_of, given) if reason) or None

@@ -141,7 +141,6 @@ class SeedPreset(NamedTuple):
 
 @functools.cache
 def presets() -> Mapping[str, SeedPreset]:
-    """Return the default metrics of each seed catalog."""
     return {seed: SeedPreset(**content) for seed, content in load_yaml(_FOLDER / "presets.yaml").items()}
 
 

@@ -96,7 +96,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object, or a list of objects, with the given keys or keys in camel case."""
+    """Accept an object, or a list of objects, whose keys are renamed by ``keys`` and converted from camel case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):

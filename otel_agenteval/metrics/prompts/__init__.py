@@ -26,7 +26,6 @@ SENTENCES = {
     "refusal_fails": "Refusals: an answer that declines, however politely or rightly, has not done what was asked.",
     "refusal_full": "Refusals: judge an answer that declines like any other by the scale; declining is no fault in itself.",
 }
-"""Sentences for cases that occur with every metric."""
 
 SCORE = '{"reason": "<why, in one or two sentences>", "score": <0 to 1>}'
 """Reply with a score from 0 to 1. The reason is first, because a judge that decides before it reasons defends its guess."""
