@@ -1,4 +1,4 @@
-"""Open a medium, if the rules allow its source and size.
+"""Open a media file, if the rules allow its source and size.
 
 A reference is a ``data:`` URI that contains the bytes, an address, or an id. Ids are never opened, because only their
 sender can resolve them. An address is opened only if the configuration allows its host, folder or bucket

@@ -1,4 +1,4 @@
-"""Fetch a medium over HTTP without giving access to this network.
+"""Fetch a media file over HTTP without giving access to this network.
 
 A host name is resolved once. Each of its addresses is checked, and the connection goes to a checked address, because
 resolving the name again could return another address. Redirects are followed manually and checked like the first address.

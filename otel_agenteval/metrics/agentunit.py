@@ -242,7 +242,7 @@ def resolve_metrics(names: Sequence[str] | None = None) -> list[BoundMetric]:
         ConfigError: A name is unknown.
     """
     if isinstance(names, str):
-        raise ConfigError(f"resolve_metrics: names must be a list, got the text {names!r}. Write [{names!r}]")
+        raise ConfigError(f"resolve_metrics: names must be a list, got the string {names!r}. Write [{names!r}]")
     return [DEFAULT_METRICS.get(name) or get_metric(f"agentunit:{name}") for name in names or DEFAULT_METRICS]
 
 

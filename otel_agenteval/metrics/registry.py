@@ -1,12 +1,11 @@
-"""Registry of metrics.
-A decorated function is a metric, and its properties are derived from the function.
+"""Registry of metrics. A decorated function is a metric, and its properties are derived from the function.
 
     @metric(unit="1", needs=("tool_calls",), threshold=0.7)
     def code_tool_success(turn: Turn, *, empty_value: float = 1.0) -> Result:
         'Share of tool calls that didn't end in an error.'
 
-These are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by their
-annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
+The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by
+their annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
 generated file ``catalog_index.json`` makes it possible to import a built-in metric's module on first use. A parameter without a
 default is required: the name resolves without it, but each evaluation then has ``status="error"``.
 

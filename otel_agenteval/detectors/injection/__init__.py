@@ -1,6 +1,6 @@
 """Detect instructions to the agent in text from other sources, known as prompt injection.
 
-:func:`~.orders.markers_in` rules out most texts with a small model of how orders to agents read. In other texts, look-alike
+:func:`~.orders.markers_in` rules out most texts with a small model that recognizes orders to agents. In other texts, look-alike
 characters, invisible characters and encodings are removed, because a language model reads through them too. Quotations don't
 count. The model then rates each passage, together with other evidence: whether the text addresses a machine, is hidden, or is
 about attacks.

@@ -52,7 +52,7 @@ def code_audio_transcription_quality(turn: Turn, *, use_wer: bool = True, normal
     if transcript is None:
         return skip("missing:transcript")
     if isinstance(turn.ground_truth, (dict, list, tuple)):
-        raise MetricError("invalid_reference", "ground_truth: must be one text, the correct transcript")
+        raise MetricError("invalid_reference", "ground_truth: must be a string with the correct transcript")
     if not (reference := jsonio.text_of(turn.ground_truth)).strip():
         return skip("missing:ground_truth")
     if len(reference) > _LONGEST or len(transcript) > _LONGEST:

@@ -82,7 +82,7 @@ def code_equals_ground_truth(turn: Turn) -> Result:
 
 def _search_text(value: TextOrNumber) -> str:
     if not (text := rendered(value)):
-        raise MetricError("invalid_parameter", "value: must not be empty, because every text contains an empty text")
+        raise MetricError("invalid_parameter", "value: must not be empty, because every text contains the empty string")
     return text
 
 

@@ -3,7 +3,8 @@
 * An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
 * Without such data, the spans provide the interactions: calls from agent to agent (also through a tool with the agent's name) and hand-offs.
   A hand-off to an agent that the same agent also called is one interaction with that call.
-* The *agents* are those in the turn's role table or, without a table, those that ran. Agents that only interact are added.
+* The *agents* are those in the turn's role table or, without a table, those that ran or took part in a hand-off. Agents that only
+  interact are added.
 * Nothing is guessed: a run without a known caller adds an agent, but no interaction.
 """
 

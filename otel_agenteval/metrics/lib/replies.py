@@ -187,7 +187,7 @@ def g_eval(
         reply = judge.ask("score", _PROMPTS["score"].replace("{what}", what), material, TEN, criteria=standard, media=media)
         score, reason = number_within(reply, 0, 10), reason_of(reply)
         if reason is None or not reason.strip():
-            raise invalid("reason", "a text")
+            raise invalid("reason", "a string that isn't blank")
         found.append({"steps": by, "score": score, "reason": reason})
     value = sum(one["score"] for one in found) / (10 * len(found))
     if len(found) == 1:

@@ -244,7 +244,7 @@ def _window(value: Any) -> Mapping[str, Any]:
 
 def _one_text(value: Any) -> Mapping[str, Any]:
     if isinstance(value, (Mapping, list, tuple, set)):
-        raise TypeError("must be a text or a number, because the output is a text")
+        raise TypeError("must be a string or a number, because the output is a string")
     return {"value": [str(value)]}
 
 
