@@ -229,7 +229,6 @@ class _NumberKind(NamedTuple):
     word: re.Pattern[str]
     shape: str
     number: re.Pattern[str]
-    """The shape with its boundaries."""
     is_valid: Check
 
 

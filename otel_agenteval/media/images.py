@@ -43,8 +43,10 @@ class Measures:
 
 
 def measured(content: MediaContent) -> Measures:
-    """Return the measurements of an image. Raises MetricError if the image is broken (``invalid_media``), too large
-    (``media_too_large``), or of an unsupported type (``unsupported_media``). Raises MissingExtra if Pillow isn't installed.
+    """Return the measurements of an image.
+
+    Raises MetricError if the image is broken (``invalid_media``), too large (``media_too_large``), or of an unsupported type
+    (``unsupported_media``). Raises MissingExtra if Pillow isn't installed.
     """
 
     def measure() -> Measures:

@@ -37,9 +37,7 @@ _ADOBE = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0"
 
 
 def without_metadata(data: bytes) -> bytes:
-    """Return an image (PNG, JPEG, WebP, GIF) or a recording (WAV) without metadata. Other bytes are returned unchanged. Raises
-    MetricError if the file is broken (``invalid_media``).
-    """
+    """Remove the metadata of a PNG, JPEG, WebP, GIF or WAV file. Raises MetricError (``invalid_media``) if the file is broken."""
     strip = _STRIP.get(type_of(data) or "")
     try:
         return data if strip is None else strip(data)

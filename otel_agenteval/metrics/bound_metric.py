@@ -73,10 +73,7 @@ def live_metric(
     """Return the metric of a configured entry, with its threshold on ``scale`` and a name that may be from ``system``.
 
     Under its own name, a metric uses :attr:`Metric.live`, unless parameters other than ``threshold`` and ``inverse`` are set.
-    Inner metrics in the parameters are read in the same way.
-
-    Raises:
-        ConfigError: As in :func:`get_metric`.
+    Inner metrics in the parameters are read in the same way. Raises ConfigError as :func:`get_metric` does.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -314,7 +311,6 @@ class BoundMetric:
         return turn.but(changed) if changed else turn
 
     def _with_seed_details(self, score: Score, turn: Turn, view: SeedView) -> Score:
-        """Add the details that a score has if the metric has a name from a seed catalog."""
         for key, field in view.details.items() if score.status == "ok" else ():
             of_score, _, name = field.rpartition(".")
             holder = score if of_score else self._with_truth(turn)
@@ -422,7 +418,6 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
-        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:

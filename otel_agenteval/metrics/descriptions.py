@@ -92,7 +92,6 @@ def value_of(metric: Metric) -> str:
 
 
 def described(metric: Metric) -> dict[str, Any]:
-    """Return everything in the catalog about a metric, as data."""
     parameters = {
         p.name: {"type": type_name(p.annotation), **({"required": True} if p.required else {"default": p.default})}
         for p in metric.parameters.values()

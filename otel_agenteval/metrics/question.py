@@ -76,7 +76,6 @@ class EvaluationState:
     """State that a judged metric and its judge share during one evaluation."""
 
     metric: str = ""
-    """Name of the metric's scores."""
     identity: str = ""
     """The metric's version and the hash of its parameters."""
     reads_all: bool = False

@@ -500,7 +500,6 @@ def _find(name: str) -> Metric | None:
 
 
 def indexed(name: str) -> Metric | None:
-    """Return a built-in metric from the index, or None."""
     if (row := builtin().get(name)) is None:
         return None
     facts = dict(row)

@@ -90,7 +90,6 @@ def _is_name(text: str, at: int, token: str) -> bool:
 
 
 def claims_in(text: str) -> list[Claim]:
-    """Return the numbers, dates and times of day of an answer, in their order."""
     wholes: dict[int, Claim] = {}
     for whole in (*_clock_claims(text), *_spaced_claims(text)):
         if whole.at not in wholes or wholes[whole.at].end <= whole.end:

@@ -254,7 +254,6 @@ _UNCLEAR = frozenset(
 
 
 def unit_after(text: str, at: int) -> Unit | None:
-    """Return ``(dimension, factor)`` of the unit after a number, or None."""
     if text[at : at + 1] in _ENDS:
         return None
     if (found := _UNIT.match(text, at)) is None:

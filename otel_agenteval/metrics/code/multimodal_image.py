@@ -94,7 +94,6 @@ _MOST_IMAGES = 100
 
 
 def _contents(turn: Turn) -> list[MediaContent] | Result:
-    """Return the images that may be opened, or a skipped result if there are none or too many."""
     if not (found := contents_of(turn, "image")):
         return skip("media_not_open")
     return skip("too_long") if len(found) > _MOST_IMAGES else found

@@ -378,7 +378,6 @@ def _amount(value: Any, name: str) -> float:
 
 
 def _scope_key(turn: Turn, scope: str | None) -> str | None:
-    """Return the scope whose budget the turn spends, or None if none is known."""
     metadata = turn.metadata
     tenant = metadata.get("tenant_id") or metadata.get("tenant")
     known = {"user": turn.user_id, "tenant": tenant, "conversation": turn.conversation_id}

@@ -72,10 +72,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a reduced turn, with its interactions already read, for a metric that evaluates many multi-agent metrics.
-
-    ``roles``, if given, replace the turn's agents.
-    """
+    """Return a reduced turn whose interactions are read once for many metrics. ``roles``, if given, replace its agents."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,

@@ -72,10 +72,7 @@ def code_blocks(text: str) -> list[Block]:
 
 
 def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | None]:
-    """Return the language of each block, or None if it isn't recognized.
-
-    A fence's label takes precedence over detection, unless ``labels`` is False.
-    """
+    """Return the language of each block, or None if unknown. With ``labels``, a fence's label takes precedence."""
     found: list[str | None] = []
     left = PARSED_CHARS
     for block in blocks:

@@ -65,7 +65,6 @@ def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
-    """Return the modalities of an attachment, by its ``modality`` and its media type."""
     named = {str(attachment.get("modality")).lower(), str(attachment.get("mime_type")).lower().partition("/")[0]}
     return named & {"image", "audio", "video"}
 

@@ -84,7 +84,6 @@ def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
 
 
 def choice(reply: Mapping[str, Any], choices: Sequence[str]) -> str:
-    """Return the configured choice that a reply names as its label, ignoring case."""
     by_word = {one.strip().upper(): one for one in choices}
     return by_word[word_of(reply.get("label"), list(by_word), "label")]
 
@@ -96,10 +95,7 @@ def texts(reply: Mapping[str, Any], key: str) -> list[str]:
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return other parts of the reply for a score's ``detail``, under the given names.
-
-    Lists lose their blank texts, and missing parts are None.
-    """
+    """Return parts of the reply for ``detail``, under the given names: None if missing, and lists without blank texts."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value

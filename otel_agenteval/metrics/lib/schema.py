@@ -76,11 +76,7 @@ def parsed_schema(schema_text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
-    """Return a schema as JSON text, without the wrapper that a request to a model has around it.
-
-    Raises:
-        MetricError: If the text isn't a schema, or has a misspelled keyword, which validators ignore.
-    """
+    """Return a schema as JSON text, without a request's wrapper. Raises MetricError for other text or misspelled keywords."""
     keywords = tuple(word_list("json_schema"))
     try:
         schema = parsed_schema(schema_text)

@@ -261,10 +261,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True if a syntax tree is a complete statement.
-
-    The parser also accepts a single word as a column and "update it" as an UPDATE.
-    """
+    """Return True for a complete statement. The parser also accepts a word as a column, and "update it" as an UPDATE."""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)

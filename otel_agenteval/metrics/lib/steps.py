@@ -70,10 +70,7 @@ def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence
 
 
 def steps_of(turn: Turn) -> str:
-    """Return all steps of the turn, one per line, or an empty text without steps.
-
-    Beyond :data:`STEPS` or about :data:`TOTAL_CHARS`, the middle steps are left out.
-    """
+    """Return all steps of the turn, one per line. Beyond :data:`STEPS` or :data:`TOTAL_CHARS`, middle steps are left out."""
     return numbered_lines(list(_StepWriter(turn).lines()))
 
 
@@ -100,10 +97,7 @@ def calls_as_text(
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
-    """Return the available tools one per line, with their parameters and descriptions.
-
-    The form is ``- name(parameter: type, optional?: type): description``, with the schema's notes on each parameter.
-    """
+    """Return the available tools, one per line: ``- name(parameter: type, optional?: type): description``."""
     first, last, left_out = ends_of(definitions, most)
     mark = [f"[… {left_out} tools left out …]"] if left_out else []
     return "\n".join([*map(_tool, first), *mark, *map(_tool, last)])

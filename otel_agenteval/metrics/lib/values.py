@@ -71,10 +71,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=rep
 
 
 def canonical(value: Any) -> str:
-    """Return a value as JSON with sorted keys and no spaces.
-
-    Values that are equal as JSON have the same text, except for ``1`` and ``1.0``.
-    """
+    """Return a value as JSON with sorted keys and no spaces. Equal values have equal texts, except for ``1`` and ``1.0``."""
     try:
         return _CANONICAL.encode(value)
     except (TypeError, ValueError, RecursionError):  # keys of mixed types, cycles, too deep
@@ -121,10 +118,7 @@ def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> An
 
 
 def truth_of(turn: Turn) -> Any:
-    """Return the turn's ground truth, or None.
-
-    An empty text, list or object doesn't count as a ground truth, but ``0`` and ``False`` do.
-    """
+    """Return the turn's ground truth, or None. ``0`` and ``False`` count, but empty texts, lists and objects don't."""
     known = turn.ground_truth
     return known if known or isinstance(known, (int, float)) else None
 

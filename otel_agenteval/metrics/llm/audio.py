@@ -83,7 +83,6 @@ _SENTIMENTS = ("positive", "neutral", "negative")
 
 
 def _expected_labels(expected: str | Sequence[str] | None, labels: Sequence[str]) -> set[str] | None:
-    """Return the expected labels in their configured spelling, or None."""
     if expected is None:
         return None
     known = {label.upper(): label for label in labels}

@@ -101,7 +101,6 @@ def reply_form(topic: str) -> str:
 
 
 def _material(turn: Turn, topic: str) -> dict[str, Any]:
-    """Return the judge's input for a turn, without unknown parts."""
     earlier, messages = _conversation(turn)
     asked = any(message.role == "user" and message.content == turn.input for message in messages)
     shows_system = any(message.role == "system" and message.content == turn.system for message in messages)

@@ -93,7 +93,6 @@ def all_names() -> Iterator[str]:
 
 
 def names_of(ours: str) -> list[str]:
-    """Return the names of other tools that resolve to a metric."""
     return [f"{tool.prefix}:{metric.name}" for tool, metric in tool_metrics() if metric.ours == ours]
 
 
@@ -173,7 +172,6 @@ def view_of(seed: str, metric: str) -> SeedView | None:
 
 
 def seed_spellings(seed: str, alias: str, metric: str, parameters: Container[str]) -> Spellings:
-    """Return the spellings of a metric's parameters under a seed's name for it."""
     common, by_metric = seeds().get(seed, ({}, {}))
     if seed == "trusys":
         same = load_tool("promptfoo").metrics.get(alias)

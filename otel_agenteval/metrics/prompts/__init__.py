@@ -47,7 +47,6 @@ class Prompts:
 
     @functools.cached_property
     def texts(self) -> Mapping[str, str]:
-        """Prompts as the judge reads them."""
         found: dict[str, str] = {}
         for name, text in self.content["prompts"].items():
             complete = text.replace("\n  ", " ")
