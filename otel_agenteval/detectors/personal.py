@@ -400,7 +400,6 @@ class _Context:
         return [found.span() for found in _FENCED.finditer(self.text)] if "```" in self.text else []
 
     def is_given(self, start: int, end: int) -> bool:
-        """Return True if the agent was given a part of the text in the same spelling."""
         return self.text[start:end] in self.evidence.written
 
     def unknown(self, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

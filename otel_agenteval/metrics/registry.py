@@ -156,7 +156,6 @@ class Metric:
 
     @property
     def reads(self) -> frozenset[str]:
-        """Turn fields and references that the metric declares."""
         return frozenset((*(FIELD_OF_NEED.get(need, need) for need in self.needs), *self.uses, *self.references))
 
     @property

@@ -96,7 +96,6 @@ def known_agents(turn: Turn) -> list[str]:
 
 
 def participants(turn: Turn, interactions: Sequence[Interaction]) -> list[str]:
-    """Return the known agents, followed by other agents that took part, in order of appearance."""
     taking_part = (name for found in interactions for name in (found.sender, *found.recipients))
     return list(dict.fromkeys([*known_agents(turn), *(name for name in taking_part if name is not None)]))
 

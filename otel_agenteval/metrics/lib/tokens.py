@@ -123,7 +123,6 @@ def normalized(text: str) -> str:
 
 
 def words_in(text: str) -> list[str]:
-    """Return the runs of letters, digits, their marks and ``_``."""
     return _word.findall(normalized(text))
 
 
