@@ -145,6 +145,8 @@ class LlmCall:
     time_to_first_token_s: float | None = None
     error: ErrorInfo | None = None
     cache_write_tokens: int | None = None
+    service_tier: str | None = None
+    """The tier that served the request, such as ``flex`` or ``priority``."""
 
 
 ToolState = Literal["executed", "failed", "requested", "declined"]
@@ -642,7 +644,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     "llm_calls": list_of(_record(
         LlmCall, span_id=a_text, model=a_name, provider=a_name, input_tokens=a_count, output_tokens=a_count, cached_tokens=a_count,
         reasoning_tokens=a_count, cost_usd=a_number, finish_reason=a_name, response_id=a_name, duration_s=a_number,
-        time_to_first_token_s=a_number, error=_error, cache_write_tokens=a_count,
+        time_to_first_token_s=a_number, error=_error, cache_write_tokens=a_count, service_tier=a_name,
     )),
     "retrievals": list_of(_record(
         Retrieval, query=a_text, documents=list_of(_record(Document, DOCUMENT_NAMES, id=a_text, content=a_text, score=a_number)),

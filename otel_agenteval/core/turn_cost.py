@@ -30,6 +30,10 @@ _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepsee
 """Beginnings of Amazon Bedrock's model names."""
 
 
+_AT_LIST_PRICE = (None, "default", "auto", "standard", "standard_only", "on_demand")
+"""Service tiers at the prices of the table. Others, such as OpenAI's ``flex``, cost more or less."""
+
+
 class Cost(NamedTuple):
     usd: float
     key: str
@@ -48,6 +52,7 @@ class _Call(NamedTuple):
     model: str | None
     provider: str | None
     tokens: Tokens
+    tier: str | None = None
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
@@ -140,7 +145,7 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
         if call.cost_usd is not None:
             priced += 1
         elif call.input_tokens is not None or call.output_tokens is not None:
-            counted.append(_call(call.model, call.provider, call))
+            counted.append(_call(call.model, call.provider, call)._replace(tier=call.service_tier))
         elif call.error is None:
             answered += 1
     if not answered and (counted or priced):
@@ -164,7 +169,7 @@ def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _C
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
     model, provider = call.model, call.provider
-    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME:
+    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME or call.tier not in _AT_LIST_PRICE:
         return None
     provider = _PROVIDERS.get(provider or "", provider) or None
     if provider is not None and not knows_provider(provider):  # a framework or a gateway, so the model's name decides
@@ -174,5 +179,7 @@ def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
 
 def _unpriced(call: _Call) -> str:
     model, provider = (str(name or "?")[:_LONGEST_NAME] for name in (call.model, call.provider))
+    if call.tier not in _AT_LIST_PRICE:
+        return f"{model} (service tier {call.tier})"
     known = not call.provider or provider in _PROVIDERS or knows_provider(provider)
     return model if known else f"{model} (unknown provider {provider})"

@@ -135,6 +135,8 @@ def _read_inference(get: Any, step: Step) -> None:
         provider = get("gen_ai.provider.name")
         step.provider = provider if provider.__class__ is str and provider else as_text(get("gen_ai.system"))
     _read_usage(get, step)
+    if step.service_tier is None:
+        step.service_tier = as_text(get("openai.response.service_tier", get("gen_ai.openai.response.service_tier")))
     if step.response_id is None:
         step.response_id = as_text(get("gen_ai.response.id"))
     if step.finish_reason is None:

@@ -44,6 +44,7 @@ class Step:
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
+    service_tier: str | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
     finish_reason: str | None = None
@@ -128,7 +129,7 @@ class Step:
 
 
 _NAMES = (
-    "agent", "framework", "model", "request_model", "provider", "finish_reason", "response_id", "conversation_id", "user_id", "tool_name",
+    "agent", "framework", "model", "request_model", "provider", "finish_reason", "response_id", "service_tier", "conversation_id", "user_id", "tool_name",
     "tool_call_id", "thread", "handoff_to", "workflow",
 )  # fmt: skip
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")

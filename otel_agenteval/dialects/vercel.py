@@ -134,10 +134,15 @@ def _read_usage(get: Any, step: Step) -> None:
     metadata = get("ai.response.providerMetadata")
     if metadata.__class__ is str and '"logprob"' in metadata:
         step.logprobs = metadata
+    if metadata.__class__ is str and (tier := _SERVICE_TIER.search(metadata)) is not None:
+        step.service_tier = tier[1]
     if metadata.__class__ is str and (
         "thoughtsTokenCount" in metadata or ("ache" in metadata and get("ai.usage.inputTokenDetails.noCacheTokens") is None)
     ):
         _read_providers_usage(metadata, step)
+
+
+_SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:

@@ -54,7 +54,7 @@ def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
 
 _NAMES: Mapping[type, Collection[str]] = {
     Turn: ("conversation_id", "user_id", "agent", "service", "service_version", "framework", "error", "llm_calls", "tool_calls"),
-    LlmCall: ("model", "provider", "finish_reason", "response_id"),
+    LlmCall: ("model", "provider", "finish_reason", "response_id", "service_tier"),
     ToolCall: ("name", "call_id", "error"),
     ErrorInfo: ("type",),
 }

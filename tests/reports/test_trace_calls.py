@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.core.turn_cost import Pricing, add_cost
 from otel_agenteval.turns.recordings import turns_of
 from tests.support.spans import agent, chat, span, tool, turn_of
 
@@ -191,3 +192,31 @@ def test_reports_of_other_agents_are_not_the_users_words(report: str) -> None:
 def test_users_own_words_for_context_are_the_users_words() -> None:
     asked = "For context: I live in Paris. Will it rain?"
     assert turn_of(agent(1), chat(2, 1, user=asked, says=SAID)).input == asked
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes", "is_known"),
+    [
+        ("acme", {"openai.response.service_tier": "default"}, True),
+        ("acme", {"openai.response.service_tier": "flex"}, False),
+        ("acme", {"gen_ai.openai.response.service_tier": "priority"}, False),
+        ("ai", {"ai.response.providerMetadata": '{"openai":{"serviceTier":"auto"}}'}, True),
+        ("ai", {"ai.response.providerMetadata": '{"openai":{"serviceTier":"flex"}}'}, False),
+        ("acme", {"openai.request.service_tier": "flex"}, True),
+    ],
+)
+def test_cost_of_another_service_tier_is_unknown(scope: str, attributes: dict[str, str], is_known: bool) -> None:
+    """litellm 13810 and langfuse 13780: flex costs half of the list price, and priority twice as much."""
+    made = call(2, 1, (1000, 100), user=ASKED, says=SAID, scope=scope)
+    made.attributes |= {
+        "gen_ai.request.model": "gpt-5",
+        "gen_ai.provider.name": "openai",
+        "ai.operationId": "ai.generateText.doGenerate",
+    }
+    made.attributes |= attributes
+    turn = turn_of(agent(1), made)
+    add_cost(turn)
+    assert (turn.cost_usd is not None) is is_known
+    priced = Pricing({"gpt-5": {"input": 1.0, "output": 2.0}})
+    add_cost(turn, priced)
+    assert turn.cost_usd == pytest.approx(0.0012)

@@ -16,7 +16,7 @@ from .steps import END, START, TurnSteps
 
 _MERGED = (
     "model", "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "cost_usd", "finish_reason",
-    "response_id", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
+    "response_id", "service_tier", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
 """Scopes of spans that a provider's SDK writes. Their token counts take precedence."""

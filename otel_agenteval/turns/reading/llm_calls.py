@@ -64,7 +64,7 @@ class TurnCalls(TurnSteps):
                     f"{step.record.shown_id:016x}", step.model, step.provider, step.input_tokens, step.output_tokens, step.cached_tokens,
                     step.reasoning_tokens, step.cost_usd, reason, step.response_id,
                     step.record.duration_s if step.duration_s is None else step.duration_s,
-                    step.time_to_first_token_s, step.error, step.cache_write_tokens,
+                    step.time_to_first_token_s, step.error, step.cache_write_tokens, step.service_tier,
                 )
             )  # fmt: skip
         return found
