@@ -1,4 +1,4 @@
-"""Parser for AG2: the GenAI convention's attributes, and ``ag2.span.type``, also for spans without an operation name."""
+"""Parser for AG2: the GenAI convention's attributes, and ``ag2.span.type``, which spans without an operation have too."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return the last message as the answer. In a requester's history, the other agent's messages have the role ``user``."""
+    """Return the last text that isn't a tool's as the answer. A requester's history gives the other agent the role ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

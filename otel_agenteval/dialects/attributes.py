@@ -13,7 +13,7 @@ from ..core.wellformed import is_count
 
 class _Refusals(threading.local):
     counts = 0
-    """Number of counts that :func:`as_int` rejected on this thread because they exceeded a limit."""
+    """Number of counts outside the allowed range that :func:`as_int` rejected on this thread."""
 
 
 refusals = _Refusals()
@@ -38,7 +38,7 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""Texts with this many digits or more aren't counts."""
+"""Length from which ``float()`` parses a text. It can lose digits, but is fast for any length."""
 
 
 def as_float(value: Any) -> float | None:
@@ -58,7 +58,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to an ISO 8601 time or Unix milliseconds, or None if it is neither."""
+    """Return the seconds from a span's start to an ISO 8601 time or Unix milliseconds, or None for earlier or other values."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -72,7 +72,6 @@ def seconds_until(moment: Any, start_ns: int) -> float | None:
 
 
 def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
-    """Return the first token count under one of these names, or None."""
     return next((count for name in names if (count := as_int(values.get(name))) is not None), None)
 
 
@@ -86,7 +85,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first item of comma-separated text, or the first nonempty text in a list or a JSON list, or None."""
+    """Return the first of several texts, which are comma-separated, in a list or in a JSON list, or None."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

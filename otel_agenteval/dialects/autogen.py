@@ -24,7 +24,7 @@ _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return a message's role from its recipient and content. The convention covers agents and tools."""
+    """Return the role of a message's span from its recipient and content. The convention's dialect covers agents and tools."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -114,7 +114,6 @@ def _task(text: str) -> list[dict[str, Any]]:
 
 
 def _spoken_message(text: str) -> list[dict[str, Any]]:
-    """Return an agent's message: text, tool requests or tool results."""
     message = object_in(object_in(text).get("message"))
     content = message.get("content")
     if not isinstance(content, list):

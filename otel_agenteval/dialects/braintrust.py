@@ -28,7 +28,7 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's type. Without one, a model's name or prompt tokens show a model call."""
+    """Return the role for the span's type. Without one, prompt tokens or (in Braintrust's scope) a model show a model call."""
     about = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:

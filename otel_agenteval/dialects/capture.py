@@ -21,9 +21,8 @@ class Capture:
     """Settings that make one instrumentation, or a family of them, capture content."""
 
     name: str
-    """Name of the instrumentation as users know it."""
     scopes: str
-    """Pattern of its scope names."""
+    """Pattern that matches the start of its scope names."""
     packages: str
     """Pattern of its Python package names. Empty for other languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -31,9 +30,8 @@ class Capture:
     old: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that suffice without the opt-in to the latest conventions."""
     code: str = ""
-    """Code to add, instead of or besides variables."""
+    """Further advice, such as code to add."""
     by_default: bool = False
-    """True if it captures content by default."""
     off: Mapping[str, str] = field(default_factory=dict)
     """Environment variables and values that turn capture off."""
 
@@ -56,7 +54,7 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if a variable has the wanted value. Lists and other spellings of true count."""
+    """Return True if a variable has the wanted value, alone or in a list. Synonyms of true and other ``SPAN_`` values count."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -150,7 +148,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for scopes whose traces have no turn (:data:`TURN`), tools no caller (:data:`CALLER`) or turns no content."""
+    """Return a hint for scopes whose traces lack ``missing``: a turn, a tool's caller, or a turn's content."""
     if missing == CALLER:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:

@@ -26,9 +26,7 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the span's name. The tool that starts a sub-agent is that agent's run. A model call outside an
-    interaction (a title, a quota check) isn't a turn.
-    """
+    """Return the role for a span's name. A sub-agent's tool is an agent, and a standalone call (a title) isn't a turn."""
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
         return AGENT
@@ -103,7 +101,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _without_heading(value: Any) -> str | None:
-    """Return the text below a first line such as ``[TOOL RESULT: name]``, or None if it wasn't captured."""
+    """Return a text without a first line such as ``[TOOL RESULT: name]``, or None if it wasn't captured."""
     text = as_text(value)
     if text is None or text == _HELD_BACK:
         return None

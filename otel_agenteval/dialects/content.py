@@ -49,7 +49,7 @@ _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
     "toolRequest", "toolResponse",
 ))  # fmt: skip
-"""Keys that identify parts without a type: Bedrock's and Google's."""
+"""Keys that identify parts without a type, as Bedrock, Google's SDK and Genkit write them."""
 _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
     "For context:\n[",
@@ -293,7 +293,6 @@ _MESSAGE_KEYS = (
 )  # fmt: skip
 """Fields that contain messages, the most specific first."""
 _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
-"""Fields that contain the model's messages, the most specific first."""
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
@@ -341,7 +340,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at the end (choices, or else assistant messages) if ``role`` is ``assistant``, or those before."""
+    """Return the output events at a list's end for the role ``assistant``, or the events before them for other roles."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -407,7 +406,7 @@ def _join_stream(texts: Sequence[str | None], finish_reason: str | None) -> str 
 
 
 def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
-    """Return a call's id and arguments. The arguments are None if the call has none yet."""
+    """Return a call's id and arguments. Arguments that are still empty become None."""
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
@@ -476,7 +475,6 @@ def _message(value: Mapping[str, Any], role: str, out: Decoded) -> Message:
 
 
 def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
-    """Return the author and the content of a message that isn't in the convention's form."""
     kind = _kind(value)
     author = value.get("role")
     if author is None and kind is not None:
@@ -782,7 +780,7 @@ _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA_KEYS = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
 """Keys of media parts without a type: Google's and Bedrock's."""
 _MOST_PARTS = 1_000
-"""Limit on the parts of a tool's result that are searched for media."""
+"""Maximum number of parts of a tool's result that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:
@@ -808,7 +806,7 @@ def _attachment(part: Mapping[str, Any], message: Message, modality: str | None)
 
 
 def _first_text(holders: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str | None:
-    """Return the first text under one of the keys, or None. Bytes become base64."""
+    """Return the first text under one of the keys, or None. Bytes become base64. Empty texts and placeholders are skipped."""
     for holder in holders:
         for key in keys:
             value = holder.get(key)

@@ -111,7 +111,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Fill the output of a crew, a task or an agent. A flow's method can return anything."""
+    """Fill the output if it has the form of a crew's, a task's or an agent's. A flow's method can return anything."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
@@ -121,7 +121,7 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words: an input with a usual name, the only input, or the first task's filled-in text, or None."""
+    """Return the user's words: an input with a usual name, the only input, or the main task's filled-in text, or None."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
@@ -157,7 +157,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages of tasks from their objects' text, without delegations, which are runs of other agents."""
+    """Return the messages in the text of task outputs, without delegations, which are runs of other agents."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:
@@ -170,7 +170,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``, or of a cut text. Brackets inside strings don't count."""
+    """Return the end of the list that begins at ``start``, or the text's end if it is cut. Brackets in strings don't count."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

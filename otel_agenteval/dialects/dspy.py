@@ -33,7 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return AGENT for a module that acts on its own, and INNER for ReAct's ``finish``. Other spans have a kind."""
+    """Return AGENT for a module such as ReAct, INNER for ReAct's ``finish`` tool, or None for other spans, which have a kind."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return a message with the user's words (a known field or the first text that isn't background), or the ``messages``."""
+    """Return a message with the user's words (a usual field, or the first text but background), the ``messages``, or None."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))

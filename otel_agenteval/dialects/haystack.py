@@ -84,7 +84,7 @@ _CONTENT = ("haystack.component", "haystack.agent.step.llm", "haystack.agent.ste
 
 
 def _content(get: Any) -> tuple[Any, Any]:
-    """Return the input and output of a span with any role. Missing ones are None."""
+    """Return the raw input and output, whatever the role. Missing values are None."""
     raw_input, raw_output = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
     for prefix in _CONTENT if raw_input is None else ():
         raw_input, raw_output = get(f"{prefix}.input"), get(f"{prefix}.output")
@@ -94,7 +94,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Return an object from JSON text or from ``str(dict)``. Haystack writes ``str(dict)`` if JSON can't hold the values."""
+    """Return an object from JSON or, if JSON can't hold the values, ``str(dict)``. Return an empty object for other texts."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -109,7 +109,6 @@ def _read_run(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _read_replies(raw: Any, step: Step) -> None:
-    """Fill a generator's replies and their facts from ``replies`` and ``meta``."""
     output = _object(raw)
     replies = output.get("replies")
     step.output_messages = replies if isinstance(replies, list) else None
@@ -159,7 +158,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer among the outputs of an agent or of a pipeline's last component with one, or None."""
+    """Return the answer in the outputs of an agent or of the last component with an answer, or the only text, or None."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -220,7 +219,6 @@ def _value_of(node: ast.AST) -> Any:
 
 
 def _object_of(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return an object as the framework serializes it."""
     if name == "ChatMessage":
         return {"role": values.get("_role"), "content": values.get("_content")}
     if name == "ToolCallResult" and isinstance(values.get("origin"), dict):

@@ -92,7 +92,7 @@ def _later_answer(raw_output: Any) -> Any:
 
 
 def _read_call(get: Any, raw_output: Any, step: Step) -> None:
-    """Fill usage from attributes or metadata, and the finish reason from the answer."""
+    """Fill usage from metadata or the answer, and the finish reason from the answer."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without the object that LangSmith wraps it in."""
+    """Return a run's output without wrappers: LangSmith's object, or a list of LangGraph commands, whose last update counts."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]
@@ -130,7 +130,7 @@ def _answer(raw: str) -> Any:
 
 
 def _arguments(raw: str) -> Any:
-    """Return a tool's arguments. LangChain passes them as the text of an object."""
+    """Return a tool's arguments, which LangChain writes as the text of an object under ``input``."""
     value = jsonio.loads_or_text(raw)[0]
     inner = value.get("input") if isinstance(value, Mapping) and len(value) == 1 else None
     return inner if isinstance(inner, str) and inner[:1] == "{" else value

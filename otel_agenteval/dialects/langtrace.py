@@ -74,7 +74,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Pattern of values that aren't text, of which only the class name is written."""
+"""Matches an input or output that contains only the class name of its value."""
 
 
 def _first(raw: str) -> Any:
@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a message with the role and content that Langtrace may omit, or any other value, such as generations."""
+    """Return a message with a role and content, which Langtrace can omit. Other values, such as generations, stay unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]
@@ -111,7 +111,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Fill the attributes that versions before 3.0 wrote in addition to the convention's."""
+    """Fill fields from attributes that versions before 3.0 wrote in addition to the convention's."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     counts = get("llm.token.counts")

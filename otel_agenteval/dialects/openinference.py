@@ -1,4 +1,4 @@
-"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages: ``llm.input_messages.0.message.content``."""
+"""Parser for OpenInference: ``openinference.span.kind``, and flattened messages (``llm.input_messages.0.message.content``)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return the output, the answer in the last object of smolagents' stream, or None for the ``repr`` of any other stream."""
+    """Return the output. smolagents' stream becomes its final answer or None. Any other stream becomes None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -159,7 +159,7 @@ _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic",
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """From the whole request, fill what the flattened messages lack: instructions, failures, and all tool results but the last."""
+    """Fill instructions, failures and tool results from the whole request. Flattened messages have only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -269,7 +269,6 @@ def _is_other_media(part: Mapping[str, Any]) -> bool:
 
 
 def messages_of(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
-    """Return the messages whose flattened attributes begin with a prefix."""
     items = objects_under(attributes, prefix) or ()
     return [_message(item["message"]) for item in items if isinstance(item.get("message"), dict)]
 

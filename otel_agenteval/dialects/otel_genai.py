@@ -59,7 +59,7 @@ WHOLE_PREFIXES = (
     "baggage_conflict.",
 )  # fmt: skip
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
-"""Span events and log records that this dialect reads completely."""
+"""Names of span events and log records from which nothing is left to infer."""
 _MERGED = "(merged tools)"
 """Name of a span that repeats the results of parallel tools, in ADK and trpc-agent-go."""
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -281,7 +281,7 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Fill messages from an event that contains all messages of a call, and add the call's tokens to ``counted``."""
+    """Fill messages from an event with a call's whole input, output or both, and add the call's tokens to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
@@ -384,7 +384,6 @@ def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
-    """Fill a tool's arguments and result from events on the tool's span."""
     if name == "gen_ai.tool.message" and step.tool_arguments is None:
         step.tool_arguments = fields.get("content")
     elif name == "gen_ai.choice" and step.tool_result is None:

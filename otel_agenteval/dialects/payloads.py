@@ -12,7 +12,7 @@ _LONGEST_LITERAL = 1_000_000
 
 
 def literal(value: Any) -> Any:
-    """Parse Python's ``str`` or ``repr`` of a value, or JSON. Other text stays unchanged."""
+    """Parse a Python literal or JSON that begins with a bracket or a quote. Other values stay unchanged."""
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
@@ -49,7 +49,7 @@ _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)"
 
 
 def repr_text(raw: str) -> str:
-    """Return the text of a LangChain message from its ``str()``. The form is ``content='...' name='...' tool_call_id='...'``."""
+    """Return the content in ``str()`` of a LangChain message (``content='…' name='…'``), or any other text unchanged."""
     found = _REPR.match(raw)
     try:
         return str(literals.python_literal(found.group(1))) if found is not None else raw
@@ -58,7 +58,7 @@ def repr_text(raw: str) -> str:
 
 
 CALL_FIELDS = frozenset(("args", "kwargs", "sanitize_inputs_outputs"))
-"""Fields of a function's call."""
+"""Keys of an object with a function call's arguments."""
 _LONGEST_ARGUMENTS = 100_000
 
 
@@ -79,7 +79,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return a retriever's query: the text, or the first text among a call's arguments."""
+    """Return the query or first text in a call's JSON arguments, or any other value unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -126,7 +126,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Entries of data have more fields than the text, and no block type."""
+    """Return True for a framework's text block. Data with a ``text`` has other fields too, and no ``type``."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -134,7 +134,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the content of a tool's message in a form of LangChain, MCP, Anthropic or Bedrock, or look for other objects."""
+    """Return the content of a tool's message from LangChain, MCP, Anthropic or Bedrock, or try the forms of other frameworks."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):
@@ -150,7 +150,7 @@ def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the result in an object of Google's SDK, LlamaIndex or another framework, or in a whole event, or ``raw``."""
+    """Return the result in an object of Google's SDK, OpenAI, LlamaIndex or another framework, or ``raw`` for other objects."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")
@@ -174,7 +174,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probabilities of an answer's tokens from a model's response, or None."""
+    """Return the log probabilities of an answer's tokens from a model's response, or None if any is missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None

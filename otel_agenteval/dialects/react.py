@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Return a user message as tool results, failures or the user's words. All but the last of several are added to ``before``."""
+    """Split a user message into tool results, failures and the user's words. Return the last, and add the others to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)

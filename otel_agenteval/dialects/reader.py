@@ -1,7 +1,7 @@
 """Choose the dialects that apply to a span, and let them fill one step together.
 
 The attributes' names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
-example if an SDK's instrumentation runs below a framework's. Then each dialect fills the fields that the earlier ones left empty.
+example if an SDK's instrumentation runs below a framework's. Then each dialect usually fills only fields that earlier dialects left empty.
 If the format is unknown, :mod:`.generic` infers the role and the facts.
 """
 
@@ -64,15 +64,15 @@ class Dialect(Protocol):
     """A module that parses the spans of one instrumentation."""
 
     MARKS: frozenset[str]
-    """Attribute keys of this dialect. It applies to each span that has one of them."""
+    """Attribute keys of this dialect. The dialect applies to each span with one of these keys."""
     SCOPES: Any
-    """Compiled pattern, matched at the start of a scope. The dialect applies to each span whose instrumentation scope matches."""
+    """Pattern matched at the start of an instrumentation scope. The dialect applies to each span with a matching scope."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         """Return the span's role if its current attributes show it, or None."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
-        """Fill the step's fields that no earlier dialect has filled."""
+        """Fill the step's fields. Most dialects keep the values of earlier dialects."""
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -80,10 +80,10 @@ DIALECTS: tuple[Dialect, ...] = (
     google_genai, beeai, openinference, braintrust, logfire, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
-"""All dialects in reading order. The first one with a value for a field decides."""
+"""All dialects in reading order. Usually, the first one with a value for a field decides."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""Marks of all dialects. Most spans of an application have none, which ``isdisjoint`` checks in one C call."""
+"""Marks of all dialects. One ``isdisjoint`` call excludes most spans of an application."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -100,7 +100,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True if an instrumentation scope writes GenAI spans. Some of these spans show their role only when they end."""
+    """Return True for the scope of a GenAI instrumentation. Some of its spans show their role only when they end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -109,7 +109,6 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 
 
 def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
-    """Return the dialects that apply to a span with these attributes, in reading order."""
     # Most spans have only marks of the convention, and it doesn't matter which of them.
     only_otel = _OTHER_KEYS.isdisjoint(names)
     key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
@@ -128,7 +127,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """A span's scope and attribute names, and what follows from them. Spans with the same scope and names share a shape."""
+    """Facts that follow from a span's scope and attribute names. Spans with the same scope and names usually share a shape."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -139,19 +138,19 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if nothing is left to infer: each attribute belongs to the GenAI convention or isn't about GenAI."""
+        """True if each attribute is the convention's, pydantic-ai's or unrelated to GenAI, so that nothing is left to infer."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """Attributes that may hold content, with the content's direction."""
+        """Names of attributes that may contain content, with the content's direction."""
         meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
         return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
-        """Attributes that may hold a conversation's id."""
+        """Names of attributes that may contain a conversation id."""
         return tuple(filter(interest.may_hold_conversation, self._names))
 
     @cached_property
@@ -160,22 +159,21 @@ class Shape:
 
     @cached_property
     def outcomes(self) -> tuple[str, ...]:
-        """Attributes such as ``gen_ai.tool.call.outcome``."""
+        """Names of attributes with a tool's outcome, such as ``gen_ai.tool.call.outcome``."""
         return tuple(name for name in self._names if keys.last_word(name) in interest.OUTCOMES and "tool" in words_of(name))
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """Attributes that may be arguments of a tool, with the arguments' names."""
+        """Names of attributes that may be a tool's arguments, with the arguments' names."""
         return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
     def groups(self) -> tuple[interest.AttributeGroup, ...]:
-        """Attributes that are read to infer facts."""
         return interest.groups_of(filter(interest.is_useful, self._names))
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Limit for the cached shapes: the length of all names, plus :data:`_SIZE_OF_NAME` for each name."""
+"""Maximum size of all cached shapes: the length of their names, plus :data:`_SIZE_OF_NAME` for each name."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -219,7 +217,7 @@ def role_in(record: SpanRecord) -> str | None:
 
 
 class Understood:
-    """The shape and the role of an ended span."""
+    """Shape, role and inferred facts of an ended span."""
 
     __slots__ = ("facts", "inferred", "named", "role", "shape", "stated_role")
 
@@ -227,13 +225,12 @@ class Understood:
         self.shape = shape
         self.role = role
         self.stated_role = role
-        """The dialects' role, before inference."""
+        """Role that the dialects state, before inference."""
         self.facts: Facts | None = None
-        """The inferred facts, or None if nothing was inferred."""
         self.named = shape.is_known
         """False if the span may have an unknown format, so that its role is inferred."""
         self.inferred = False
-        """True if the role was inferred, so that no dialect states it."""
+        """True if the role was inferred and differs from :attr:`stated_role`."""
 
     def reset_role(self) -> None:
         self.role = self.stated_role
@@ -301,7 +298,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role that a dialect states, but prefer others to ``chain``. GenAI scopes default to ``unknown``."""
+    """Return the first role that a dialect states, preferably not ``chain``. GenAI scopes default to ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -318,7 +315,7 @@ _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Attributes with a session's id that exporters of observability products add to the spans of any instrumentation."""
+"""Session id attributes that observability products add to the spans of any instrumentation."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
@@ -398,7 +395,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, with details of its last exception, or None for another span's error or a normal exception."""
+    """Return a failed span's error, or None if it was copied from a span below or belongs to normal flow (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -428,22 +425,23 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""What a trace can lack: a turn, a turn's texts, or the turn of a tool."""
+"""Part that a trace lacks: a turn, the turn's input and output, or the caller of a tool."""
 
 
 class UnreadTrace(NamedTuple):
     """A trace that seems to contain an agent's work, but produced no turn."""
 
     scope: str
-    """The instrumentation scope of the span that shows the agent's work."""
+    """Instrumentation scope of the span that shows the agent's work."""
     answers: frozenset[str]
     """Texts that may be the agent's answer. If a turn has one of them, the trace is a copy of that turn."""
     missing: str = TURN
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Describe a trace without a turn if a span resembles a model call, if a tool's trace also has a question and an answer, or if
-    a tool has no parent. Return None for other traces.
+    """Return a description of a trace without a turn, or None if the trace doesn't seem to contain an agent's work.
+
+    It does if a span resembles a model call, if it has a tool, a question and an answer, or if a tool has no parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -455,7 +453,7 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that is its trace's root, probably because its caller's context was lost."""
+    """Return True for a tool that a dialect states, without a parent or server kind. Its caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
@@ -496,7 +494,7 @@ _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names of the attributes with tokens read from a cache, tokens written to it, and totals, in any convention's spelling."""
+    """Names, in any spelling, of attributes with tokens read from a cache, tokens written to a cache, and total tokens."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -519,8 +517,8 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill the cache tokens. Add them to the input tokens if there are more of them, or if the total shows that they are missing
-    there (``input 10, cached 90, output 5, total 105``). Add the reasoning tokens to the output tokens if the total shows it.
+    """Fill the cache tokens. Add them to the input tokens if they exceed the input, or if the total counts them separately
+    (``input 10, cached 90, output 5, total 105``). Add reasoning tokens to the output tokens if the total counts them separately.
     """
     if step.cached_tokens is None:
         step.cached_tokens = _largest(attributes, names.read)

@@ -2,7 +2,7 @@
 
 Attributes are ``spring.ai.*`` and the GenAI convention's. Content is in Spring AI's log records (``log-prompt``,
 ``log-completion``), or in ``gen_ai.prompt`` and ``gen_ai.completion`` of milestone releases and of the filter in vendors' guides.
-All of them write texts in quotes, without escapes or roles.
+All of them write texts in quotes, without escapes. Only the chat client's log records have roles.
 """
 
 from __future__ import annotations
@@ -105,9 +105,7 @@ def _texts(raw: str) -> list[str]:
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return a prompt's messages. The last nonempty text is the user's. Earlier texts are context by unknown authors. Tool calls
-    and results follow without text.
-    """
+    """Return the last nonempty text as the user's message. Earlier texts, whose authors are unknown, become system messages."""
     texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []
@@ -119,7 +117,7 @@ def _prompt(raw: str) -> list[dict[str, Any]]:
 
 
 def _entries(raw: str) -> list[dict[str, Any]]:
-    """Return the last text of each role as the chat client received it, before any advisor."""
+    """Return the messages as the chat client received them, before any advisor. The user's message is the last."""
     found = list(_ENTRY.finditer(raw))
     ends = [*(match.start() for match in found[1:]), len(raw) - 2]
     messages = [{"role": match[1], "content": raw[match.end() : end]} for match, end in zip(found, ends, strict=True)]

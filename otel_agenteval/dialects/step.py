@@ -18,7 +18,7 @@ UNKNOWN = "unknown"
 """A GenAI instrumentation's span that doesn't show its role yet."""
 
 ROOTS = (AGENT, WORKFLOW, CHAIN)
-"""Roles that can hold a whole turn, in the order in which their content counts."""
+"""Roles of spans that can contain a whole turn. The content of earlier roles is read first."""
 ROOT_ROLES = frozenset(ROOTS)
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
@@ -26,11 +26,11 @@ CONVERSATION_NAMES = (
 """Names that applications use for a conversation id in their own metadata or inputs."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions of normal flow: a reader stopped, or LangGraph switches to another agent or waits for a person."""
+"""Exceptions that aren't failures: a reader stops, LangGraph switches to another agent, or a run waits for a person."""
 
 
 class Step:
-    """The GenAI facts of one span. Fields that no dialect fills are None. Content stays raw until the turn needs it."""
+    """The GenAI facts of one span. Fields that no dialect fills keep their defaults. Content stays raw until the turn needs it."""
 
     role: str | None = None
     agent: str | None = None
@@ -53,7 +53,6 @@ class Step:
     conversation_id: str | None = None
     user_id: str | None = None
     conversation_keys: tuple[str, ...] = ()
-    """Attributes that may hold a conversation's id."""
     deferred: bool = False
     """True if the model is called when its stream is read, maybe after the span has ended."""
     duration_s: float | None = None
@@ -61,9 +60,9 @@ class Step:
     answer_only: bool = False
     """True for a span that contains only a model's answer. The request's span ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Its messages are complete. An outer span's messages may not be."""
+    """True for a model call as sent over the network. Its messages are complete, but an outer span's may not be."""
     loop: bool = False
-    """True for a model span around a loop, which isn't a call if the loop's calls have spans, or for an agent with all tokens."""
+    """True for a span with a whole loop's tokens. A model span counts as a call only if no call has a span below it."""
     texts_only: bool = False
     """True for a model call whose messages lack tool requests. Another layer's messages are better."""
     secondhand: bool = False
@@ -75,7 +74,7 @@ class Step:
     recovered: bool = False
     """True if an agent's run reports a normal end, so failures inside it were handled."""
     totals: tuple[int, int] | None = None
-    """A model call's input and output tokens. They may include earlier calls of the same loop."""
+    """Input and output tokens of a model call, possibly including earlier calls of the same loop."""
     function: bool = False
     """True for an application's function whose decorator doesn't state its role. Its name may show that it is a tool."""
     guesses_tokens: bool = False
@@ -98,7 +97,7 @@ class Step:
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """True if the name is only a class that all tools share."""
+    """True if ``tool_name`` isn't the name that models request, for example because it is a class that all tools share."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None
@@ -121,7 +120,7 @@ class Step:
     limited: tuple[str, ...] = ()
     """Kinds of the values that exceeded a limit and were cut or dropped: ``count``, ``amount``, ``name``."""
     inferred: bool = False
-    """True if a fact was inferred from its shape because no dialect matched it."""
+    """True if the role or some content was inferred, because no dialect found it."""
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
@@ -139,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Cut long names, and remove totals and amounts above their limits. ``refused`` is the number of counts rejected before."""
+    """Cut long names, and remove negative or too large numbers. ``refused`` is the number of counts that ``as_int`` rejected."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused
@@ -156,7 +155,7 @@ def limit(step: Step, refused: int) -> None:
 
 
 def _is_within_limits(step: Step) -> bool:
-    """Return True if no name or number can exceed a limit, as in most spans."""
+    """Return True if no name or number can exceed a limit. Most spans pass this quick check."""
     numbers = [*filter(None, _numbers_of(step))]
     if numbers and not (min(numbers) > 0 and sum(numbers) <= MOST):
         return False

@@ -154,7 +154,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a call or holds the user's prompt."""
+    """Return True if a log record with these attributes describes a call, or has the user's prompt or the agent's answer."""
     return _kind_of(attributes) is not None
 
 
@@ -180,12 +180,12 @@ def tool_in(part: LogPart) -> str | None:
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if a record describes the span that wrote it, which has the tool's name."""
+    """Return True if the span that wrote a record is the tool that the record describes."""
     return writer.name == tool_in(part)
 
 
 def text_in(part: LogPart, names: Container[str]) -> str | None:
-    """Return the first text under an attribute whose last word is one of these names, or None."""
+    """Return the first text that is neither empty nor redacted under a name that ends with one of these words, or None."""
     found = (value for key, value in values_in(part).items() if last_word(key) in names)
     return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
 

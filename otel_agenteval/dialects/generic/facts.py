@@ -66,11 +66,9 @@ class Facts:
             self.kind, self.kind_strength = AGENT, LIKELY
 
     def strength_of(self, field: str) -> float:
-        """Return the confidence in a field, as in :attr:`.keys.Meaning.strength`."""
         return self._strengths.get(field, 0.0)
 
     def is_of_tool(self) -> bool:
-        """Return True if the span is a tool's, by its name, its kind or the fields found so far."""
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
@@ -89,7 +87,7 @@ class Facts:
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set a span kind's role, unless an equally sure one is known. Any role replaces a chain, which can be anything."""
+        """Set the role of a span kind. A later role replaces a chain or a less sure role, but a chain never replaces a role."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -172,7 +170,7 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""For each field of a name, the method that sets it from a value, if the value is valid. Other facts may follow from it too."""
+"""Methods that set a field from a valid value, and possibly other facts, by field."""
 
 
 def count_in(value: Any) -> int | None:

@@ -100,7 +100,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 
 def holds_json(value: Any) -> bool:
-    """Return True if a value is an object or a list, or text of one."""
+    """Return True if a value is an object or a list, or seems to be text of one."""
     if value.__class__ is str:
         return value[:1] in ("{", "[") and len(value) > 8
     return isinstance(value, (dict, list, tuple))
@@ -171,9 +171,9 @@ def may_hold_conversation(key: str) -> bool:
 
 
 FAILED = word_set("error fail failed failure errored exception timeout timed_out")
-"""Values of a tool's outcome and of a finish reason."""
+"""Tool outcomes and finish reasons that mean a failure."""
 OUTCOMES = word_set("outcome status state")
-"""Last words of names of a tool's outcome."""
+"""Last words of names of tool outcomes."""
 _PROPERTIES_OF_EVENTS = word_set("""
     level target severity severity_text severity_number timestamp time ts logger module_path file line busy_ns idle_ns
 """)
@@ -181,7 +181,7 @@ _PROPERTIES_OF_EVENTS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_content_of_event(key: str) -> bool:
-    """Return False for a property of an event or a log record itself, such as its level or its place in the code."""
+    """Return False for a property of the event itself, such as its level, and for attributes of other conventions."""
     return key.lower() not in _PROPERTIES_OF_EVENTS and not key.startswith(_OTHER_CONVENTIONS)
 
 

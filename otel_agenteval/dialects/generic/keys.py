@@ -18,12 +18,10 @@ MOST_NAMES = 16_384
 
 @lru_cache(MOST_NAMES)
 def words_of(name: str) -> tuple[str, ...]:
-    """Return a name's words in lower case."""
     return tuple(word.lower() for word in _WORD.findall(name[:400]))
 
 
 def last_word(name: str) -> str:
-    """Return a name's last word, or "" if it has none."""
     words = words_of(name)
     return words[-1] if words else ""
 
@@ -34,13 +32,14 @@ def word_set(text: str) -> frozenset[str]:
 
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
-"""Confidence in a field's value. It is derived from other fields, is recognized by its form (``chatcmpl-9aXk``), or has a name:
-``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``), ``response.model`` (``EXACT``).
+"""Confidence in a value that is derived from other fields (``DERIVED``), is recognized by its form, such as ``chatcmpl-9aXk``
+(``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``) or
+``response.model`` (``EXACT``).
 """
 STEP, LEVELS_PER_STEP = 1, 20
-"""One step on this scale, and the levels of nesting that reduce confidence by one step."""
+"""One step on this scale, and the number of nesting levels that reduce the confidence by one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
-"""When a text is a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
+"""Condition for a text to be a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
 
 
@@ -54,14 +53,13 @@ class Meaning(NamedTuple):
     content: bool
     """True if a value under this name can be content, not a measure or a property of it."""
     strength: int
-    """Confidence in ``field``, from ``GUESS`` to ``EXACT``. Of two values, the one under the surer name is used."""
+    """Confidence in ``field``, from ``GUESS`` to ``EXACT``."""
     system: int
     """``NO_SYSTEM``, ``SYSTEM_IF_LONG`` or ``SYSTEM``."""
     read_scalars: bool
     """False if texts and numbers under this name mean nothing, unless they are a whole input or output."""
 
     def is_system(self, text: str) -> bool:
-        """Return True if a text under this name is a system prompt."""
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
 
 
@@ -82,7 +80,7 @@ _TEXT_NAMES = word_set("""
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
     generated_text return_value text content value message
 """)
-"""Ends of names whose plain texts are content: ``fw.user_input``."""
+"""Last parts of names under which plain texts are content: ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -154,7 +152,7 @@ _NO_COUNT = word_set("""
 """)
 """Words of limits, prices, parts of a count and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details``, which contain parts of a count: ``prompt_tokens_details.text_tokens``."""
+"""Words before ``details`` in names of parts of a count: ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("non uncached ephemeral")
 """Words for a part of a count: ``usage.non_cached_input_tokens``. The whole count has its own name."""
 _CACHE = word_set("cache cached")
@@ -165,7 +163,6 @@ _OUTPUT_COUNTS = word_set("output outputs completion candidates response generat
 
 
 def _tokens(words: tuple[str, ...]) -> _Field | None:
-    """Classify token counts, such as ``usage.input_tokens`` or ``promptTokenCount``."""
     found = set(words)
     if words[-1] == "count" and "eval" in found:  # Ollama: prompt_eval_count
         return _Field("input_tokens" if "prompt" in found else "output_tokens", GUESS)

@@ -148,6 +148,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return the role that the stem of events suggests, from its last word first, and the rest of the stem."""
+    """Return the role that a stem suggests, preferably by its last word, and the rest of the stem."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

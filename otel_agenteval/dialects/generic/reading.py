@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True for a guessed model call or run of a store or broker, or a server's model call without input or outcome."""
+    """Return True for a guessed model call or run with a store's attributes, or a server's model call without input or outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -367,7 +367,7 @@ def _likeliest_text(facts: Facts, direction: str) -> str | None:
 
 
 def _rank(path: str, names: Iterable[str]) -> float:
-    """Return a path's rank: higher if its last two words contain an earlier one of ``names`` and, if equal, if it is shorter."""
+    """Return a path's rank. It is higher if the last two words include an earlier one of ``names``, and then for fewer words."""
     words = words_of(path)
     return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
 

@@ -79,7 +79,7 @@ def is_message(node: Mapping[str, Any]) -> bool:
 
 
 def may_be_message(names: Collection[str]) -> bool:
-    """Return True if an object made from attribute names can be a message with some values."""
+    """Return True if an object with these keys can be a message, depending on its values."""
     return not _SURE_KEYS.isdisjoint(names) or ("type" in names and not _BESIDE_TYPE.isdisjoint(names))
 
 
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if at least half of a list's first 50 entries are messages."""
+    """Return True if half of a list's first 50 items are messages, or if all are ``{author: content}``, one not by a user or tool."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -218,7 +218,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return the usual name of a message's role, or None for a usual or missing role."""
+    """Return a message's role if its usual name differs, or if only ``source`` shows it, or None."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -76,7 +76,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Return the spans whose role can be inferred because other spans of their scope have one."""
+    """Infer the roles of skipped spans in the scopes of inferred calls, tools and agents. Return the spans with a new role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -102,7 +102,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove the role of inferred chains in scopes that contain nothing but inferred chains."""
+    """Remove the role of inferred chains in scopes without another role and without a stated kind."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -171,8 +171,8 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Change chains whose names a model requested to tools, or to agents if they return a prompt. Change tools that return
-    documents and that no model requested to retrievals. Give other tools the names by which models requested them.
+    """Correct roles and names by the tools that models requested. A chain with a requested name becomes a tool, or an agent if it
+    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get their requested name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -202,7 +202,6 @@ def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
 
 
 def _requested_tools(records: Sequence[SpanRecord]) -> set[str]:
-    """Return the names of the tools that models requested."""
     calls = (record.dialects.facts for record in records if record.dialects.role == LLM)
     contents = [content for facts in calls if facts is not None for content in facts.messages]
     made = [content for content in contents if content.direction != IN]
@@ -277,7 +276,7 @@ _MOST_ABOVE = 100
 
 
 def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterator[SpanRecord]:
-    """Yield the parent of a span, its parent and so on. Hostile traces have circles, so the number has a limit."""
+    """Yield the parent of a span, its parent and so on, up to a limit, because hostile traces contain cycles."""
     above = by_id.get(record.parent_id)
     for _ in range(_MOST_ABOVE):
         if above is None:

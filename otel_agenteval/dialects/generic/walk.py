@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Set the token counts to the sums over the model's messages at the end of a run's history."""
+        """Set the token counts to the sums over the model's last messages in a run's history, if there are several."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -274,7 +274,6 @@ def _is_empty(whole: Any) -> bool:
 
 
 def _is_repr(text: str) -> bool:
-    """Return True if a text is the ``repr`` of a Python object, which isn't content."""
     return _REPR.match(text) is not None
 
 
