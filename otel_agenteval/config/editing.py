@@ -39,9 +39,8 @@ class Addition(NamedTuple):
 
 
 def add_to_file(file: Path, additions: Sequence[Addition], check: Callable[[Path], None]) -> None:
-    """Write a configuration file with additions. The file is created if it doesn't exist. The file is replaced at once, and only
-    if the new one has exactly the additions and ``check`` accepts it. Raises ConfigError if the file can't be edited or written,
-    or ``check`` refuses the new one.
+    """Add values to a configuration file, which is created if missing. The file is replaced only if the new file has exactly these
+    additions and ``check`` accepts it. Raises ConfigError if ``check`` rejects it, or if the file can't be edited or written.
     """
     file = Path(os.path.realpath(file))  # a link stays a link
     draft = ""
@@ -100,7 +99,7 @@ def _expected_data(old_data: Any, addition: Addition) -> Any:
 
 
 class _Edit:
-    """One addition to a text. All positions are in the old text, so the insertions are made last, from the end of the text."""
+    """One addition to a text. All positions are in the old text, so the insertions are made at the end, the last one first."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -205,7 +204,7 @@ _PLAIN = re.compile(r"[A-Za-z][\w./-]*")
 
 
 def _scalar(value: str) -> str:
-    """Return a text as it stands in YAML, quoted if necessary."""
+    """Return a text as YAML, quoted if necessary."""
     is_plain = _PLAIN.fullmatch(value) and yaml.load(value, "", {})[0] == value
     return value if is_plain else json.dumps(value, ensure_ascii=False)
 

@@ -30,7 +30,7 @@ ENV_PREFIX = "OTEL_AGENTEVAL_"
 RESERVED_ENV = (f"{ENV_PREFIX}ENABLED", f"{ENV_PREFIX}CONFIG_FILE")
 """Variables that aren't options: the switch that turns otel-agenteval off, and the path of the configuration file."""
 RECORD_ENV = f"{ENV_PREFIX}RECORD_FILE"
-"""Variable with the path of the file that a program started by ``otel-agenteval record`` writes to."""
+"""Variable with the path of the file to which a program started by ``otel-agenteval record`` writes."""
 _NO_OPTIONS, _OF_TESTS = (*RESERVED_ENV, RECORD_ENV), f"{ENV_PREFIX}TEST_"
 
 
@@ -56,7 +56,9 @@ def load_config(
 
 
 def load_valid_part(file: str | os.PathLike[str], faults: Faults) -> Config:
-    """Return a configuration of valid options, and add other errors to ``faults``. Raises ConfigError if the file is unreadable."""
+    """Return a configuration of the valid options, and add the errors of other options to ``faults``. Raises ConfigError if the
+    file can't be read or parsed, or if a variable is unknown.
+    """
     config, lines = Config.from_valid_part(*_merged_sources(file, os.environ, None))
     with faults:
         if lines:
@@ -116,7 +118,7 @@ _WHOLE_IN_LAYER = {("outlets", "prometheus")}
 def _merge(
     below: Any, above: Mapping[Any, Any], path: KeyPath, sources: dict[KeyPath, str], origin: str | None
 ) -> dict[Any, Any]:
-    """Return ``below`` updated with ``above``. Mappings are merged, and other values replaced. ``sources`` is updated in place."""
+    """Return ``below`` updated with ``above``. Mappings are merged, other values replaced. ``sources`` is updated in place."""
     merged = dict(below) if isinstance(below, Mapping) else {}
     for key, value in above.items():
         here = (*path, key)
@@ -156,7 +158,7 @@ def _from_env(env: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], Any, st
 
 
 def variables() -> dict[str, tuple[str, ...]]:
-    """Return a mapping from environment variables to the paths of their options and sections."""
+    """Return the paths of all options and sections by environment variable."""
     return {variable_of(path): path for path in option_paths(Config)}
 
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 MASK = "****"
 _LEAST_KNOWN = 6
-"""Minimum length of an environment variable's value for which occurrences in the configuration are masked."""
+"""Minimum length of a secret variable's value for which its occurrences in the configuration are masked."""
 _SECRET_KEY = re.compile(
     r"(?:^|[_.\s-]|(?<=[a-z])(?=[A-Z]))(?:api[_-]?key|key|token|password|passwd|pwd|pass|passphrase|passcode|secret|authorization|auth|credentials?|cookies?|"
     r"private|jaas[._-]config|user[._-]?info|connection[_-]?string|dsn|webhook(?:[_-]?url)?|secrets|passwords)$",
@@ -33,7 +33,7 @@ _QUERY = re.compile(
 
 
 def masked(value: Any, env: Mapping[str, str] | None = None) -> Any:
-    """Return a value with its secrets masked. ``env`` is the environment that can contain them (default: ``os.environ``)."""
+    """Return a value with its secrets masked, including values of secret variables in ``env`` (default: ``os.environ``)."""
     secrets = {
         value
         for name, value in (os.environ if env is None else env).items()

@@ -41,7 +41,7 @@ class TranscriberOptions(Section):
     """Send judges the transcript instead of the audio, for judge models without audio input."""
 
     def wanted(self) -> Transcription | None:
-        """Return transcription settings, or None if neither server nor model is set. Raises ValueError for incomplete options."""
+        """Return transcription settings, or None without a server and a local model. Raises ValueError for invalid options."""
         if self.path is not None:
             if self.base_url is not None or self.model is not None:
                 raise ValueError("path can't be combined with base_url and model. Set either a server or a local model")

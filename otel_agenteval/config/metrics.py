@@ -95,8 +95,6 @@ def _names(value: Any) -> Any:
 
 
 class InlineOptions(Section):
-    """Metrics that run on each turn as soon as it closes."""
-
     metrics: Annotated[Group | tuple[str, ...], Before(_names), Kind("group, or list of groups and names")] = "default"
     """A [group of metrics](metrics/README.md#groups) (``default``, ``safety``, ``quality``, ``cost``, ``all``), or a list of
     groups and metric names. ``-NAME`` removes a metric that an earlier group added. List metrics with required options in
@@ -114,7 +112,7 @@ _word = valid(
     lambda value: value if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w{0,59}", value, re.ASCII) else None,
 )
 FAULTY = "\0"
-"""Stands for the name of an invalid entry while the other entries are checked."""
+"""Placeholder for an invalid entry while the other entries are checked."""
 
 
 class MetricEntry(Section):

@@ -197,8 +197,6 @@ class PrivacyOptions(Section):
 
 
 class OutletOptions(Section):
-    """The destinations of scores."""
-
     span_events: Literal["all", "notable", "off"] = "all"
     """Scores to add as events to the turn's root span, if they are available in time: ``all``, ``notable`` (failures, errors,
     gates) or ``off`` (none)."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_FAULTS = 100
 _CONSTANTS = {None: "null", True: "true", False: "false"}
-"""Constants as in YAML."""
 
 
 def _modules(value: Any) -> tuple[str, ...]:
@@ -95,11 +94,7 @@ class Config(Section):
 
     @classmethod
     def from_sources(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> Config:
-        """Make a configuration from files and variables. Errors name the place of a value, from ``sources``.
-
-        Raises:
-            ConfigError: an option is unknown or a value invalid, one line for each.
-        """
+        """Make a configuration from files and variables. Raises ConfigError with the places of invalid values, from ``sources``."""
         config = cls.__new__(cls)
         config._validate(data, sources)
         return config
@@ -153,7 +148,7 @@ class Config(Section):
         return [(path, entry) for path, entry in found if entry.metric != FAULTY]
 
     def where(self, path: KeyPath) -> str:
-        """Return the beginning of an error about a value: its file and line or its variable, and its path."""
+        """Return the prefix of an error message about a value: where it was set (file and line, or variable), and its path."""
         return location(path, self._sources)
 
 
@@ -161,8 +156,8 @@ _NOTHING: Mapping[Any, Any] = {}
 
 
 def _without(data: Any, path: KeyPath) -> Any:
-    """Return the data without the value at a path, or ``_NOTHING`` to drop the data too. An entry of a list becomes ``FAULTY``, a name
-    that isn't a metric's, so that the others keep their index.
+    """Return the data without the value at a path, or ``_NOTHING`` if the data itself must be dropped. A list entry becomes
+    ``FAULTY``, so that the other entries keep their index.
     """
     if not path:
         return _NOTHING
@@ -177,7 +172,7 @@ def _without(data: Any, path: KeyPath) -> Any:
 
 
 def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyPath, str]) -> str:
-    """Return the faults of a configuration, one line each, and how many more there are than :data:`_MOST_FAULTS`."""
+    """Return the first :data:`_MOST_FAULTS` errors in a configuration, one line each, and the number of further errors."""
     faults = [fault for fault in error.errors(include_url=False) if fault["input"] != FAULTY]
     lines = [_line(dict(fault), root, sources) for fault in faults[:_MOST_FAULTS]]
     more = len(faults) - len(lines)
@@ -185,7 +180,7 @@ def explained(error: ValidationError, root: type[Section], sources: Mapping[KeyP
 
 
 def entry_from(value: Any) -> MetricEntry:
-    """Return a metric that isn't part of a configuration, or raise a ConfigError that begins with the path inside it."""
+    """Parse a metric outside a configuration. Its ConfigError begins with the path inside the metric."""
     from pydantic_core import ValidationError
 
     try:
@@ -200,7 +195,7 @@ def mapping_of(section: type[Section]) -> str:
 
 
 def value_text(value: Any, secret: bool = False) -> str:
-    """Return a value for a message, shortened. Of a value that can contain a secret, only the form is shown."""
+    """Return a value for a message, shortened. If the value can contain a secret, return only its type or a mask."""
     if value is None or isinstance(value, bool):
         return _CONSTANTS[value]
     if secret and value:
@@ -252,7 +247,6 @@ def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
 
 
 def _section_at(path: KeyPath, root: type[Section]) -> type[Section] | None:
-    """Return the section at a path, or None for other values."""
     if not path:
         return root
     if (option := options_of(root).get(str(path[0]))) is None:

@@ -25,13 +25,12 @@ class Option(NamedTuple):
 
     annotation: Any
     metadata: tuple[Any, ...]
-    """Metadata of ``Annotated``."""
     default: Any
-    """``...`` when the option is required."""
+    """``...`` if the option is required."""
 
 
 class Section:
-    """A set of options, declared by annotations with type, default, and documentation. Raises a pydantic.ValidationError."""
+    """A set of options, declared by annotations with type, default and documentation. Raises pydantic.ValidationError."""
 
     __slots__ = ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__")
     __pydantic_fields_set__: set[str]
@@ -88,7 +87,7 @@ class Section:
 
     @property
     def options_given(self) -> set[str]:
-        """The names of the options that were set, even to their defaults."""
+        """The names of the options that were set, even if to their defaults."""
         return self.__pydantic_fields_set__
 
     def replaced(self, **options: Any) -> Self:
@@ -109,7 +108,6 @@ class Section:
         return hash((type(self), *vars(self).values()))
 
     def __copy__(self, memo: object = None) -> Self:
-        """Return the section itself, because it is immutable."""
         return self
 
     __deepcopy__ = __copy__
@@ -141,7 +139,6 @@ def _hints(section: type[Section]) -> dict[str, Any]:
 
 
 def options_of(section: type[Section]) -> Mapping[str, Option]:
-    """Return the declarations of a section's options."""
     found = _options.get(section)
     if found is None:
         found = _options[section] = {}

@@ -109,8 +109,6 @@ class PageOptions(Section):
 
 
 class ServeOptions(Section):
-    """The sidecar ``otel-agenteval serve``: addresses, access and limits."""
-
     grpc: Address | None = "127.0.0.1:14317"
     """Address that receives OTLP/gRPC."""
     http: Address | None = "127.0.0.1:14318"

@@ -10,8 +10,6 @@ from .types import Before, Count, Duration, DurationOrAuto, DurationOrZero, File
 
 
 class TurnOptions(Section):
-    """Closing of turns, and memory limits of open turns."""
-
     idle_timeout: Duration = 300.0
     """Seconds without a new span after which a turn from OTLP or Kafka closes if its root hasn't arrived."""
     max_duration: Duration = 3600.0
@@ -35,8 +33,6 @@ class TurnOptions(Section):
 
 
 class QueueOptions(Section):
-    """The queue between your agent's threads and the worker thread."""
-
     max_bytes: Size = 64 * 2**20
     """Maximum bytes of turns that wait to be scored. Above the limit, new turns are dropped and counted. In a sidecar, senders must
     retry instead."""
@@ -80,8 +76,6 @@ StateFile = Annotated[str | None, _state, Kind("`auto` or path")]
 
 
 class ChangeOptions(Section):
-    """Detection of changes in scores, by metric and agent."""
-
     detect: Annotated[Literal["auto"] | bool, Before(_detect), Kind("`auto`, `true` or `false`")] = "auto"
     """Detect changes of scores. ``auto`` detects them only in the sidecar, which receives the turns of all processes."""
     false_alarm_every: Count = 100_000
@@ -93,8 +87,6 @@ class ChangeOptions(Section):
 
 
 class StatisticsOptions(Section):
-    """Fleet estimates and detected changes."""
-
     changes: ChangeOptions = ChangeOptions()
     """Detection of changes in scores."""
     calibration: FilePath | None = None

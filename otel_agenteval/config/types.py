@@ -25,7 +25,7 @@ _SIZE = re.compile(rf"([0-9]{{1,13}}(?:\.[0-9]+)?)\s*({'|'.join(_BYTES)})?")
 
 @dataclass(frozen=True)
 class Kind:
-    """The description of a type for the documentation, and its writer if YAML has no notation for its values."""
+    """Description of a type for the documentation, with a function that writes its values if YAML has no notation for them."""
 
     described: str
     write: Callable[[Any], Any] | None = None
@@ -85,7 +85,7 @@ def whole_number(value: Any, least: int, most: int, allowed: str) -> int:
 
 
 def finite_number(value: Any) -> float | None:
-    """Parse a finite number from 0 up, given as number or text. Return None for other values."""
+    """Parse a finite number of at least 0, given as number or text. Return None for other values."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -104,9 +104,7 @@ def split_address(value: Any) -> tuple[str, int]:
 
 
 def http_url(value: Any) -> str:
-    """Return the URL of a server without its trailing slash. Credentials and queries aren't allowed, because keys belong in
-    headers. Raises ValueError if the value isn't such a URL. The message doesn't quote the value.
-    """
+    """Return a server's URL without its trailing slash. Raises ValueError, also for credentials and queries (keys go in headers)."""
     text = value.strip() if isinstance(value, str) else ""
     try:
         parts = urllib.parse.urlsplit(text)
@@ -240,13 +238,11 @@ LogEvents = Annotated[
     Before(lambda value: _amount(value, "auto", "all", "notable", "off")),
     Kind("`auto`, `all` (`true`), `notable` or `off` (`false`)"),
 ]
-"""Which scores are exported as log events."""
 Console = Annotated[
     Literal["all", "failed", "off"],
     Before(lambda value: _amount(value, "all", "failed", "off")),
     Kind("`all` (`true`), `failed` or `off` (`false`)"),
 ]
-"""Which turns are printed on the terminal."""
 Port = Annotated[
     int, Before(lambda value: whole_number(value, 0, 65535, "must be a port from 0 (any free port) to 65535")), Kind("port")
 ]

@@ -53,7 +53,6 @@ def as_float(value: Any) -> float | None:
 
 
 def as_text(value: Any) -> str | None:
-    """Return a nonempty text, or None for other values."""
     return value if value.__class__ is str and value else None
 
 

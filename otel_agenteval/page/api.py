@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Role = Literal["read", "label"]
 _BEGINNING = 240
-"""Characters of input and output that a list shows."""
+"""Maximum characters of an input or output in a list of turns."""
 _MOST_VALUES = 200
 """Maximum number of agents, services, versions, models or judges that a filter offers."""
 _CANDIDATES = 1_000
@@ -54,7 +54,7 @@ _CANDIDATES = 1_000
 _FAILED_AT_ONCE = 100
 """Number of failed turns to read together, because the first few usually yield all cases."""
 _LOW = 0.1
-"""Remaining share below which a judge budget is nearly used up."""
+"""Remaining share of a judge budget below which the page shows a warning."""
 _SCORE_FACTS = ("kind", "unit", "direction", "type", "threshold", "policy", "version")
 
 
@@ -95,9 +95,9 @@ class FileResponse(NamedTuple):
 
 @dataclass(slots=True)
 class Api:
-    """Handler for the routes in :data:`.routes.ROUTES`, which describe its methods.
+    """Methods that answer the API's routes, which :data:`.routes.ROUTES` describes.
 
-    Without a running sidecar, ``status`` is None. ``outcomes`` returns the outcomes on a turn that a running engine remembers,
+    Without a running sidecar, ``status`` is None. ``outcomes`` returns a turn's outcomes from the memory of a running engine,
     and ``parameters`` returns a metric's configured parameters.
     """
 
@@ -188,7 +188,7 @@ class Api:
         return dict(content)
 
     def question(self, request: Request) -> dict[str, Any]:
-        """Return a metric's judge calls on a turn, or the first prompt that the current version would send."""
+        """Return a metric's judge calls on a turn or, without any, the first prompt that the current version would send."""
         metric = request.params["metric"]
         content = self.case(request)
         with self.views() as views:
@@ -230,7 +230,7 @@ class Api:
         return _json_lines(rows, "cases.jsonl" if form == "dataset" else "turns.jsonl")
 
     def lately(self, request: Request, since: float | None) -> tuple[float, list[dict[str, Any]]]:
-        """Return the store's time for the next call, and the filtered turns stored or scored after ``since``."""
+        """Return the ``since`` for the next call, and the turns stored or scored after ``since``. None returns no turns."""
         with self.views() as views:
             if since is None:
                 return views.last_stored(), []
@@ -462,7 +462,7 @@ class Api:
         return {"label": labels.add(request.body, request.reader.name, self.now)}
 
     def next_to_label(self, request: Request) -> dict[str, Any]:
-        """Return a recent unlabeled turn's id, and the number of labeled turns. A random turn stays the same until labeled."""
+        """Return a recent unlabeled turn's id, and the number of labeled turns. Random choices are stable for each reader."""
         labelled = {label["turn_id"] for label in self._labels_of(request)}
         wanted, doubts = self.filter(request), dict[str, tuple[bool, float]]()
         with self.views() as views:
@@ -492,14 +492,14 @@ class Api:
     # --- helpers
 
     def filter(self, request: Request) -> Filter:
-        """Return the filter of a request, or raise a Problem if the reader can't use it."""
+        """Return a request's filter. Raises Problem for an invalid fact, or for a text search if content isn't shown."""
         wanted = filter_of(request.params, request.reader.tenant)
         if wanted.text is not None and not self.options.content:
             raise Problem(403, "text: content isn't shown, so it can't be searched. Set serve.page.content")
         return wanted
 
     def _stored_turn(self, views: Views, request: Request) -> dict[str, Any]:
-        """Return the stored turn for an id or its unique beginning. Raises Problem if the reader can't see such a turn."""
+        """Return the turn with an id or its unique beginning. Raises Problem if it is unknown, ambiguous or another tenant's."""
         short = request.params["turn_id"]
         tenant = request.reader.tenant
         if tenant is not None and not short.startswith(qualified(tenant, "")):
@@ -540,7 +540,6 @@ class Api:
         return [{**turn, **texts.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in turns]
 
     def _beginnings(self, views: Views, turn_ids: list[str]) -> dict[str, dict[str, str | None]]:
-        """Return the beginnings of the turns' inputs and outputs, if content is shown."""
         if not self.options.content:
             return {}
 
@@ -687,7 +686,7 @@ def _point(cell: SumCell, unit: str | None) -> dict[str, Any]:
 
 
 _COMPARED = 50_000
-"""Number of scores above which two groups are compared by their sums: unpaired, and as if each turn had its own trace."""
+"""Number of scores above which groups are compared by their sums: unpaired, and as if each turn had its own trace."""
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
@@ -695,7 +694,7 @@ _LINES = 6
 _PER_POINT = 20
 """Number of turns that a point should represent, because the mean of a few turns is imprecise."""
 _READ = 20_000
-"""Maximum number of turns for steps shorter than an hour, and number of latest turns in the headline."""
+"""Maximum number of turns in a chart with steps shorter than an hour, and in the headline."""
 
 
 def _step_for(seconds: float, turns: int, groups: int) -> int:
@@ -745,9 +744,8 @@ class _PromptRecorder(JudgeModel):
 
 
 def _question_about(content: Mapping[str, Any], metric: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first prompt that a judged metric would send about a turn. Later prompts depend on the replies. ``content`` is
-    the turn in the form ``turn.v1``. Raises Problem if the metric is unknown, the content is invalid, or the metric sends no
-    prompt about this turn.
+    """Return the first prompt that a judged metric would send about a turn in the form ``turn.v1``. Raises Problem if the metric
+    is unknown, the content is invalid, or the metric doesn't send a prompt about this turn.
     """
     try:
         bound = get_metric(metric, **parameters)

@@ -29,7 +29,7 @@ FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Labels:
-    """File of labels, created with the first label. Thread-safe. A person's new label on a turn and metric replaces the last."""
+    """File of labels, created with the first one. Thread-safe. A person's new label for a turn and metric replaces the old one."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class Labels:
         return label
 
     def all(self) -> list[dict[str, Any]]:
-        """Return the current labels without those that were removed, the earliest first."""
+        """Return the current labels, except removed ones, the earliest first."""
         with self._lock:
             self._refresh()
             return [label for label in self._labels.values() if label.get("label") is not None]

@@ -46,7 +46,6 @@ class Parameter:
     required: bool = False
 
     def read(self, text: str, now: float) -> Any:
-        """Parse a value, or raise a Problem."""
         if self.choices and text not in self.choices:
             raise self._wrong(text, f"one of {', '.join(self.choices)}")
         if self.kind == "flag":
@@ -158,7 +157,6 @@ def facts_in(texts: Sequence[str], name: str = "fact") -> tuple[FactCondition, .
 
 
 def filter_of(given: Mapping[str, Any], tenant: str | None) -> Filter:
-    """Return the filter for the given parameters, limited to the reader's tenant."""
     return Filter(
         since=given.get("since"), until=given.get("until"), agents=given.get("agent", ()), services=given.get("service", ()), versions=given.get("version", ()),
         models=given.get("model", ()), tenant=tenant, conversation=given.get("conversation"), metric=given.get("metric"), outcome=given.get("outcome"),

@@ -32,7 +32,7 @@ _BY = Parameter("by", "text", "grouping", tuple(GROUPS), default="agent")
 class Route:
     method: Literal["GET", "POST"]
     path: str
-    """Path with names in braces."""
+    """Path below :data:`BASE`, with parameters in braces."""
     answer: Callable[[Api, Request], Mapping[str, Any] | FileResponse]
     about: str
     query: tuple[Parameter, ...] = ()
@@ -102,7 +102,7 @@ ROUTES = (
 
 
 def route_of(method: str, path: str) -> tuple[Route, dict[str, str]]:
-    """Return the route of a request below :data:`BASE`, and its path's parameters. Raises Problem for other requests."""
+    """Return the route for a method and a path below :data:`BASE`, and the path's parameters. Raises Problem if there is none."""
     allowed = []
     for route in ROUTES:
         match = route.pattern.fullmatch(path)
@@ -227,7 +227,6 @@ _RESPONSE_KEYS: dict[str, dict[str, Any]] = {
         "additionalProperties": {"type": "string"},
     },
 }  # fmt: skip
-"""Schemas of keys of response bodies."""
 
 
 def _parameter(one: Parameter, where: str) -> dict[str, Any]:
