@@ -1,7 +1,7 @@
 """Add values to list parameters in a configuration file: ``- code_u`` becomes ``- code_u: {allowed: [docs.acme.com]}``.
 
-Text is inserted at positions that the YAML parser reports, so comments, quotes and line ends stay. Then the new text is parsed: it must
-give the old data with exactly the additions.
+Text is inserted at positions that the YAML parser reports, so comments, quotes and line ends stay. Then the new text is parsed. The
+result must be the old data with exactly the additions.
 """
 
 from __future__ import annotations

@@ -178,9 +178,10 @@ class JobQueueOptions(Section):
     """The queue of judge jobs: evaluations of judged metrics that wait for their judge calls."""
 
     backend: Literal["memory", "sqlite", "redis"] = "memory"
-    """Place where judge jobs wait. ``memory``: in this process, which drops and counts them when it ends. ``sqlite``: in a file.
-    ``redis``: on a server that any number of processes share. The file or server contains the turns' redacted content.
-    A sidecar uses ``sqlite`` by default."""
+    """Storage of waiting jobs: ``memory`` (this process, which drops and counts them when it ends), ``sqlite`` (a file) or ``redis``
+    (a server that any number of processes can share). The file or server contains the turns' redacted content.
+    The default of a sidecar is ``sqlite``.
+    """
     path: FilePath | None = None
     """File for the backend ``sqlite``, in an existing folder. Processes on one machine can share it."""
     url: Annotated[str, Before(_queue_url), Kind("URL", secret=True)] | None = None
@@ -207,7 +208,7 @@ class JobQueueOptions(Section):
 
 
 class JudgeOptions(ServiceOptions):
-    """The model behind ``llm_`` metrics. Without one, they are skipped."""
+    """The model behind ``llm_`` metrics. Without a model, these metrics are skipped."""
 
     provider: Literal["openai", "responses", "anthropic", "gemini", "bedrock"] | None = None
     """API of the server. Null means the API that the model's prefix names (``anthropic/…``), or otherwise ``openai``."""

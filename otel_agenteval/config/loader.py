@@ -1,4 +1,4 @@
-"""Loads the configuration from a file, the environment and code, and writes it with all defaults as YAML.
+"""Load the configuration from a file, the environment and code, and write it with all defaults as YAML.
 
     load_config()                                     defaults < file < environment < code
     load_config("agenteval.yaml")

@@ -105,9 +105,9 @@ class ReferenceOptions(Section):
     retrievers: PatternsOrNone = ()
     """Tools whose results are the turn's context if the spans contain no retrieved documents. ``*`` matches any characters."""
     prompts: Annotated[tuple[str, ...], Before(_templates), Kind("string or list of strings")] = ()
-    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the text in place of these placeholders in its prompt becomes its context and input."""
+    """Your prompt templates, with `{documents}` and usually `{question}`. If a turn's spans contain no retrieved documents, the texts that replaced these placeholders in a prompt become the turn's context and input."""
     response: ResponseOptions = ResponseOptions()
-    """Text, documents, question and tool calls in answers that are JSON objects. The default of ``preset: trusys`` is the text in ``output``, ``response`` or ``answer``, and the other parts in ``trusys.context``, ``trusys.query`` and ``trusys.tool_calls``, or without ``trusys.``."""
+    """Text, documents, question and tool calls in answers that are JSON objects. With ``preset: trusys``, the text is in ``output``, ``response`` or ``answer`` by default, and the other parts are in ``context``, ``query`` and ``tool_calls``, with or without the prefix ``trusys.``."""
     document_ids: Annotated[dict[str, str], Before(_ids), Kind("mapping of ids")] = NO_ENTRIES
     """Mapping of retrieved document ids to reference ids. `*` stands for the same text on both sides."""
     trim: Switch = False

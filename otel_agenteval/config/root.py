@@ -85,11 +85,7 @@ class Config(Section):
     _sources: dict[KeyPath, str]
 
     def __init__(self, /, **options: Any) -> None:
-        """Make a configuration from options by name, as values or in the form of a file.
-
-        Raises:
-            ConfigError: an option is unknown or a value invalid, one line for each.
-        """
+        """Make a configuration from options by name, as values or in the form of a file. Raises ConfigError, one line per error."""
         self._validate(options, {})
 
     @classmethod
@@ -103,7 +99,8 @@ class Config(Section):
     def from_valid_part(cls, data: Mapping[Any, Any], sources: dict[KeyPath, str]) -> tuple[Config, list[str]]:
         """Make a configuration of the valid options, and return the errors of the others.
 
-        Each round validates the data without the values that were invalid before, because one error can hide others.
+        Each round validates the data without the values that were invalid before, because one error can hide others. After 20 rounds,
+        all options have their defaults.
         """
         from pydantic_core import ValidationError
 
@@ -136,10 +133,7 @@ class Config(Section):
     __hash__ = None  # type: ignore[assignment]  # parameters are mappings
 
     def metric_entries(self, group: str | None = None) -> list[tuple[KeyPath, MetricEntry]]:
-        """Return the configured metrics with their paths, from ``metrics`` and all groups, or from one group.
-
-        Names and parameters aren't checked here.
-        """
+        """Return the metrics in ``metrics`` and all groups, or in one group, with paths. Names and parameters aren't checked."""
         groups = self.groups if group is None else {group: self.groups[group]}
         own = self.metrics if group is None else ()
         found: list[tuple[KeyPath, MetricEntry]] = [(("metrics", i), entry) for i, entry in enumerate(own)]
@@ -236,7 +230,7 @@ def _may_hold_secret(path: KeyPath, root: type[Section]) -> bool:
 
 
 def _rule(fault: dict[str, Any], section: type[Section] | None) -> str:
-    """Return the rule that a value violates. The readers of :mod:`.types` raise theirs as a ValueError."""
+    """Return the rule that a value violates. The readers of :mod:`.types` raise a ValueError with the rule."""
     if fault["type"] in ("model_type", "dict_type"):
         return "must be a mapping of names" if section is None else mapping_of(section)
     if fault["type"] == "literal_error":

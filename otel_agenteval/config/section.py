@@ -21,8 +21,6 @@ NO_ENTRIES: dict[str, Any] = {}
 
 
 class Option(NamedTuple):
-    """The declaration of an option."""
-
     annotation: Any
     metadata: tuple[Any, ...]
     default: Any

@@ -39,7 +39,7 @@ class QueueOptions(Section):
 
 
 class ConversationOptions(Section):
-    """Metrics over all turns with one conversation id, evaluated when the conversation ends. No turn is held while ``metrics`` is empty."""
+    """Metrics over all turns with one conversation id, evaluated when the conversation ends. Turns are kept only if ``metrics`` isn't empty."""
 
     metrics: Annotated[tuple[MetricEntry, ...], Kind("list of metrics, see [below](#metrics)")] = ()
     """Metrics that score a whole conversation. Each receives the inputs and outputs of all turns as messages, and all turns except

@@ -56,7 +56,7 @@ class After(Before):
 
 
 def seconds(value: Any) -> float:
-    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds. Numbers are milliseconds. Raises ValueError."""
+    """Parse a duration such as ``"1h30m"`` or ``"5ms"`` into seconds, or raise ValueError. Numbers are milliseconds."""
     number = finite_number(value)
     found = None if number is None else number / 1000
     if number is None and isinstance(value, str):
@@ -149,13 +149,13 @@ _YES, _NO = frozenset(("true", "yes", "on", "1")), frozenset(("false", "no", "of
 
 
 def truth_of(value: Any) -> bool | None:
-    """Return True for ``true``, ``yes``, ``on`` or 1, False for their opposites, in any case, and None for other values."""
+    """Return True for ``true``, ``yes``, ``on`` or 1 in any letter case, False for their opposites, and None for other values."""
     text = str(value).strip().lower() if isinstance(value, (str, int)) else ""
     return True if text in _YES else False if text in _NO else None
 
 
 def _amount(value: Any, *allowed: str) -> str:
-    """Parse one of the allowed words. ``true`` means ``all``, and ``false`` means ``off``."""
+    """Parse one of the allowed words, or raise ValueError. ``true`` means ``all``, and ``false`` means ``off``."""
     text = value.strip() if isinstance(value, str) else ""
     switched = truth_of(value)
     found = text if switched is None else "all" if switched else "off"
@@ -167,7 +167,7 @@ def _amount(value: Any, *allowed: str) -> str:
 def texts(
     rule: str, is_allowed: Callable[[str], object] = bool, *, alone: bool = True, least: int = 0, make: Callable[[str], str] = str
 ) -> Callable[[Any], tuple[str, ...]]:
-    """Return a reader of a list of texts, or of a single text if ``alone``. The reader raises ValueError with the rule."""
+    """Return a reader of a list of texts and, if ``alone``, of a single text. The reader raises ValueError with the rule."""
 
     def read(value: Any) -> tuple[str, ...]:
         items = [value] if alone and isinstance(value, str) else value

@@ -54,7 +54,7 @@ _Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str
 
 
 def load(text: str, origin: str, env: Mapping[str, str] | None, *, lines: bool = True) -> tuple[Any, dict[KeyPath, str]]:
-    """Parse a document. Return it, and the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
+    """Return the parsed document, and the place of each value: ``origin:line``, or only ``origin`` if ``lines`` is False.
 
     ``${env:NAME}`` and ``${env:NAME:-default}`` become the value of the variable. An empty variable counts as unset. ``$${`` is a
     literal ``${``. An unquoted value from a variable can be a number, a boolean or null. Without ``env``, no variable is replaced.
@@ -122,7 +122,7 @@ def expanded(text: str, where: str, env: Mapping[str, str]) -> str:
 
 
 class _Reader:
-    """Checks the parsed nodes and replaces variables, before PyYAML converts the nodes to Python values."""
+    """Check of the parsed nodes and replacement of variables, before PyYAML converts the nodes to Python values."""
 
     def __init__(self, loader: Any, origin: str, env: Mapping[str, str] | None, lines: bool) -> None:
         self._loader = loader

@@ -84,7 +84,6 @@ _CONTENT = ("haystack.component", "haystack.agent.step.llm", "haystack.agent.ste
 
 
 def _content(get: Any) -> tuple[Any, Any]:
-    """Return the raw input and output, whatever the role. Missing values are None."""
     raw_input, raw_output = get("haystack.pipeline.input_data"), get("haystack.pipeline.output_data")
     for prefix in _CONTENT if raw_input is None else ():
         raw_input, raw_output = get(f"{prefix}.input"), get(f"{prefix}.output")

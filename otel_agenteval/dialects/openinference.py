@@ -138,7 +138,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return the output. smolagents' stream becomes its final answer or None. Any other stream becomes None."""
+    """Return the output. smolagents' stream becomes its final answer or None. Any other stream object becomes None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):

@@ -432,7 +432,6 @@ class UnreadTrace(NamedTuple):
     """A trace that seems to contain an agent's work, but produced no turn."""
 
     scope: str
-    """Instrumentation scope of the span that shows the agent's work."""
     answers: frozenset[str]
     """Texts that may be the agent's answer. If a turn has one of them, the trace is a copy of that turn."""
     missing: str = TURN

@@ -447,7 +447,6 @@ class Api:
         return {"labels": self._labels_of(request)}
 
     def _labels_of(self, request: Request) -> list[dict[str, Any]]:
-        """Return the labels of turns that the reader can see."""
         mine = qualified(request.reader.tenant, "") if request.reader.tenant is not None else ""
         return [label for label in self._labels(request).all() if str(label["turn_id"]).startswith(mine)]
 

@@ -33,8 +33,6 @@ _SCALARS = frozenset((str, int, float, bool))
 
 
 class Event(NamedTuple):
-    """An event or a log record."""
-
     label: Any  # its name
     values: dict[str, Any]  # its attributes and the fields of its body, without its own properties such as its level
     is_of_tool: bool  # True if its name is of a tool's call, so that its values are the tool's
@@ -76,7 +74,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return an event as a message if its values have the form of one, or its name announces one and it has content, or None."""
+    """Return the message in an event, by the form of its values or by a name that announces a message with content, or None."""
     values = event.values
     if is_message(values):
         return values

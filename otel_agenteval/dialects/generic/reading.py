@@ -324,7 +324,7 @@ def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
 
 
 def _richness(raw_messages: Any) -> tuple[int, int]:
-    """Return the numbers of messages with content, and of tool requests and results."""
+    """Return the number of messages with content, and the number of tool requests and results."""
     messages = decode(raw_messages, "user").messages if raw_messages else []
     filled = sum(bool(message.content or message.tool_calls or message.tool_results) for message in messages)
     return filled, sum(len(message.tool_calls) + len(message.tool_results) for message in messages)

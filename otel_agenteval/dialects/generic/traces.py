@@ -220,7 +220,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """Change spans that count tokens to model calls, and a span around them with the sum of their tokens to a chain."""
+    """Change a span whose tokens are the sum of several spans below it to a chain, and the spans below to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)

@@ -27,7 +27,6 @@ _REPR_START = re.compile(r"[{\[][')]|\[\{'|\[" + _CALLED)
 _BRACKETS = re.compile(r"\[(\d{1,4})\]")
 _MESSAGE_CLASSES = frozenset(("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "AIMessageChunk"))
 Path: TypeAlias = tuple[str, ...]
-"""The parts of an attribute's name."""
 
 
 def opened(value: Any) -> Any:
