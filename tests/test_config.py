@@ -202,7 +202,7 @@ MAY_BE_SECRET = (
         *[(f"{section}.headers", [], "a mapping of header names to strings") for section in ("judge", "embedder")],
         ("references.accept_from", "everything", "a list of span attributes"),
         ("references.accept_from", {"app.answer": 5}, "a mapping of attributes to references"),
-        ("references.retrievers", [5], "a list of texts"),
+        ("references.retrievers", [5], "a list of strings"),
         ("references.response.output", 5, "a list of paths"),
         ("references.response.context", [5], "a list of paths"),
         ("references.response.query", {}, "a list of paths"),
@@ -232,8 +232,8 @@ MAY_BE_SECRET = (
         ("serve.page.trace_url", "https://g.example/t", "a URL with {trace_id}"),
         ("serve.page.trace_url", "javascript:{trace_id}", "a URL with {trace_id}"),
         ("serve.tls", {"cert_file": "c"}, "set both cert_file and key_file"),
-        ("serve.allowed_hosts", 5, "a list of texts"),
-        ("serve.allowed_origins", [""], "a list of texts"),
+        ("serve.allowed_hosts", 5, "a list of strings"),
+        ("serve.allowed_origins", [""], "a list of strings"),
         ("serve.ready_outlets", ["stores"], "a list of log_events"),
     ],
 )
@@ -257,7 +257,7 @@ OF_KINDS = {
     "`true` or `false`": ("yes", True, 2, SWITCH),
     "path": ("file.pem", "file.pem", [], "the path of a file"),
     "HTTP or HTTPS URL": ("https://h:8443/v1/", "https://h:8443/v1", "h:8443", ADDRESS),
-    "string": (" text\n", "text", 5, "a non-empty text"),
+    "string": (" text\n", "text", 5, "a non-empty string"),
     "HOST:PORT": ("localhost:0", "localhost:0", "127.0.0.1", LISTEN),
     "US dollars": ("0.5", 0.5, "much", "an amount of US dollars"),
 }

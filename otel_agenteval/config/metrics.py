@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from .section import NO_ENTRIES, Section, file_form, options_of
 from .types import After, Before, DurationOrZero, Kind, Share, Switch, Text, texts, valid, whole_number
 
-_PATTERNS = "must be a text or a list of texts. A star matches any characters"
+_PATTERNS = "must be a string or a list of strings. A star matches any characters"
 Patterns = Annotated[tuple[str, ...], Before(texts(_PATTERNS, least=1)), Kind("string or list of strings")]
 PatternsOrNone = Annotated[tuple[str, ...], Before(texts(_PATTERNS)), Kind("string or list of strings")]
 Steps = Annotated[tuple[Literal["tool", "llm", "retrieval", "sub_agent", "handoff"], ...], Before(texts(_PATTERNS, least=1))]

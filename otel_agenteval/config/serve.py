@@ -66,7 +66,7 @@ def _once(tenants: tuple[TenantOptions, ...]) -> tuple[TenantOptions, ...]:
 
 Names = Annotated[
     tuple[str, ...],
-    Before(texts("must be a text or a list of texts", str.strip, make=lambda text: text.strip().lower())),
+    Before(texts("must be a string or a list of strings", str.strip, make=lambda text: text.strip().lower())),
     Kind("list of names"),
 ]
 _OUTLETS = [name for name in OutletOptions._defaults if name != "span_events"]

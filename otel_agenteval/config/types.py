@@ -251,7 +251,7 @@ Url = Annotated[str, Before(http_url), Kind("HTTP or HTTPS URL", secret=True)]
 FILE = Kind("path", secret=True)  # the path of a score store can contain a database password
 FilePath = Annotated[str, Before(file_path), FILE]
 _text = valid(
-    "must be a non-empty text without control characters",
+    "must be a non-empty string without control characters",
     lambda value: (value.strip() or None) if isinstance(value, str) and not _CONTROL.search(value.strip()) else None,
 )
 Text = Annotated[str, Before(_text), Kind("string")]
