@@ -75,7 +75,6 @@ def first_int(values: Mapping[str, Any], names: Iterable[str]) -> int | None:
 
 
 def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    """Return the first nonempty text under one of these names, or None."""
     for name in names:
         value = values.get(name)
         if value.__class__ is str and value:

@@ -65,6 +65,5 @@ def _read_event(get: Any, step: Step, target: list[str]) -> None:
 
 
 def _text_in(raw: Any) -> Any:
-    """Return the text of ``{"role": "assistant", "text": …}``, or any other value unchanged."""
     value = jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == "{" else None
     return value["text"] if isinstance(value, Mapping) and value.keys() == {"role", "text"} else raw

@@ -33,7 +33,6 @@ class Capture:
     """Further advice, such as code to add."""
     by_default: bool = False
     off: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables and values that turn capture off."""
 
     @property
     def advice(self) -> str:

@@ -243,7 +243,6 @@ def _add_object(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> 
 
 
 def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in an object that a framework writes as a request, an input or an output."""
     if role == "assistant" and ("output" in raw or "generations" in raw):
         _add(raw.get("output") or raw.get("generations"), role, out, depth + 1)
         return
@@ -736,7 +735,6 @@ def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
 
 
 def _tool_response_with_origin(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result that contains its request and an error flag."""
     origin = part.get("origin")
     request = origin if isinstance(origin, Mapping) else {}
     result = unwrap_result(part.get("result"))

@@ -104,7 +104,6 @@ def _texts_in(messages: Any) -> Iterator[str]:
 
 
 def _read_usage(raw: Any, step: Step) -> None:
-    """Fill the whole run's token counts from ``prompt_tokens=120 completion_tokens=30``."""
     if raw.__class__ is str:
         tokens = dict(_TOKENS.findall(raw))
         step.input_tokens, step.output_tokens = as_int(tokens.get("prompt_tokens")), as_int(tokens.get("completion_tokens"))
@@ -151,7 +150,6 @@ def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
 
 
 def _task_text(outputs: Any, index: int) -> str | None:
-    """Return the filled-in text of a task that ran, or None."""
     quoted_texts = _TASK_TEXT.findall(outputs) if outputs.__class__ is str else []
     return as_text(literal_in(quoted_texts[index])) if index < len(quoted_texts) else None
 

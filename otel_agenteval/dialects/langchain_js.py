@@ -53,7 +53,6 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _message_in(raw: Any) -> Mapping[str, Any]:
-    """Return the fields of a message, which may be a serialized constructor."""
     message = object_in(raw)
     inner = message.get("kwargs", message)
     return inner if isinstance(inner, Mapping) else {}

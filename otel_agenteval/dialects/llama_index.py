@@ -208,7 +208,6 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_events(record: SpanRecord, step: Step) -> None:
-    """Fill the facts of LlamaIndex's own events, flattened into attributes of span events."""
     for event in record.events:
         name, get = event.name, event.attributes.get
         if name in ("LLMChatStartEvent", "LLMCompletionStartEvent"):

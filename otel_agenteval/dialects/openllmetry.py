@@ -160,7 +160,6 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
-"""Start of the ``repr`` of Agno's result object."""
 
 
 def _entity(raw: Any) -> Any:

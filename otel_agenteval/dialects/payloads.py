@@ -58,7 +58,6 @@ def repr_text(raw: str) -> str:
 
 
 CALL_FIELDS = frozenset(("args", "kwargs", "sanitize_inputs_outputs"))
-"""Keys of an object with a function call's arguments."""
 _LONGEST_ARGUMENTS = 100_000
 
 

@@ -186,7 +186,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
         return shape
     shape = Shape(scope, scope_and_names[1:])
     size = sum(map(len, scope_and_names)) + _SIZE_OF_NAME * len(scope_and_names)
-    if size <= _MAX_SHAPES_SIZE // 8:  # a larger one isn't cached
+    if size <= _MAX_SHAPES_SIZE // 8:  # larger shapes aren't cached
         if _shapes_size + size > _MAX_SHAPES_SIZE:
             _shapes.clear()
             _shapes_size = 0

@@ -533,7 +533,6 @@ class Api:
         }  # fmt: skip
 
     def _shortened(self, views: Views, turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return turns with their scores and the beginnings of their inputs and outputs."""
         ids = [turn["turn_id"] for turn in turns]
         scores, texts = views.scores_of(ids), self._beginnings(views, ids)
         return [{**turn, **texts.get(turn["turn_id"], {}), "scores": scores.get(turn["turn_id"], [])} for turn in turns]
@@ -689,7 +688,6 @@ _COMPARED = 50_000
 _STEPS = (60, 120, 300, 600, 900, 1_800, *(hours * HOUR for hours in (1, 2, 3, 6, 12, 24, 48, 168, 336, 720)))
 _POINTS = 45
 _LINES = 6
-"""Maximum number of lines in a chart."""
 _PER_POINT = 20
 """Number of turns that a point should represent, because the mean of a few turns is imprecise."""
 _READ = 20_000

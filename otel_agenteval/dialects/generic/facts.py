@@ -42,11 +42,11 @@ class Facts:
         self.name = record.name
         self.name_role, self.name_without_role = kinds.role_of_name(record.name)  # "execute_tool search" → TOOL, "search"
         self.failed = record.status == ERROR
-        self.fields: dict[str, Any] = {}  # of the step: model, input_tokens, …
+        self.fields: dict[str, Any] = {}  # fields of the step: model, input_tokens, …
         self._strengths: dict[str, float] = {}  # the confidence in each of the fields
         # content
         self.messages: list[Content] = []  # lists of messages, at any depth
-        self.event_messages: list[Content] = []  # those of the messages that are from events and log records
+        self.event_messages: list[Content] = []  # the lists in ``messages`` that are from events and log records
         self.texts: list[Content] = []  # plain texts under names of content, at any depth
         self.whole_values: list[Content] = []  # unparsed attributes with names of inputs or outputs, for steps without messages
         self.spread_arguments: dict[str, Any] | None = None  # a function's arguments, if each is an attribute: inputs.city
@@ -197,7 +197,6 @@ _PROVIDERS = word_set("""
 
 
 def model_in(name: str | None) -> str | None:
-    """Return the model if a name is a known model's, or None."""
     return without_provider(name) if name is not None and _MODEL_NAME.fullmatch(name) else None
 
 

@@ -173,7 +173,6 @@ def may_hold_conversation(key: str) -> bool:
 FAILED = word_set("error fail failed failure errored exception timeout timed_out")
 """Tool outcomes and finish reasons that mean a failure."""
 OUTCOMES = word_set("outcome status state")
-"""Last words of names of tool outcomes."""
 _PROPERTIES_OF_EVENTS = word_set("""
     level target severity severity_text severity_number timestamp time ts logger module_path file line busy_ns idle_ns
 """)

@@ -37,7 +37,6 @@ _IN_ORDER: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("workflow", "chain", "graph", "pipeline", "flow", "crew", "task", "runnable", "node")), CHAIN),
 )
 _BATCH = frozenset(("tool", "calls"))
-"""Words of a step that runs several tools."""
 OF_MODELS = word_set("""
     chat completion completions generate generation llm inference response responses messages stream invoke converse
 """)

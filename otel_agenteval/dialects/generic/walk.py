@@ -31,7 +31,7 @@ class Nesting:
     """The place of a value. All values in one object or list share a place and differ in their paths."""
 
     depth: int  # objects and lists around the value, without those that dotted names make: 1 for x in fw.input.a: {"x": 1}
-    direction: str | None  # of the nearest name that shows one
+    direction: str | None  # direction of the nearest name that shows a direction
     in_input: bool  # True inside the value of an attribute with an input's name
     is_attribute: bool  # True for the value of an attribute, or of several that one name begins
 
@@ -40,9 +40,9 @@ class Nesting:
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
-_place = lru_cache(None)(Nesting)  # each value has one, but few are different
+_place = lru_cache(None)(Nesting)  # each value has a place, but few places differ
 _ATTRIBUTE = _place(TOP, None, False, True)
-_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # of an answer, wherever it is; the tokens are its own
+_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # place of an answer's metadata at any depth: its tokens are the span's own
 
 
 def facts_of(record: SpanRecord) -> Facts:
@@ -74,13 +74,13 @@ class _Walk:
             return
         meaning = meaning_of(path)
         direction, in_input = around.direction, around.in_input
-        if depth == TOP or direction != IN:  # or else an earlier answer in an input, which is input too
+        if depth == TOP or direction != IN:  # an earlier answer in an input is input too
             direction = meaning.direction or direction
         whole = value = raw  # the whole stays JSON text
         if raw.__class__ is str and (raw[-1:] in _LAST_CHARACTERS or holds_json(raw)) and meaning.field != "error_message":
             value = opened(raw)
         if value.__class__ is dict and len(value) == 2 and "value" in value and value.get("type").__class__ is str:
-            whole = value = opened(value["value"])  # of {"type": "text", "value": "Hi"}
+            whole = value = opened(value["value"])  # the "Hi" of {"type": "text", "value": "Hi"}
         if around.is_attribute:
             in_input = meaning.direction == IN and meaning.content
             if direction is not None and meaning.content and not _is_empty(whole):
@@ -200,7 +200,7 @@ class _Walk:
         if direction != IN and path.endswith("id") and _RESPONSE_ID.fullmatch(text):
             facts.set("response_id", text, BY_FORM)
         is_content = meaning.text or (place.depth == TOP and meaning.direction is not None and meaning.content)
-        if meaning.system and facts.system is None and meaning.is_system(text):  # a second one is content
+        if meaning.system and facts.system is None and meaning.is_system(text):  # a second prompt is content
             facts.system = text
         elif is_content and not _is_repr(text):
             facts.texts.append(Content(text, path, direction))
@@ -278,7 +278,6 @@ def _is_repr(text: str) -> bool:
 
 
 def _opened_item(value: Any) -> Any:
-    """Return an item of a list, parsed if its text is an object or a list."""
     return opened(value) if value.__class__ is str and (value[:1] in ("{", "[") or value[-1:] == ")") else value
 
 
