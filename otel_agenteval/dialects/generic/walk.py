@@ -42,7 +42,7 @@ class Nesting:
 
 _place = lru_cache(None)(Nesting)  # each value has a place, but few places differ
 _ATTRIBUTE = _place(TOP, None, False, True)
-_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # place of an answer's metadata at any depth: its tokens are the span's own
+_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # metadata of an answer at any depth. Its tokens are the span's own
 
 
 def facts_of(record: SpanRecord) -> Facts:
