@@ -197,6 +197,7 @@ class Score:
 
     @property
     def detail(self) -> dict[str, Any]:
+        """Facts behind the value. Created on first use."""
         self._summary = None  # the caller may change the returned dict
         if self._detail is None:
             self._detail = {}
@@ -204,6 +205,7 @@ class Score:
 
     @property
     def also(self) -> dict[str, Score]:
+        """Companion results by name. Created on first use."""
         if self._also is None:
             self._also = {}
         return self._also

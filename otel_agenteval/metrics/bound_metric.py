@@ -177,6 +177,7 @@ class BoundMetric:
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
+        """Make the metric's scores gates or trends."""
         self.policy = policy
         self._change_facts(policy=policy)
 
@@ -216,10 +217,12 @@ class BoundMetric:
 
     @property
     def opens_media(self) -> bool:
+        """True if the metric or an inner metric opens images, audio or video."""
         return self.metric.media or any(one.opens_media for one in self.inner)
 
     @property
     def asks(self) -> bool:
+        """True if the metric or an inner metric calls a model."""
         return self._service is not None or any(one.asks for one in self.inner)
 
     @property
@@ -418,6 +421,7 @@ class BoundMetric:
         return Score.of(facts, value, passed, "ok", label, result.explanation, result.detail, result.also, None)
 
     def left_out(self, reason: str, by: str | None = None) -> Score:
+        """Return a ``skipped`` score with a reason, for a turn that isn't evaluated."""
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
@@ -428,6 +432,7 @@ class BoundMetric:
         return Score.of(self._facts, None, None, "skipped", None, None, {"reason": reason, **(detail or {})}, None, None)
 
     def failed(self, error: BaseException) -> Score:
+        """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
         # Messages of foreign exceptions can quote content, so the explanation only has our own.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))
