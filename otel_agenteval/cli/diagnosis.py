@@ -155,7 +155,7 @@ _GENAI_LIBRARIES = frozenset((
     *LIBRARIES, "langchain", "langchain-community", "google-generativeai", "google-cloud-aiplatform", "botocore", "haystack-ai", "llama-index",
     "replicate", "together", "transformers", "ibm-watsonx-ai", "writer-sdk", "alephalpha", "aleph-alpha-client", "vertexai", "mcp", "crewai-tools",
 ))  # fmt: skip
-"""Libraries whose instrumentations trace models or agents, not a web server or a database."""
+"""Libraries whose instrumentations trace models or agents, rather than web servers or databases."""
 _OWN_TRACING = (
     "pydantic-ai-slim", "pydantic-ai", "google-adk", "strands-agents", "semantic-kernel", "agent-framework", "haystack-ai", "litellm", "langfuse",
     "logfire", "openlit", "mlflow",

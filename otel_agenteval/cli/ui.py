@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..config.loader import load_config
 from ..core import jsonio
 from ..core.errors import AgentEvalError, ConfigError
+from ..outlets.store.postgres import without_password
 from . import OK, UNUSABLE
 from .options import add_config, check_address
 
@@ -70,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
         path = args.paths[0]
         for one in args.paths:
             if is_address(one) and len(args.paths) > 1:
-                raise ConfigError(f"{one}: a store can't be combined with other paths. Compare its versions on the page")
+                raise ConfigError(
+                    f"{without_password(one)}: a store can't be combined with other paths. Pass only the store, and compare its versions in the web UI"
+                )
             if not is_address(one) and not Path(one).exists():
                 raise ConfigError(f"{one}: file or folder not found")
         if len(args.paths) > 1 or not (is_address(path) or _is_sqlite(Path(path))):
@@ -138,7 +141,9 @@ def stored(paths: Sequence[str | Path], store: Path, config: Any, names: str | N
     outlet = StoreOutlet(wanted, Telemetry(), lambda: "ui", config.privacy.redact)
     for path, version in zip(map(Path, paths), _versions(paths), strict=True):
         if _is_sqlite(path):
-            raise ConfigError(f"{path}: a store can't be combined with other paths. Compare its versions on the page")
+            raise ConfigError(
+                f"{path}: a store can't be combined with other paths. Pass only the store, and compare its versions in the web UI"
+            )
         files = [str(path)]
         if path.is_dir():
             files = sorted(str(one) for one in path.rglob("*") if one.is_file() and not one.name.startswith("."))

@@ -62,8 +62,8 @@ class FeedbackOptions(Section):
     attributes: Annotated[tuple[str, ...], Before(names("span attributes")), Kind("list of span attributes")] = ()
     """Span attributes that contain feedback. Feedback in events and log records is read without this option."""
     wait: DurationOrZero = 60.0
-    """Seconds that feedback waits for its turn. After that, the feedback is exported as a score with only its ids, if it names a
-    span."""
+    """Seconds that feedback waits for its turn. After that, feedback that names a span is exported as the score of a turn that has
+    only ids. Other feedback is dropped."""
 
 
 _DETECT = {"auto": "auto", "true": True, "false": False}

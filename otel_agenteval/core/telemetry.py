@@ -470,7 +470,7 @@ class TelemetryGroup:
             member.add(name, 1, **labels)
 
     def leave(self, telemetry: Telemetry) -> bool:
-        """Remove a telemetry, and return True if the group is now empty."""
+        """Remove a member, and return True if the group is now empty."""
         with self._lock:
             members = list(self._members)
             if telemetry in members:

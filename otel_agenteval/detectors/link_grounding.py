@@ -229,7 +229,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains a token that isn't part of a longer word or path."""
+        """Return True if a given text contains the token as a whole word or as the end of a path, or as a whole path if it starts with ``/``."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known

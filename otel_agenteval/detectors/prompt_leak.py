@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return 1 for each letter of a prompt that belongs to a copy, and 0 for others."""
+    """Return one byte for each letter of a prompt: 1 if the answer copies it, otherwise 0."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0

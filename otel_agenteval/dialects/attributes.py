@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to an ISO 8601 time or Unix milliseconds, or None for earlier or other values."""
+    """Return the seconds from a span's start to a time (ISO 8601 or Unix milliseconds), or None if it is invalid or earlier."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None

@@ -67,7 +67,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """Fill usage and answer from an agent's message to its team. The message doesn't name the model."""
+    """Fill in the step's token counts and answer from an agent's message to its team. The message doesn't name the model."""
     step.secondhand = True
     message = object_in(object_in(text).get("message"))
     usage = object_in(message.get("models_usage"))

@@ -62,7 +62,7 @@ class _Run:
     scored: Sequence[tuple[Turn, list[Score]]] | None = None
 
     def failed(self, error: BaseException) -> Call:
-        """Return a call for an error of the simulated user."""
+        """Return a failed call that records an error of the simulated user."""
         return Call(self.script.case, self.script.case.references, [], error=error)
 
     def end(self, timeout: float) -> None:

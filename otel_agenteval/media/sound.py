@@ -126,7 +126,7 @@ def examined(data: bytes, mime: str, speech: bool, limits: Limits) -> dict[str, 
         raise Broken("its audio can't be decoded")
     measured = waveform.samples / count / rate
     if not partial and stated and measured < 0.8 * stated - 0.5:
-        raise Broken(f"it ends after {measured:.1f} s of {stated:.1f} s")
+        raise Broken(f"it ends after {measured:.1f} s, but its header states {stated:.1f} s")
     if waveform.channel_difference < 0.01:  # all channels are equal
         channels = channels[:1]
     least = min(len(channel.levels) for channel in channels)  # the resampler may not return the last samples of each channel

@@ -114,7 +114,7 @@ def _measured(data: bytes, mime: str, limits: Limits) -> tuple[dict[str, Any], _
         raise Broken("its video can't be decoded")
     seen = track.times[-1] - track.times[0] + 1 / rate
     if not partial and said and seen < 0.8 * said - 0.5:
-        raise Broken(f"it ends after {seen:.1f} s of {said:.1f} s")
+        raise Broken(f"it ends after {seen:.1f} s, but its header states {said:.1f} s")
     cuts = _cuts(track)
     facts: dict[str, Any] = {
         "width": width, "height": height, "codec": codec, "fps": round(rate, 2), "duration_s": round(said or seen, 3),

@@ -83,7 +83,7 @@ class EvaluationState:
     model: str | None = None
     """Model that the metric chooses at the judge's server."""
     piece: int = 0
-    """Index of the current piece of each input, from 0."""
+    """Index, from 0, of the piece of each input that the next judge call reads."""
     pieces: int = 1
     """Number of pieces, as far as known."""
     truncated: bool = False

@@ -639,7 +639,7 @@ def resolve(name: str) -> ResolvedName:
         found_metric = positive.metric.name
         if "inverse" not in positive.metric.parameters:
             how = f"Use code_not with `metric: {{{found_metric}: {{...}}}}`"
-            raise ConfigError(f"{name}: {found_metric} is a number and has no negation. {how}")
+            raise ConfigError(f"{name}: {found_metric} returns a number and has no option `inverse`. {how}")
         return positive._replace(preset={**positive.preset, "inverse": not positive.preset.get("inverse", False)})
     return _resolve_tool_name(name)
 

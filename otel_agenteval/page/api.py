@@ -433,7 +433,7 @@ class Api:
 
     def health(self, request: Request) -> dict[str, Any]:
         if request.reader.tenant is not None:
-            raise Problem(403, "a tenant can only read its own turns")
+            raise Problem(403, "health: not available to tenants, which can read only their own turns")
         with self.views() as views:
             since, until = views.extent() or (None, None)
             turns = sum(cell.turns for cell in views.cells(Filter()) if not cell.metric)

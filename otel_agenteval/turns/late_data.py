@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of the trace are late: a turn in it closed, but not because the trace was too large."""
+        """Return True if new spans of the trace are late, because a turn in it closed, for another reason than its size."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 

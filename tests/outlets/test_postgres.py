@@ -116,6 +116,11 @@ def test_what_is_no_store_of_ours_is_said_without_the_password(
         assert "secret" not in said
         assert "wrong" not in said
     assert without_password("postgresql://ann:pass@h/db") == "postgresql://ann:****@h/db"
+    assert without_password("postgresql://ann:p@ss@h/db") == "postgresql://ann:****@h/db"
+    assert (
+        without_password("postgresql://ann@h/db?password=pass&sslmode=require")
+        == "postgresql://ann@h/db?password=****&sslmode=require"
+    )
     assert without_password("postgresql://h/db") == "postgresql://h/db"
 
 

@@ -120,7 +120,7 @@ class Judge(JudgeModel):
         """Return a judge for another model at the same server, with the same connections and accounts.
 
         Raises:
-            ConfigError: the model's name has another provider's prefix. That needs a separate judge.
+            ConfigError: The model belongs to another provider, which needs a separate judge.
         """
         provider, name = chosen(model, self._explicit)
         if provider != self.provider:

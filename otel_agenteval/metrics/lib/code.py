@@ -164,7 +164,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Languages mapped to the language whose pattern most of their lines also match. One line of only the former decides."""
+"""Languages mapped to a similar language, whose pattern matches most of their lines too. A single match of their own pattern decides."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

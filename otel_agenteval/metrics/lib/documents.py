@@ -202,7 +202,7 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Markup that the parser accepts, but this module doesn't. The argument, if any, is the position at which parsing resumes."""
+    """Raised for markup that expat accepts, but this module rejects. The argument, if any, is the position at which to resume."""
 
 
 class XmlDocument(NamedTuple):

@@ -29,7 +29,7 @@ _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wa
 @dataclass(frozen=True, slots=True)
 class Medium:
     reference: str | None
-    """A URI, or an id that only its source understands."""
+    """A URI, or an id that is valid only at its source."""
     frames: tuple[str, ...] = ()
     """URIs or ids of sampled frames of a video, in order."""
     transcript: str | None = None

@@ -58,7 +58,7 @@ def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
 
 
 def boolean(reply: Mapping[str, Any], key: str) -> bool:
-    """Return True or False for a value or word such as ``yes``, ``pass`` or ``0``. Raises a MetricError for others."""
+    """Return True or False for a value such as ``yes``, ``pass`` or ``0``. Raises a MetricError for any other value."""
     if (found := as_boolean(reply.get(key))) is None:
         raise invalid(key, "true or false")
     return found

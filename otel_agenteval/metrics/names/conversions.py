@@ -169,7 +169,7 @@ def spread(shown: str) -> Converted:
 def _parts_shown(value: Any) -> Mapping[str, Any]:
     names = {str(getattr(part, "value", part)).lower() for part in value} if isinstance(value, (list, tuple, set)) else {""}
     if not names <= {"input", "actual_output", "actualoutput"}:
-        raise ValueError("must be input and actual_output, which the judge reads. Put other facts into `criteria`")
+        raise ValueError("must contain only input and actual_output, which the judge reads. Put other data into `criteria`")
     return {}
 
 
@@ -250,7 +250,7 @@ def _one_text(value: Any) -> Mapping[str, Any]:
 
 def _any_mark(value: Any) -> Mapping[str, Any]:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
-        raise ValueError("must be above 0 and at most 1, because the metric is boolean")
+        raise ValueError("must be above 0 and at most 1. The metric is boolean, so the threshold has no effect")
     return {}
 
 

@@ -564,7 +564,7 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
 
 
 def fault_of_row(row: Mapping[str, Any]) -> Fault | None:
-    """Return the first fault in a turn's row, or None if the turn didn't fail or no rule found a fault."""
+    """Return the first fault of a failed turn from its row, or None if the turn passed or no rule found a fault."""
     fault = Fault(**row["fault"]) if row.get("failed") and row.get("fault") else None
     return fault if fault is not None and fault.path else None
 
