@@ -17,9 +17,11 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that can make a dotted word a host name. Domains outside the section ``sure`` are also words, so
-    the host then needs a path, a hyphen or ``www.``.
-    """
+    """Return the top-level domains that can make a dotted word a host name. :func:`_is_host` decides if it is one."""
+    return _prose_endings() | word_set("hosts.txt", "files")
+
+
+def _prose_endings() -> frozenset[str]:
     return word_set("hosts.txt", "sure") | word_set("hosts.txt", "unsure")
 
 
@@ -55,6 +57,9 @@ _NAMESPACE_KEY = re.compile(
 _LIKE = str.maketrans("015", "ols")
 _PACKAGE = ("com.", "org.", "net.", "io.", "de.", "edu.", "gov.", "dev.", "kubernetes.io", "k8s.io")
 _NO_HOST = frozenset(("asp.net", "vb.net", "ado.net", "ml.net", "system.net", "socket.io", "draw.io", "paint.net", "e.g", "i.e"))
+_CODE_OBJECTS = frozenset(
+    ("cls", "console", "df", "log", "logger", "logging", "np", "numpy", "os", "pd", "self", "sys", "tf", "this", "torch")
+)
 _SECOND_LEVEL = frozenset(("co", "com", "org", "net", "gov", "edu", "ac", "gob", "go", "or", "ne"))
 
 
@@ -64,14 +69,6 @@ _LONGEST_HOST = 253
 def _is_no_claim(host: str, key: str) -> bool:
     """Return True for reserved or private hosts, placeholders, namespaces and licenses, which don't claim that a page exists."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
-
-
-def is_host(host: str, *, plain: bool) -> bool:
-    """Return True if a dotted word without a scheme is a host name. A ``plain`` word has neither a path nor ``www.``."""
-    name, _, top = host.rpartition(".")
-    if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]) or top not in endings():
-        return False
-    return not plain or top in word_set("hosts.txt", "sure") or "-" in name
 
 
 def site_of(host: str) -> str:
@@ -131,28 +128,40 @@ _SCHEMES = ("http", "https", "hxxp", "hxxps")
 REST = re.compile(_REST)
 
 
-@cache
-def _tops() -> str:
-    return "|".join(sorted(endings(), key=len, reverse=True))
+def _any_of(words: frozenset[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
 
 
 _LETTER = r"a-z0-9\u00df-\u024f\u0370-\u058f"
 _BARE = lazy(
     lambda: (
-        rf"(?<![{_LETTER}_@./:=#$%+&?-])((?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.){{1,6}}(?:{_tops()}|xn--[a-z0-9-]+))(?![{_LETTER}_@(=-]|\.[{_LETTER}])"
+        rf"(?<![{_LETTER}_@./:=#$%+&?-])((?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.){{1,6}}(?:{_any_of(endings())}|xn--[a-z0-9-]+))(?![{_LETTER}_@(=-]|\.[{_LETTER}])"
         rf"(:[0-9]{{2,5}})?([/?](?:{_REST})?)?"
     ),
     re.IGNORECASE,
 )
+_SITES = {"pl": "[ąćęłńśźż]", "pt": "[ãõ]"}
+"""Letters of the country's language, which tell a plain ``shop.pl`` from the script ``train.pl``."""
+_SHOWN_AS_SITE = re.compile(
+    r"\b(?:visit|(?:web)?site|homepage|(?:log|sign) (?:in|up) (?:at|on|to)|(?:book|buy|order|pay|shop)\b[^.\n]{0,20} (?:at|on|via|from))[\s:*_\"(\[]+\Z",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"\.[a-z]{1,4}\W*\Z")
 _DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start lets the search skip most of a text
-_AFTER_DOT = lazy(lambda: rf"(?:(?:{_tops()}|xn--)(?![a-z0-9_])|[\])}}]|[\U0001d400-\U0001d7ff])", re.IGNORECASE)
+_AFTER_DOT = lazy(
+    lambda: (
+        rf"(?:{_any_of(_prose_endings())}|xn--)(?![a-z0-9_])|(?:{_any_of(word_set('hosts.txt', 'files'))})[/:?]|(?<=www\.)"
+        r"|[\])}]|[\U0001d400-\U0001d7ff]"
+    ),
+    re.IGNORECASE,
+)
 _WIDE_DOTTED = re.compile(r"。(com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _WIDE_MARKS = re.compile("[（）［］｛｝，；！？＂＇＜＞｀｜～]|：(?![/／])")
 """Full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
 _SEPARATOR = re.compile(r"[,;'\u0590-\uffff]")
-_HOST_BEFORE_SEPARATOR = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_tops()})(?=[,;'\u0590-\uffff])")
+_HOST_BEFORE_SEPARATOR = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_any_of(endings())})(?=[,;'\u0590-\uffff])")
 _DOT = re.compile(
     r"\s?[\[({]\s?(?:\.|dot|punkt|punto|point|点)\s?[\])}]\s?|(?<=[a-z0-9]) dot (?=(?:[a-z0-9-]+ dot )?(?:com|org|net|io|info)\b)",
     re.IGNORECASE,
@@ -246,9 +255,32 @@ def links_in(text: str) -> dict[str, Link]:
     rest_of_text = "\n".join(spans)
     for match in _BARE.finditer(rest_of_text) if _has_host(rest_of_text) else ():
         host, port, rest = match[1].lower(), match[2] or "", match[3] or ""
-        if is_host(host, plain=len(rest) < 2 and not host.startswith("www.")) and not _is_sentence_break(match[1]):
+        if _is_host(match, host, rest) and not _is_sentence_break(match[1]):
             _add(found, "", match[1] + port + rest)
     return found
+
+
+def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
+    """Return True if a dotted word without a scheme is a host name. If its ending is also a word (``unsure``), the name needs a path,
+    a hyphen or ``www.``. If only files and a few sites have the ending, the name needs ``www.``, or a path and a hyphen.
+    """
+    name, _, top = host.rpartition(".")
+    if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
+        return False
+    if name.startswith("www."):
+        return True
+    if any(map(str.isalnum, rest)):
+        return top in _prose_endings() or ("-" in name and rest[1].isalnum() and _FILE.search(rest) is None)
+    if top in word_set("hosts.txt", "files"):
+        return top in _SITES and ("." in name or _is_shown_as_site(found, _SITES[top]))
+    return "-" in name or (top in word_set("hosts.txt", "sure") and name not in _CODE_OBJECTS)
+
+
+def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
+    start, end = max(0, found.start() - 100), found.end() + 100
+    return _SHOWN_AS_SITE.search(found.string[start : found.start()]) is not None or (
+        re.search(letters, found.string[start:end], re.IGNORECASE) is not None
+    )
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
