@@ -55,8 +55,7 @@ def measured(content: MediaContent) -> Measures:
         with _opened(content) as image:
             size = image.size
             image.draft("L", (_MEASURED_EDGE, _MEASURED_EDGE))
-            is_see_through = image.mode == "P" and "transparency" in image.info
-            small = (image.convert("RGBA") if is_see_through else image).convert("L")
+            small = _opaque(image).convert("L")
             small.thumbnail((_MEASURED_EDGE, _MEASURED_EDGE))
             grey = np.asarray(small, np.float32)
         brightness, contrast = float(grey.mean()) / 255, float(grey.std()) / 255
@@ -85,21 +84,23 @@ def _hash(content: MediaContent) -> Any:
     with _opened(content) as image:
         from PIL import Image
 
-        small = image.convert("L").resize((_HASH_EDGE + 1, _HASH_EDGE + 1), Image.Resampling.BOX)
+        small = _opaque(image).convert("L").resize((_HASH_EDGE + 1, _HASH_EDGE + 1), Image.Resampling.BOX)
     grey = np.asarray(small, np.int16)
     return np.concatenate(((grey[:-1, 1:] > grey[:-1, :-1]).ravel(), (grey[1:, :-1] > grey[:-1, :-1]).ravel()))
 
 
 def for_judge(content: MediaContent) -> str:
-    """Return an image as a ``data:`` URI for a judge, scaled down and without metadata. Without Pillow, the image keeps its size.
-    Types that models don't accept (BMP, TIFF) are converted. Raises MetricError for the same reasons as in :func:`measured`.
-    Raises MissingExtra if the image must be converted, and Pillow isn't installed.
+    """Return an image as a ``data:`` URI for a judge, scaled down, opaque and without metadata.
+
+    Types that models don't accept (BMP, TIFF) are converted. Small animations keep their frames. Without Pillow, only the metadata
+    is removed. Raises MetricError for the same reasons as in :func:`measured`. Raises MissingExtra if the image must be converted,
+    and Pillow isn't installed.
     """
     most = current_rules().max_edge
-    largest = 0
+    fits = True
     with suppress(MissingExtra), _opened(content) as image:
-        largest = max(image.size)
-    if content.mime in WITHOUT_METADATA and largest <= most:
+        fits = max(image.size) <= most and (getattr(image, "is_animated", False) or _opaque(image) is image)
+    if content.mime in WITHOUT_METADATA and fits:
         data, mime = content.data, content.mime
     else:
         data, mime = _scaled(content, most)
@@ -111,7 +112,7 @@ def decoded(content: MediaContent) -> Any:
     from PIL import ImageOps
 
     with _opened(content) as image:
-        return ImageOps.exif_transpose(image).convert("RGB")
+        return _opaque(ImageOps.exif_transpose(image)).convert("RGB")
 
 
 def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
@@ -121,14 +122,44 @@ def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
     with _opened(content) as image:
         image.draft("RGB", (edge, edge))
         upright = ImageOps.exif_transpose(image)
-        upright.thumbnail((edge, edge))
-        see_through = upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info
+        is_drawing = upright.has_transparency_data or content.mime == "image/png"
+        small = _opaque(upright)
+        small.thumbnail((edge, edge))
         out = io.BytesIO()
-        if see_through or content.mime == "image/png":
-            upright.convert("RGBA" if see_through else "RGB").save(out, "PNG")
+        if is_drawing:
+            small.convert("RGB").save(out, "PNG")
             return out.getvalue(), "image/png"
-        upright.convert("RGB").save(out, "JPEG", quality=_QUALITY)
+        small.convert("RGB").save(out, "JPEG", quality=_QUALITY)
         return out.getvalue(), "image/jpeg"
+
+
+_NEARLY_WHITE = 240
+
+
+def _opaque(image: Any) -> Any:
+    """Return an image without transparency and with 8 bits per value, or the same image if nothing changes.
+
+    The background is white, or black if 90 % of the visible pixels are nearly white. The range of 32-bit values isn't known, so it
+    ends at 1, 255 or 65,535, or at their maximum.
+    """
+    if image.mode == "F" or image.mode.startswith("I"):
+        import numpy as np
+        from PIL import Image
+
+        values = np.nan_to_num(np.asarray(image, np.float32), posinf=0, neginf=0).clip(0)
+        most = float(values.max())
+        full = 65_535 if ";16" in image.mode else next((full for full in (1, 255, 65_535) if most <= full), most)
+        return Image.fromarray((values * (255 / full) + 0.5).astype(np.uint8))
+    if image.has_transparency_data:
+        from PIL import Image
+
+        layer = image.convert("RGBA")
+        alpha = layer.getchannel("A")
+        if alpha.getextrema()[0] < 255:
+            visible = layer.convert("L").histogram(alpha)
+            is_white = sum(visible[_NEARLY_WHITE:]) > 0.9 * sum(visible)
+            return Image.alpha_composite(Image.new("RGBA", layer.size, "black" if is_white else "white"), layer).convert("RGB")
+    return image
 
 
 @contextmanager
