@@ -242,9 +242,43 @@ def test_number_in_a_text(output: str, number: float) -> None:
     assert scored("code_equals_number", output, value=-number, extract="last").passed is False
 
 
+HYPHENS = [
+    ("It is COVID-19.", "only", 19), ("Our top-10 list", "only", 10), ("Read pages 3-5.", "last", 5), ("2026-03-05", "last", 5),
+    ("Boeing 737-800", "last", 800), ("GPT-4", "first", 4), ("pre-2020", "only", 2020), ("$5-$10", "last", 10),
+    ("10%-20%", "last", 20), ("(555)-1234", "last", 1234), ("\ucf54\ub85c\ub098-19", "only", 19),
+    # signs
+    ("(\u22125)", "only", -5), ("x=-5", "only", -5), ("5 - 3", "last", 3), ("_-5_", "only", -5), ("it is $-5", "only", -5),
+    ("[-1,-2]", "last", -2), ("\u6e29\u5ea6\u662f-5\u5ea6", "only", -5), ("3--5", "last", -5), ("it is 1e-5", "only", 1e-5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "extract", "number"), HYPHENS)
+def test_hyphen_after_a_letter_or_digit_is_no_sign(output: str, extract: str, number: float) -> None:
+    """hayaku 244, portia 40, Tplyr 193: a hyphen in a name, range or date made the number negative."""
+    assert scored("code_equals_number", output, value=number, extract=extract).passed is True
+
+
+NOTATIONS = [
+    ("0,125", "only", 0.125), ("0,500", "only", 0.5), ("00,125", "only", 0.125), ("-0,750", "only", -0.75), ("4,2 Grad", "first", 4.2),
+    ("4,2 Grad", "last", 4.2), ("1.234,56 \u20ac", "last", 1234.56), ("\u20b912,34,567", "last", 1234567), ("1234,567", "only", 1234.567),
+    ("1.234.567 Einwohner", "last", 1234567), ("2\u202f602,5 km", "only", 2602.5), ("CHF 1\u2019234,50", "only", 1234.5),
+    # ambiguous, and lists
+    ("1,234", "only", 1234), ("1.234", "only", 1.234), ("(4,2)", "first", 4), ("[1,2]", "last", 2), ("(0,125)", "last", 125),
+    ("1,2,3", "last", 3), ("0.5,1.5", "last", 1.5), ("v3.12.1", "first", 3.12), ("on 24.12.2026", "last", 2026), ("in 2026, 5", "last", 5),
+    ("5'10", "last", 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "extract", "number"), NOTATIONS)
+def test_number_in_another_notation(output: str, extract: str, number: float) -> None:
+    """EvoSkill 55, sakai 344: a part of the number was compared, or ``0,125`` as 125."""
+    assert scored("code_equals_number", output, value=number, extract=extract).passed is True
+
+
 def test_configured_number_can_have_a_minus_sign() -> None:
     """inspect_ai 4636, on the other side."""
     assert scored("code_equals_number", "-5", value="\u22125").passed is True
+    assert scored("code_equals_number", "4.2", value="4,2").passed is True
 
 
 # --- retrieval and tools

@@ -2,8 +2,11 @@
 
 If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
 exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
-separate groups of three digits. If the output contains other text, ``extract`` selects the number. ``NaN`` and ``Infinity``
-aren't numbers.
+separate groups of three digits (``1,234`` is 1234). Other notations count if they can't mean anything else: ``4,2`` and ``0,125``
+have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is 1234567. ``(4,2)`` is a pair of numbers.
+
+If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
+contains 19, and ``3-5`` contains 3 and 5. ``NaN`` and ``Infinity`` aren't numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from annotated_types import Ge, Predicate
 
 from ...core.errors import MetricError
 from ...core.turn import Turn
+from ...detectors.numbers.reading import readings_of
 from ..registry import Result, metric
 from .text_matching import EXPECTED_OUTPUT
 
@@ -28,24 +32,36 @@ Extract = Literal["only", "first", "last"]
 
 _WHOLE = re.compile(
     r"(?P<sign>[-+]?)(?:(?P<currency>[^\w\s.,+%-])\s*(?P<inner_sign>[-+]?))?"
-    r"(?P<digits>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*%?"
+    r"(?P<digits>(?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*%?"
 )
 _TOKEN = re.compile(
-    r"(?:([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
-    r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
+    r"(?:(?<![^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uabff])(?<![%\xb0)\]])([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
+    r"((?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
 )
-"""Sign and digits of a number in a text."""
+"""Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
 _MINUS = str.maketrans("\u2212\ufe63\uff0d", "---")
-_GROUPED = re.compile(r"(?<=\d)['\u2019\xa0\u2009\u202f](?=\d{3}(?!\d))")
-"""A separator of thousands that isn't a comma."""
+_SEPARATED = re.compile(
+    r"(?<![0-9.,])([\[({]?)([0-9]+(?:[,'\u2019\xa0\u2009\u202f][0-9]+|\.[0-9]{3}(?![0-9]))+(?:\.[0-9]+)?)(?![.,]?[0-9])([\])}]?)"
+)
+"""Digits with separators other than one decimal point, and the brackets around them."""
 _EXACT = decimal.Context(prec=700)
 """Context with enough digits to add any two floats without rounding."""
 _EXACT_INTEGERS = Decimal(10) ** 15
 
 
 def _plain(text: str) -> str:
-    """Return a text with ``-`` for each minus sign, and commas between thousands."""
-    return _GROUPED.sub(",", text.translate(_MINUS))
+    """Return a text with ``-`` for each minus sign, and without the separators of numbers that have only one reading."""
+    return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
+
+
+def _without_separators(found: re.Match[str]) -> str:
+    opening, number, closing = found.groups()
+    *whole, last = re.split("[^0-9]", number)
+    readings = readings_of(number)
+    if len(readings) != 1 or len(readings[0]) != 1 or (opening and closing and {*number} <= {*"0123456789,"}):
+        return found[0]
+    ((_, half_a_unit),) = readings[0]
+    return f"{opening}{''.join(whole)}{'.' if half_a_unit < 0.5 else ''}{last}{closing}"
 
 
 def _decimal(text: str) -> Decimal | None:
