@@ -27,7 +27,7 @@ from ..core.errors import ConfigError, MetricError, likeness, nearest
 from ..core.fact_forms import IDS, READERS, TEXTS
 from ..core.forms import anything, filled_in
 from ..core.turn import Document, Retrieval, ToolCall, Turn
-from ..core.wellformed import written
+from ..core.wellformed import plain, written
 from ..metrics.bound_metric import BoundMetric
 from ..metrics.names import presets
 from ..metrics.registry import catalog
@@ -240,7 +240,7 @@ def _unwrap_response(turn: Turn, paths: ResponseOptions, sources: dict[str, str]
     from ..metrics.lib.documents import ABSENT, as_text, lookup, object_of  # rarely used
     from ..metrics.lib.tools import expected_entries
 
-    document = object_of(turn.output or "")
+    document = plain(object_of(turn.output or ""))
     if document is None:
         return []
     found = {}

@@ -281,6 +281,50 @@ def test_configured_number_can_have_a_minus_sign() -> None:
     assert scored("code_equals_number", "4.2", value="4,2").passed is True
 
 
+BIG, NEXT = 100000000000000000000001, 100000000000000000000002
+
+
+@pytest.mark.parametrize("reference", [lambda number: {"wei": number}, lambda number: json.dumps({"wei": number})])
+def test_integers_over_64_bits_keep_their_digits(reference: Any) -> None:
+    """jsonlintpro 4 and 15, cudf-spark 15988, sirix 1003: numbers that share 16 digits were equal."""
+    output, const = f'{{"wei":{BIG}}}', {"properties": {"wei": {"const": NEXT}}}
+    for number, passed in ((BIG, True), (NEXT, False)):
+        assert scored("code_json_equals", output, value=reference(number)).passed is passed
+        assert scored("code_json_equals", f"[1,{output}]", value=[{"wei": number}, 1], ignore_list_order=True).passed is passed
+        assert scored("code_equals", output, value={"wei": number}).passed is passed
+        for expected in (number, str(number)):
+            assert scored("code_field_accuracy", output, field="wei", expected=expected).passed is passed
+        const["properties"]["wei"]["const"] = number
+        assert scored("code_schema_conformance", output, schema=const).passed is passed
+        assert scored("code_contains_json", f"see {output}", schema=const).passed is passed
+
+
+@pytest.mark.parametrize(
+    ("output", "value", "passed"),
+    [
+        ('{"a":1e23}', {"a": 10**23}, True),
+        (f'{{"a":{10**23}}}', {"a": 1e23}, True),
+        ('{"a":9007199254740993}', {"a": 9007199254740992.0}, False),
+        ('{"a":18446744073709551615}', {"a": 2**64 - 1}, True),
+        ('{"a":0.1234567890123456789012}', {"a": 0.1234567890123456789012}, True),
+        ('["\\ud83d", 12345678901234567890123]', '["\\ud83d", 12345678901234567890123]', True),
+    ],
+)
+def test_other_numbers_are_equal_as_before(output: str, value: Any, passed: bool) -> None:
+    """jsonlintpro 4, the opposite: floats, 64 bits, and text that is repaired."""
+    assert scored("code_json_equals", output, value=value).passed is passed
+
+
+def test_turn_has_floats_for_integers_over_64_bits() -> None:
+    """jsonlintpro 4, in the arguments of a call: no outlet can write them."""
+    facts = {"tool_calls": [{"name": "pay", "arguments": {"wei": BIG}}]}
+    assert scored("code_tool_argument_matches", "x", facts=facts, tool="pay", argument="wei", expected=BIG).passed is True
+    metric = {"code_json_equals": {"ignore_list_order": True}}
+    assert evaluated(f"[1,{BIG}]", metric, ground_truth=[BIG, 1]).passed is True
+    assert evaluated(f"[1,{BIG}]", metric, ground_truth=f"[{BIG},1]").passed is True
+    assert evaluated(f"[1,{BIG}]", metric, ground_truth=f"[{NEXT},1]").passed is False
+
+
 # --- retrieval and tools
 
 

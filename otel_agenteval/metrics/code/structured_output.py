@@ -14,6 +14,7 @@ from annotated_types import MinLen
 from ...core import jsonio
 from ...core.errors import MetricError, MissingExtra
 from ...core.turn import Turn
+from ...core.wellformed import plain
 from ..lib import sql
 from ..lib.documents import ABSENT, as_text, containers, first_difference, lookup, object_of, read_xml, too_long, xml_elements
 from ..lib.schema import Schema, violations
@@ -33,7 +34,7 @@ def _document_of(turn: Turn) -> Any:
     if too_long(output := turn.output or ""):
         return skip("too_long")
     try:
-        return jsonio.loads(output)
+        return jsonio.loads_exact(output)
     except ValueError:
         return Result(False)
 
@@ -96,7 +97,7 @@ def code_contains_json(turn: Turn, *, schema: Schema | str | None = None) -> Res
     first: list[dict[str, str]] = []
     for start, end in found[:_EXAMINED]:
         try:
-            value = jsonio.loads(output[start:end])
+            value = jsonio.loads_exact(output[start:end])
         except ValueError:  # nested too deeply
             continue
         if not (faults := violations(schema, value, feature=feature)):
@@ -289,6 +290,8 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
         return skip("missing:ground_truth")
     if isinstance(actual := _document_of(turn), Result):
         return actual
+    if value is None and not isinstance(expected, str):  # a turn has floats for integers over 64 bits
+        actual = plain(actual)
     path = first_difference(_as_json(expected), actual, ignore_list_order=ignore_list_order)
     return Result(path is None, detail={"path": path} if path is not None else None)
 
@@ -296,9 +299,9 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 def _as_json(value: Any) -> Any:
     """Return a configured value as a JSON parser would return it. Text is parsed if it is JSON."""
     if not isinstance(value, str):
-        return jsonio.loads(jsonio.dumps(value))
+        return jsonio.loads_exact(jsonio.dumps(value))
     try:
-        return jsonio.loads(value)
+        return jsonio.loads_exact(value)
     except ValueError:
         return value
 
@@ -395,7 +398,8 @@ def code_field_accuracy(turn: Turn, *, field: str, expected: Any, ignore_case: b
     actual = ABSENT if document is None else lookup(document, field)
     if actual is ABSENT:
         return Result(False)
-    shown = actual if actual is None or isinstance(actual, (bool, int, float)) else excerpt(as_text(actual), _SHOWN)
+    is_text = isinstance(actual, (str, dict, list)) or plain(actual) is not actual  # an integer over 64 bits
+    shown = excerpt(as_text(actual), _SHOWN) if is_text else actual
     return Result(_is_expected(actual, expected, ignore_case=ignore_case), detail={"actual": shown})
 
 

@@ -36,7 +36,7 @@ def _equality(output: str, value: Any) -> Result:
     if isinstance(value, (dict, list)):
         expected = jsonio.dumps(value)
         try:
-            equal = json_equal(value, jsonio.loads(output))
+            equal = json_equal(value, jsonio.loads_exact(output))
         except ValueError:
             equal = False
     else:

@@ -24,7 +24,7 @@ def too_long(text: str) -> bool:
 
 def object_of(text: str) -> dict[str, Any] | None:
     try:
-        value = jsonio.loads(text)
+        value = jsonio.loads_exact(text)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

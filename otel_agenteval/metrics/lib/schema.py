@@ -62,7 +62,7 @@ _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object",
 
 def parsed_schema(schema_text: str) -> Any:
     """Parse a schema and translate OpenAPI's ``nullable`` and Gemini's upper-case types. Raises ValueError if it isn't JSON."""
-    pending = [schema := jsonio.loads(schema_text)]
+    pending = [schema := jsonio.loads_exact(schema_text)]
     while pending:
         one = pending.pop()
         pending += (inner for key, inner in one.items() if key not in _VALUES) if isinstance(one, dict) else _list(one)
@@ -110,7 +110,7 @@ def _validator(schema_text: str, feature: str) -> Any:
     jsonschema_rs = require("jsonschema_rs", feature=feature, extra="structured")
     try:
         return jsonschema_rs.validator_for(
-            jsonio.loads(schema_text),
+            jsonio.loads_exact(schema_text),
             retriever=refuse_document,
             mask="value",
             validate_formats=True,

@@ -62,6 +62,8 @@ def _leaves_equal(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, _LEAVES) and isinstance(other, (*_LEAVES, dict, list, tuple)):
+        if float in (one.__class__, other.__class__):  # an integer over 64 bits equals the float that it becomes in a turn
+            return bool(one == other or plain(one) == plain(other))
         return bool(one == other)
     # at least one of them has a type that JSON doesn't have, such as bytes, a date or a set
     return one is other or repr(one) == repr(other) or json_equal(plain(one), plain(other))
