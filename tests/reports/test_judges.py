@@ -76,6 +76,32 @@ def test_reply_in_another_form(replies: list[Any], server: Server, judge: oa.Jud
     assert len(server.requests) == len(replies)
 
 
+@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "model: deepseek/r1 does not support feature: structured-outputs",
+        "Thinking mode does not support this tool_choice",  # of a gateway that sends the schema as a tool
+        "guided decoding is not enabled",
+        "structured_outputs: not available for this model",
+        "This model doesn't support the requested feature",
+    ],
+)
+def test_server_without_structured_output(refusal: str, status: int, server: Server, judge: oa.Judge) -> None:
+    """MinusPod 628, explorbot 58, takt 1593: the judge asks again without it, and remembers that."""
+    server.answering = lambda request: refused(refusal, status) if "response_format" in request.body else Response(said(VERDICT))
+    assert [score(judge).value, score(judge).value] == [0.75, 0.75]
+    assert ["response_format" in request.body for request in server.requests] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("refusal", ["The model is not enabled for your account.", "Your plan is not active.", "Invalid image"])
+def test_other_rejection_is_final(refusal: str, server: Server, judge: oa.Judge) -> None:
+    """MinusPod 628, the opposite: the request isn't sent again."""
+    server.answering = lambda request: refused(refusal)
+    assert score(judge).error_type == "http_400"
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("replies", "error_type"),
     [
