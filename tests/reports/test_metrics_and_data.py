@@ -19,6 +19,7 @@ import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.core.errors import ConfigError
 from otel_agenteval.core.turn import ToolCall
+from otel_agenteval.metrics.lib.code import code_blocks
 
 EQUALS = ["code_equals_ground_truth"]
 
@@ -323,6 +324,29 @@ def test_turn_has_floats_for_integers_over_64_bits() -> None:
     assert evaluated(f"[1,{BIG}]", metric, ground_truth=[BIG, 1]).passed is True
     assert evaluated(f"[1,{BIG}]", metric, ground_truth=f"[{BIG},1]").passed is True
     assert evaluated(f"[1,{BIG}]", metric, ground_truth=f"[{NEXT},1]").passed is False
+
+
+FENCE = "```"
+
+
+@pytest.mark.parametrize(
+    ("output", "blocks"),
+    [
+        (f"- {FENCE}py\n  if x:\n    y()\n  {FENCE}\n", ["if x:\n  y()\n"]),
+        (f"1. {FENCE}py\n   x = 1\n   {FENCE}\n2. {FENCE}py\n   y = 2\n   {FENCE}", ["x = 1\n", "y = 2\n"]),
+        (f"> {FENCE}py\n> if x:\n>   y()\n> {FENCE}\nDone.", ["if x:\n  y()\n"]),
+        (f">> {FENCE}py\n>> >>> x\n>> {FENCE}", [">>> x\n"]),
+        (f"> - {FENCE}py\n>   x = 1\n>   {FENCE}", ["x = 1\n"]),
+        (f"> {FENCE}py\n> x = 1\nThe quotation ends.\n{FENCE}\ny = 2\n{FENCE}", ["x = 1\n", "y = 2\n"]),
+        # contents of a block, and text
+        (f"{FENCE}md\n- {FENCE}\n> {FENCE}\n{FENCE}", [f"- {FENCE}\n> {FENCE}\n"]),
+        (f"{FENCE}\n> a quotation\n- an item\n{FENCE}", ["> a quotation\n- an item\n"]),
+        (f"- {FENCE}inline{FENCE} code\n-{FENCE}\nnot a list", []),
+    ],
+)
+def test_code_block_in_a_list_or_quotation(output: str, blocks: list[str]) -> None:
+    """doccmd 838, smolagents 2652: a fence on the line of a list marker wasn't found."""
+    assert [block.text for block in code_blocks(output)] == blocks
 
 
 # --- retrieval and tools

@@ -42,29 +42,34 @@ class Block:
     """Language in the fence's info string, or None."""
 
 
-_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
+_FENCE = re.compile(r"((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
+"""Quotation and list markers, fence, and info string."""
 _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 
 
 def code_blocks(text: str) -> list[Block]:
     """Return the fenced code blocks that aren't empty.
 
-    A fence is a line that starts with three or more backticks or tildes, also inside a list. A block without a closing fence
-    ends with the text. In a text without fences, the whole text is one block if it is code.
+    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
+    closing fence ends with the quotation or the text. In a text without fences, the whole text is one block if it is code.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
-    for line in text.split("\n") if "```" in text or "~~~" in text else ():
+    for whole in text.split("\n") if "```" in text or "~~~" in text else ():
+        line = whole
+        if opening is not None and (depth := opening[1].count(">")):
+            quoted = re.match(rf"(?:[ \t]*>){{{depth}}}", whole)
+            line, opening = (whole, None) if quoted is None else (whole[quoted.end() :], opening)
         mark = _FENCE.match(line)
         if opening is None:
             if mark is not None and "`" not in mark[3]:
                 opening = mark
                 fenced.append((mark[3], []))
-        elif mark is not None and mark[2].startswith(opening[2]) and not mark[3].strip():
+        elif mark is not None and mark[2].startswith(opening[2]) and not (mark[1] + mark[3]).strip():
             opening = None
         else:
             indent = len(line) - len(line.lstrip(" \t"))
-            fenced[-1][1].append(line[min(indent, len(opening[1])) :].rstrip("\r"))
+            fenced[-1][1].append(line[min(indent, len(opening[1].rpartition(">")[2])) :].rstrip("\r"))
     if not fenced:
         return [Block(text, None)] if _recognize(text, len(text) <= PARSED_CHARS)[1] else []
     found = [(_INFO.match(info), lines) for info, lines in fenced if any(map(str.strip, lines))][:MAX_BLOCKS]
