@@ -127,7 +127,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
-    rows = [row for _, row in rows_in(dataset, "dataset")]
+    rows = [row for _, row in rows_in(dataset, "dataset", answers=names.get("output", "output"))]
     known = dict.fromkeys(column for row in rows for column in row)
     for name, column in names.items():
         if not name or column not in known:
@@ -140,6 +140,8 @@ def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
 
 def _no_answers(dataset: str) -> str:
     known = dict.fromkeys(column for _, row in rows_in(dataset, "dataset") for column in row)
+    if "output" in known:
+        return f"{dataset}: output: at least one answer must not be null"
     answers = next((name for name in ANSWER_KEYS if name in known), "COLUMN")
     return f"{dataset}: must have a column output, got {', '.join(known)}. Name the column of the answers: --columns output={answers}"
 

@@ -143,10 +143,13 @@ def _misspelled(columns: Iterable[str]) -> str:
     return f", got {', '.join(map(repr, columns)) or 'neither'}"
 
 
-def rows_in(source: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of a file, list or DataFrame, with its place for error messages. Raises a ConfigError for invalid rows."""
+def rows_in(source: Any, where: str, *, answers: str = "output") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each row of a file, list or DataFrame, with its place for error messages. Raises a ConfigError for invalid rows.
+
+    An empty cell of a CSV file is an empty text in the column ``answers``, and None in other columns.
+    """
     if isinstance(source, (str, Path)):
-        for line, row in _rows_of_file(str(source), where):
+        for line, row in _rows_of_file(str(source), where, answers):
             yield f"{source}:{line}", _plain_row(row)
         return
     rows = source.to_dict("records") if hasattr(source, "to_dict") else source
@@ -167,7 +170,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
+def _rows_of_file(path: str, where: str, answers: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
     """Yield each row of a file with its line or case number. Raises ConfigError if the file can't be read."""
     extension, at = Path(path).suffix.lower(), f"{where}: {path}"
     try:
@@ -181,7 +184,7 @@ def _rows_of_file(path: str, where: str) -> Iterator[tuple[int | str, dict[str, 
             return
         if extension in (".csv", ".tsv"):
             with Path(path).open(encoding="utf-8-sig", newline="") as file:
-                yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",")
+                yield from _csv_rows(file, at, "\t" if extension == ".tsv" else ",", answers)
             return
         text = Path(path).read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
@@ -225,7 +228,7 @@ _LONGEST_CELL = 1 << 30
 _DELIMITERS = (",", ";", "\t", "|")
 
 
-def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(file: TextIO, where: str, delimiter: str, answers: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each row with the number of its first line.
 
     A first line such as ``sep=;`` sets the delimiter. The default is the most frequent delimiter in the header. Raises a
@@ -250,7 +253,8 @@ def _csv_rows(file: TextIO, where: str, delimiter: str) -> Iterator[tuple[int, d
             counts = f"got {len(row)} instead of {len(columns)}"
             raise ConfigError(f"{where}:{line}: too many cells, {counts}. Put quotation marks around a cell with {delimiter!r}")
         if any(row):
-            yield line, {name: _cell(name, cell) if cell else None for name, cell in zip(columns, row, strict=False) if name}
+            named = [(name, cell) for name, cell in zip(columns, row, strict=False) if name]
+            yield line, {name: _cell(name, cell) if cell else "" if name == answers else None for name, cell in named}
 
 
 def _cell(column: str, text: str) -> Any:

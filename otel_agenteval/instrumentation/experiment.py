@@ -276,7 +276,7 @@ def recorded_answer(asked: Any, case: Mapping[str, Any]) -> Any:
     if "output" not in case:
         columns = ", ".join(name for name in case if not name.startswith("_")) or "none"
         raise ConfigError(
-            f"a case with a recorded answer must have a column output, got {columns}. Rename one with --columns output=NAME"
+            f"output: the recorded answer is missing or null, got {columns}. For another column, use --columns output=NAME"
         )
     return case["output"]
 

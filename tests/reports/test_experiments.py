@@ -397,3 +397,51 @@ def test_feedback_that_is_sent_again_counts_once(
         with StoreReader(tmp_path / "scores.db") as reader:
             assert [(row["value"], row["passed"]) for row in reader.scores(turn.turn_id)] == [(value, bool(value))]
         assert rig.count("agenteval.feedback") == outcomes
+
+
+# --- recorded answers
+
+
+def scores_of(file: Path, text: str, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[list[Any], str]:
+    """Return the values of code_empty_answer for a file of recorded answers, and standard error."""
+    file.write_text(text)
+    main(["experiment", "recorded", str(file), "--metrics", "code_empty_answer", "--format", "jsonl", *options])
+    out, err = capsys.readouterr()
+    return [json.loads(line).get("value") for line in out.splitlines()], err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("a.csv", "input,output,ground_truth\nq,,x\nr,NA,x\n", ()),
+        ("a.csv", 'input,output\nq,""\nr,null\n', ()),
+        ("a.tsv", "input\toutput\tground_truth\nq\t\tx\nr\tA\tx\n", ()),
+        ("a.csv", "input,answer\nq,\nr,A\n", ("--columns", "output=answer")),
+        ("a.jsonl", '{"input": "q", "output": ""}\n{"input": "r", "output": "A"}', ()),
+    ],
+)
+def test_empty_cell_is_an_empty_answer(
+    name: str, text: str, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VLMEvalKit 1704: the error was that the data set lacks the column."""
+    values, err = scores_of(tmp_path / name, text, capsys, *options)
+    assert (values[0], len(values)) == (0.0, 2)
+    assert "error:" not in err.lower()
+
+
+@pytest.mark.parametrize(
+    "rows", ['{"input": "q", "output": null}\n{"input": "r", "output": "A"}', '{"input": "q", "output": null}']
+)
+def test_null_is_a_missing_answer(rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """VLMEvalKit 1704, in JSON, for one answer and for all."""
+    values, err = scores_of(tmp_path / "a.jsonl", rows, capsys)
+    assert 0.0 not in values
+    assert "null" in err
+    assert "must have a column" not in err
+
+
+def test_empty_cell_of_another_column_is_no_reference(tmp_path: Path) -> None:
+    """VLMEvalKit 1704, the opposite."""
+    (tmp_path / "a.csv").write_text("input,output,ground_truth\nq,A,\n")
+    ((turn, (score,)),) = oa.evaluate(None, tmp_path / "a.csv", EQUALS).scored
+    assert (turn.ground_truth, score.status) == (None, "skipped")
