@@ -30,6 +30,15 @@ def has_any(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
     return False
 
 
+_APOSTROPHES = ("`", "\u02bc", "\xb4", "\u2032")
+_APOSTROPHE = re.compile(rf"(?<=[^\W\d_])[{''.join(_APOSTROPHES)}](?=[^\W\d_])")
+
+
+def with_plain_apostrophes(text: str) -> str:
+    """Replace accents, primes and backticks between two letters by apostrophes, without moving positions."""
+    return _APOSTROPHE.sub("'", text) if has_any(text, _APOSTROPHES) else text
+
+
 def tree(words: Iterable[str]) -> str:
     """Return a pattern of words with shared prefixes, the longest first, which is many times as fast as a list of alternatives."""
     branches: dict[str, list[str]] = {}

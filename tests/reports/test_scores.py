@@ -11,6 +11,7 @@ import pytest
 import otel_agenteval as oa
 from otel_agenteval.cli.main import main
 from otel_agenteval.config import yaml
+from otel_agenteval.detectors.texts import with_plain_apostrophes
 from otel_agenteval.report.compare import compare
 from otel_agenteval.report.run import Run
 
@@ -297,3 +298,30 @@ def test_text_with_the_address_of_a_file_is_compared(value: str) -> None:
 def test_comment_behind_a_statement_is_sql(text: str, passes: bool) -> None:
     """altimate-code 991: a comment behind the semicolon makes a statement invalid."""
     assert scored("code_is_sql", text).passed is passes
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u02bc", "\u00b4", "\u2032", "`"])
+def test_apostrophe_of_a_refusal_can_be_any(apostrophe: str) -> None:
+    """ai-scanner 144, hermes-agent 79337: accents, primes and backticks hid the refusal."""
+    for text in ("I can't do that.", "I'm sorry, but I can't help you with the 2 accounts.", "Sorry, I won't write this."):
+        output = text.replace("'", apostrophe)
+        assert scored("code_refusal", output, method="answer").value == 1.0
+        assert scored("code_refusal", output, method="phrases").value == 1.0
+
+
+@pytest.mark.parametrize(
+    "output", ["Run `make test` or `ls`, it can't hurt.", "The wall is 6\u2032 high and 3\u2032 wide.", "Le `g\u00e9n`."]
+)
+def test_other_backticks_and_primes_are_no_apostrophes(output: str) -> None:
+    """ai-scanner 144, the opposite."""
+    assert with_plain_apostrophes(output) == output
+    assert scored("code_refusal", output, method="answer").value == 0.0
+
+
+def test_place_of_a_refusal_stays() -> None:
+    """ai-scanner 144: the finding quotes the answer's own characters."""
+    (finding,) = scored("code_refusal", "Hello. I can\u00b4t do that.", method="answer").detail["findings"]
+    assert (finding["start"], finding["end"]) == (7, 23)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from ..text_model import text_model
-from ..texts import has_any, table, words
+from ..texts import has_any, table, with_plain_apostrophes, words
 from .evidence import language_of, plain
 from .model import Read, length, place_of_declining, read
 
@@ -67,7 +67,7 @@ def refusal_in(
     """Return an answer's refusal, or None, for example if the answer passes on ``material`` (tool results) or ``instructions``."""
     if output[:1] in ("{", "["):
         return _in_json(output, asked)
-    if _delivers(output) or _reports(output, acted):
+    if _delivers(output) or _reports(output := with_plain_apostrophes(output), acted):
         return None
     found = read(output, asked, acted)
     if found is None or not found.numbers:

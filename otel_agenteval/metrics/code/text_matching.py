@@ -18,6 +18,7 @@ from ...core.extras import require
 from ...core.finding import Finding, detail_of
 from ...core.turn import Turn
 from ...detectors.refusal import refusal_in
+from ...detectors.texts import with_plain_apostrophes
 from ..lib import regex
 from ..lib.grounding import material_of
 from ..lib.values import json_equal, rendered, truth_of
@@ -306,7 +307,7 @@ REFUSAL_PHRASES = (
 
 
 def _plain_apostrophes(text: str) -> str:
-    return text.lower().replace("\u2019", "'")
+    return with_plain_apostrophes(text.lower()).replace("\u2019", "'")
 
 
 @functools.lru_cache(maxsize=64)
