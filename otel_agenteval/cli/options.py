@@ -204,7 +204,10 @@ def check_address(option: str, text: str | None) -> None:
     except ValueError:
         port = text.removeprefix(":")
         example = f"127.0.0.1:{port}" if port.isdecimal() else "127.0.0.1:8080"
-        raise ConfigError(refusal(option, repr(text), f"must be HOST:PORT. Example: {example}")) from None
+        problem = f"must be HOST:PORT. Example: {example}"
+        if text.count(":") > 1:
+            problem = "must be HOST:PORT, with brackets around an IPv6 address. Example: [::1]:8080"
+        raise ConfigError(refusal(option, repr(text), problem)) from None
 
 
 # --- reading of recorded traces
