@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 
-from otel_agenteval.turns.reading.messages import question_in
+from otel_agenteval.turns.reading.templates import question_in
 from otel_agenteval.turns.relations import stitch
 from otel_agenteval.turns.roots import split
 from otel_agenteval.turns.separation import separate

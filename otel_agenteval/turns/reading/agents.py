@@ -9,8 +9,8 @@ from ...core.turn import AgentRun
 from ...dialects.generic.kinds import is_agent
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .llm_calls import TurnCalls
-from .messages import last_user_text
 from .steps import END, computed_once
+from .templates import last_user_text
 from .tool_calls import ToolCalls
 from .tool_spans import TOOL_OR_CALLER
 

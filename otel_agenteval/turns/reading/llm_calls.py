@@ -11,10 +11,11 @@ from operator import attrgetter
 from ...core.turn import ErrorInfo, LlmCall, Usage
 from ...core.wellformed import is_count, sum_of
 from ...dialects.generic.keys import words_of
-from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, TOOL, Step
+from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
 from .call_spans import find_calls
 from .steps import END, TurnSteps, computed_once
+from .templates import last_user_text, question_in
 
 _QUOTED = 8
 """Minimum length of an answer that is recognized within a prompt."""
@@ -189,20 +190,28 @@ class TurnCalls(TurnSteps):
         ]
         for step in reversed(earlier):
             answer = next((one.content for one in self.outputs(step) if one.content and not one.tool_calls), None)
-            if answer and len(answer) >= _QUOTED and self._is_about(last, answer):
+            if answer and len(answer) >= _QUOTED and self._is_about(last, answer, step):
                 last = step
         return last
 
-    def _is_about(self, step: Step, answer: str) -> bool:
-        """Return True if a call's prompt quotes an answer, and the call's own answer isn't a new version of the quoted answer."""
+    def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
+        """Return True if a call only processes an earlier call's answer. It quotes the question and the answer, as a transcript
+        does, or it returns a rating or a list for the answer alone. Otherwise, the earlier call prepared the answer.
+        """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
-        if not any(len(text) > len(answer) and answer in text for text in asked):
+        around = [text.replace(answer, "") for text in asked if len(text) > len(answer) and answer in text]
+        if not around or any(search.query == answer for search in self.of_role.get(RETRIEVAL, ())):
             return False
         begun = tuple(one.content for one in self.inputs(self.main_llm[0]) if one.role == "user" and one.content)
         if any(text.startswith(begun) for text in asked):  # the call continues the user's message, and adds results to it
             return False
-        made = {word for one in self.outputs(step) for word in words_of(one.content or "")}
-        return 2 * len(made.intersection(words_of(answer))) < len(set(words_of(answer)))
+        made, words = [one.content or "" for one in self.outputs(step)], set(words_of(answer))
+        if 2 * len(words.intersection(word for text in made for word in words_of(text))) >= len(words):
+            return False  # a new version of the answer
+        question = question_in(last_user_text(self.inputs(answering)) or "")
+        if any(question in text for text in around):
+            return True
+        return answer in asked[-1] and all(len(text) < _QUOTED or text[0] == "[" for text in made)
 
     def last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error

@@ -13,15 +13,14 @@ from typing import Any
 
 from ...core import jsonio
 from ...core.turn import ErrorInfo, Message
-from ...dialects.content import REDACTED, is_tagged
-from ...dialects.dspy import answer_of, user_words
-from ...dialects.generic.values import transcript
+from ...dialects.content import REDACTED
 from ...dialects.payloads import logprobs_in, parsed
 from ...dialects.reader import error_of, raised
 from ...dialects.step import AGENT, INNER, LLM, TOOL, Step
 from .llm_calls import TurnCalls, asks_for_tools, ends_by_itself
 from .requests import is_output_tool
 from .steps import END
+from .templates import answer_in, last_user_text, question_in
 from .tool_calls import ToolCalls
 
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
@@ -81,7 +80,9 @@ class MessageReader:
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """Return the answering call's user message if ``text`` is the prompt of a helper that quotes the conversation, or None."""
+        """Return the answering call's user message if ``text`` is the prompt of a helper that quotes the conversation, or whose
+        answer, such as a summary, is in a message before it. Otherwise, return None.
+        """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
             return None
@@ -90,7 +91,11 @@ class MessageReader:
         if asked is None or any(message.content == text for message in messages):
             return None
         quoted = (message.content for message in messages if message.content and len(message.content) >= _QUOTED)
-        return asked if any(text.find(one) > 0 for one in quoted) else None
+        if any(text.find(one) > 0 for one in quoted):
+            return asked
+        made = self._answer_text(step) or ""
+        before = "\n".join(one.content for one in messages if one.role == "user" and one.content and one.content != asked)
+        return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
         """Return the user message after ``history`` in the first prompt or, if ``text`` isn't there, the root's input text."""
@@ -339,18 +344,6 @@ def _is_error_message(error: ErrorInfo | None, text: str) -> bool:
     return bool(message) and (text in message or (message in text and len(text) <= 2 * len(message) + _AROUND_AN_ERROR))
 
 
-def last_user_text(messages: list[Message]) -> str | None:
-    context = None
-    for message in reversed(messages):
-        if message.role == "user" and message.content and not message.tool_results:
-            if not is_tagged(message.content):
-                return message.content
-            context = context or message.content  # tagged text, which may follow the user's own words
-        elif context is not None:
-            break
-    return context
-
-
 def last_assistant_text(messages: list[Message]) -> str | None:
     for message in reversed(messages):
         if message.role == "assistant":
@@ -408,85 +401,3 @@ def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
             if message.content:
                 yield message.content
             yield from (call.call_id for call in message.tool_calls if call.call_id)
-
-
-# --- the user's question in a prompt template, by the rule *template around the question*
-#
-# A prompt for retrieval-augmented generation is one user message with instructions, documents and the question. The
-# question is extracted if the prompt labels it and also names the material around it, or if the material follows it. The
-# last user message of a conversation as text is extracted too. Other prompts aren't changed.
-
-_LONGEST_TEMPLATE = 200_000
-_USERS = ("user", "human")
-# "Question: ", "**User's query:** " or "# Input: "
-_QUESTION_LABEL = re.compile(
-    r"^[ \t]*(?:\*\*|#+ *)?(?:user'?s? ?)?(?:question|query|request|input|message|user)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
-)
-_QUESTION_ELEMENT = re.compile(
-    r"<(question|query|user_question|user_query|user_input|user_message)>((?:(?!<\1>).)*?)</\1>", re.IGNORECASE | re.DOTALL
-)
-# after a question: "Helpful answer:", "## Context:", "---" or "</prompt>"
-_NEXT_LABEL = re.compile(
-    r"^[ \t]*(?:(?:\*\*|#+ *)?(?:(?:helpful |final |your |assistant )?answer|response|output|assistant|ai|context|documents?|sources?|passages?|"
-    r"thought|instructions?|history)(?:\*\*)?[ \t]*:|---+[ \t]*$|</?\w+>)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_MATERIAL = re.compile(
-    r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|background|knowledge base|search results|retrieved|reference text)\b",
-    re.IGNORECASE,
-)
-# "\n\nAnswer using the following documents:\n", which begins the material after a question without a label
-_MATERIAL_INTRODUCTION = re.compile(
-    r"\n[ \t]{0,4}\n[^\n]{0,80}\bfollowing (?:information|contexts?|documents?|passages?|sources?|excerpts?)\b[^\n]{0,40}:[ \t]*\n",
-    re.IGNORECASE,
-)
-_CREWAI_START = "\nCurrent Task: "
-_AFTER_CREWAI_TASK = re.compile(
-    r"\n\n?(?:This is the expect(?:ed)? criteri(?:a|on) for|This is the context you're working with:|Begin! This is|Provide your complete)"
-)
-_DSPY_HEADING = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*\n?", re.MULTILINE)
-_AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding output fields|a JSON object)\b")
-
-
-def question_in(prompt: str) -> str:
-    """Return the question in a prompt template, or the whole prompt if no question is recognized."""
-    if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
-        return prompt
-    if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
-        message = user_words(_fields(_AFTER_DSPY_FIELDS.split(prompt, maxsplit=1)[0]))
-        content = message.get("content") if isinstance(message, dict) else None
-        return content if isinstance(content, str) else prompt
-    if prompt.startswith(_CREWAI_START):  # CrewAI: "\nCurrent Task: What is …?\n\nThis is the expected criteria for …"
-        return _AFTER_CREWAI_TASK.split(prompt[len(_CREWAI_START) :], maxsplit=1)[0].strip() or prompt
-    # A conversation as text: "User: Hi\nAssistant: Hello\nUser: What is …?"
-    messages = [message for message in transcript(prompt) or () if message["content"]]
-    if len(messages) > 1 and messages[-1]["role"] in _USERS and any(message["role"] not in _USERS for message in messages):
-        return str(messages[-1]["content"])
-    elements = _QUESTION_ELEMENT.findall(prompt)  # "<context>…</context>\n<question>What is …?</question>"
-    if len(elements) == 1:
-        question = elements[0][1].strip()
-        return question if question and _MATERIAL.search(_QUESTION_ELEMENT.sub("", prompt)) else prompt
-    labels = list(_QUESTION_LABEL.finditer(prompt))
-    if not labels:  # "What is …?\n\nAnswer using the following documents:\n…"
-        return _MATERIAL_INTRODUCTION.split(prompt, maxsplit=1)[0].strip() or prompt
-    before, after = prompt[: labels[-1].start()], prompt[labels[-1].end() :]  # "Context: …\nQuestion: What is …?\nAnswer:"
-    next_label = _NEXT_LABEL.search(after)
-    end = next_label.start() if next_label is not None else len(after)
-    question = after[:end].strip()
-    return question if question and _MATERIAL.search(before + after[end:]) else prompt
-
-
-def answer_in(text: str) -> str:
-    """Return the answer in DSPy's output fields, or the whole text if it doesn't consist of such fields."""
-    if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
-        return text
-    fields = _fields(text)
-    fields.pop("completed", None)
-    return answer_of(fields) if fields else text
-
-
-def _fields(text: str) -> dict[str, str]:
-    """Return DSPy's fields by name: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
-    _, *names_and_values = _DSPY_HEADING.split(text)
-    return {name: value.strip() for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True)}

@@ -1,0 +1,81 @@
+"""Situations of public reports on answers that other calls prepare, and on counts. See docs/internals/public-reports.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.spans import agent, chat, span, turn_of
+
+ASKED, SAID = "Which rakes do you sell?", "We sell two, one of wood and one of steel."
+ALONE = "Which kinds of garden rakes can a customer buy here?"
+
+
+def text(role: str, content: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": content}]}
+
+
+# --- an earlier call that prepares the answer, and a later call that only processes it
+
+REPHRASE = f"Rephrase the follow-up.\nHistory:\nHuman: Good morning\nFollow-up: {ASKED}\nStandalone question:"
+POEM, TRANSLATED = "Autumn leaves beneath the old rake.", "Des feuilles mortes, un vieux râteau."
+SUMMARY = "The customer said hello and asked for the opening hours."
+INSTRUCTED = [text("system", "Summarize."), text("user", "Hello"), text("user", "Write a summary of the conversation above.")]
+
+
+@pytest.mark.parametrize(
+    ("prepares", "prepared", "answers", "said"),
+    [
+        ([text("user", REPHRASE)], ALONE, [text("user", f"Context: two rakes\n\nQuestion: {ALONE}\nAnswer:")], SAID),
+        (
+            [text("system", "Rephrase."), text("user", ASKED)],
+            ALONE,
+            [text("user", f"Context: two rakes. Question: {ALONE}")],
+            SAID,
+        ),
+        ([text("user", "Write a poem on rakes.")], POEM, [text("user", f"Translate: {POEM}")], TRANSLATED),
+        ([text("user", "Outline a text.")], "1. Wood. 2. Steel.", [text("user", "Write it: 1. Wood. 2. Steel.")], SAID),
+        (INSTRUCTED, SUMMARY, [text("system", "Sell."), text("user", f"So far: {SUMMARY}"), text("user", ASKED)], SAID),
+        (INSTRUCTED, SUMMARY, [text("system", f"Sell. So far: {SUMMARY}"), text("user", ASKED)], "Two."),
+        (INSTRUCTED, SUMMARY, [text("user", f"So far: {SUMMARY}"), text("user", "Go on.")], SAID),
+    ],
+)
+def test_answer_is_the_last_calls_if_an_earlier_call_prepares_it(
+    prepares: list[Any], prepared: str, answers: list[Any], said: str
+) -> None:
+    """langchain 15164, 5608, 7136, Flowise 2247 and xagent 1939: a rephrased question, a chain of prompts and a compaction."""
+    calls = chat(2, 1, messages=prepares, says=prepared), chat(3, 1, messages=answers, says=said, at=20)
+    for root in (agent(1), span(1, 0, "POST /chat", ms=90)):
+        turn = turn_of(root, *calls)
+        assert (turn.output, len(turn.llm_calls or ())) == (said, 2)
+
+
+def test_answer_is_the_last_calls_if_an_earlier_text_was_searched() -> None:
+    """langchain 15164, with the user's own question beside the rephrased one."""
+    search = span(4, 1, "retrieval", {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": ALONE}, at=12, ms=5)
+    calls = chat(2, 1, user=ASKED, says=ALONE), chat(3, 1, user=f"Question: {ASKED} ({ALONE})", says=SAID, at=20)
+    assert turn_of(agent(1), search, *calls).output == SAID
+
+
+def test_input_is_the_question_after_a_summary() -> None:
+    """xagent 1939 and opencode 35935: the turn begins with a call that summarizes the conversation."""
+    answers = [text("system", "Sell."), text("user", f"So far: {SUMMARY}"), text("user", ASKED)]
+    turn = turn_of(agent(1), chat(2, 1, messages=INSTRUCTED, says=SUMMARY), chat(3, 1, messages=answers, says=SAID, at=20))
+    assert (turn.input, turn.output) == (ASKED, SAID)
+
+
+@pytest.mark.parametrize("question", [ASKED, f"Context: two rakes in stock\nQuestion: {ASKED}\nAnswer:"])
+@pytest.mark.parametrize(
+    ("asked", "made"),
+    [
+        ("Write a title.\nUser: {q}\nAssistant: {a}", "Garden tools in stock"),
+        ("Suggest follow-up questions after: {a}", '["How much?", "Which sizes?"]'),
+        ("Is this reply safe? {a}", "safe"),
+    ],
+)
+def test_answer_is_the_earlier_calls_if_the_last_one_is_about_it(question: str, asked: str, made: str) -> None:
+    """The opposite of langchain 15164: a title, follow-up questions or a check after the answer."""
+    later = chat(3, 1, messages=[text("system", "Help."), text("user", asked.format(q=ASKED, a=SAID))], says=made, at=20)
+    turn = turn_of(agent(1), chat(2, 1, user=question, says=SAID), later)
+    assert (turn.input, turn.output) == (ASKED, SAID)
