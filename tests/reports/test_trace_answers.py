@@ -79,3 +79,56 @@ def test_answer_is_the_earlier_calls_if_the_last_one_is_about_it(question: str, 
     later = chat(3, 1, messages=[text("system", "Help."), text("user", asked.format(q=ASKED, a=SAID))], says=made, at=20)
     turn = turn_of(agent(1), chat(2, 1, user=question, says=SAID), later)
     assert (turn.input, turn.output) == (ASKED, SAID)
+
+
+# --- tool calls that only the prompt of a later call has, because the span of their call was lost
+
+
+def asks(number: int, *, has_id: bool = True) -> list[dict[str, Any]]:
+    """A tool request and its result."""
+    one = {"id": f"c{number}"} if has_id else {}
+    request = {"type": "tool_call", "name": "count_stock", "arguments": {"shelf": number}, **one}
+    result = {"type": "tool_call_response", "name": "count_stock", "response": f"{number} left", **one}
+    return [{"role": "assistant", "parts": [request]}, {"role": "tool", "parts": [result]}]
+
+
+def counted(*spans: Any) -> list[Any] | None:
+    calls = turn_of(*spans).tool_calls
+    return None if calls is None else [(call.arguments, call.result, call.state) for call in calls]
+
+
+def left(number: int) -> Any:
+    return {"shelf": number}, f"{number} left", "executed"
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+@pytest.mark.parametrize("root", [[], [agent(1)], [span(1, 0, "POST /chat", ms=90)]])
+def test_tool_calls_in_the_only_calls_prompt_were_executed(root: list[Any], has_id: bool) -> None:
+    """openllmetry 3349: a prompt has the question, a tool request and its result. The span of the first call isn't there."""
+    prompt = [text("user", ASKED), *asks(1, has_id=has_id), *asks(2, has_id=has_id)]
+    assert counted(*root, chat(2, len(root), messages=prompt, says=SAID, at=20)) == [left(1), left(2)]
+
+
+def test_each_split_turn_of_a_loop_has_its_own_tool_call() -> None:
+    """Each call has a trace of its own, and repeats the conversation. A turn that asks for a tool doesn't have the earlier ones."""
+    request = {"id": "c2", "name": "count_stock", "arguments": {"shelf": 2}}
+    root = span(1, 0, "workflow", {"gen_ai.operation.name": "invoke_workflow"})
+    assert counted(root, chat(2, 1, messages=[text("user", ASKED), *asks(1)], calls=[request])) == [
+        ({"shelf": 2}, None, "requested")
+    ]
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+@pytest.mark.parametrize("said", [[{"type": "text", "content": ASKED}], []])
+def test_tool_calls_of_earlier_turns_do_not_count(has_id: bool, said: list[Any]) -> None:
+    """The opposite of openllmetry 3349. The user's new message may lack its content."""
+    prompt = [text("user", "Hello"), *asks(1, has_id=has_id), text("assistant", "One left."), {"role": "user", "parts": said}]
+    assert counted(agent(1), chat(2, 1, messages=prompt, says=SAID)) == []
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_tool_calls_of_earlier_turns_do_not_count_beside_others(has_id: bool) -> None:
+    prompt = [text("user", "Hello"), *asks(1, has_id=has_id), text("assistant", "One left."), text("user", ASKED)]
+    request = {"name": "count_stock", "arguments": {"shelf": 2}, **({"id": "c2"} if has_id else {})}
+    last = chat(3, 1, messages=[*prompt, *asks(2, has_id=has_id)], says=SAID, at=20)
+    assert counted(agent(1), chat(2, 1, messages=prompt, calls=[request]), last) == [left(2)]

@@ -215,27 +215,26 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:
-    """Return the requests that only a later prompt contains, because an instrumentation lost the streamed requests."""
+    """Return the requests that only a prompt contains, because the span of their call was lost, or lacks streamed requests."""
     known = {id_without_name(request.name, request.call_id) for request, _ in requested}
     counts: Counter[_CallKey] | None = None
     found = []
     for step in turn.llm:
-        found += [(request, step) for request in _with_new_ids(turn, step, known)]
-        messages = turn.inputs(step)
-        if step is not turn.llm[0] and any(request.call_id is None for one in messages for request in one.tool_calls):
+        messages, first = turn.inputs(step), 0
+        if step is turn.llm[0]:  # requests before the user's message, which may lack content, belong to earlier turns
+            users = (i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results)
+            asks_more = not step.overwritten and turn.requests_of(step)  # a loop whose other calls may be turns of their own
+            first = len(messages) if asks_more else max(users, default=0)
+        found += [(request, step) for request in _with_new_ids(messages, first, known)]
+        if any(request.call_id is None for one in messages[first:] for request in one.tool_calls):
             if counts is None:
                 counts = Counter(_key(request) for request, _ in requested)
-            found += [(request, step) for request in _more_than(counts, since_user(messages))]
+            found += [(request, step) for request in _more_than(counts, since_user(messages[first:]))]
     return found
 
 
-def _with_new_ids(turn: TurnCalls, step: Step, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield this turn's requests in a prompt whose ids aren't in ``known``, and add all the prompt's ids to ``known``."""
-    messages = turn.inputs(step)
-    # Requests in the first prompt belong to earlier turns, unless one span describes many calls.
-    first = len(messages) if step is turn.llm[0] else 0
-    if first and step.overwritten:
-        first = max((i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results), default=0)
+def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
+    """Yield the requests from the message ``first`` whose ids aren't in ``known``, and add all ids to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
