@@ -144,7 +144,7 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
     for call in calls:
         if call.cost_usd is not None:
             priced += 1
-        elif call.input_tokens is not None or call.output_tokens is not None:
+        elif call.input_tokens is not None:
             counted.append(_call(call.model, call.provider, call)._replace(tier=call.service_tier))
         elif call.error is None:
             answered += 1
@@ -154,7 +154,7 @@ def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
     models = {(call.model, call.provider) for call in calls}
     if priced or counted or len(models) > 1:
         return None
-    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+    if usage is None or usage.input_tokens is None:
         return None
     ((model, provider),) = models
     return [_call(model, provider, usage)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from otel_agenteval.core.turn_cost import add_cost
 from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "Which rakes do you sell?", "We sell two, one of wood and one of steel."
@@ -132,3 +133,57 @@ def test_tool_calls_of_earlier_turns_do_not_count_beside_others(has_id: bool) ->
     request = {"name": "count_stock", "arguments": {"shelf": 2}, **({"id": "c2"} if has_id else {})}
     last = chat(3, 1, messages=[*prompt, *asks(2, has_id=has_id)], says=SAID, at=20)
     assert counted(agent(1), chat(2, 1, messages=prompt, calls=[request]), last) == [left(2)]
+
+
+# --- counts of 0 beside an answer
+
+
+def tokens(given: int, made: int) -> dict[str, Any]:
+    return {"gen_ai.request.model": "gpt-4o", "gen_ai.usage.input_tokens": given, "gen_ai.usage.output_tokens": made}
+
+
+def cost_and_tokens(*spans: Any) -> Any:
+    turn = turn_of(*spans)
+    add_cost(turn)
+    return turn.cost_usd, None if turn.usage is None else (turn.usage.input_tokens, turn.usage.output_tokens)
+
+
+@pytest.mark.parametrize(("given", "made", "counts"), [(0, 0, None), (0, 5, (None, 5))])
+@pytest.mark.parametrize("root", [[], [agent(1)], [agent(1, attributes=tokens(0, 0))]])
+def test_cost_is_unknown_if_an_answered_call_counts_0_tokens(root: list[Any], given: int, made: int, counts: Any) -> None:
+    """agents-at-scale-ark 524: a streaming client writes 0 for counts that it doesn't receive."""
+    asks_tool = [{"id": "c1", "name": "count_stock", "arguments": {}}]
+    for answer in ({"says": SAID}, {"calls": asks_tool}):
+        call = chat(2, len(root), user=ASKED, attributes=tokens(given, made), **answer)
+        assert cost_and_tokens(*root, call) == (None, counts)
+    plain = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o", "input.value": ASKED, "output.value": SAID}
+    call = span(2, len(root), "LLM", {**plain, "llm.token_count.prompt": given, "llm.token_count.completion": made})
+    assert cost_and_tokens(*root, call) == (None, counts)
+
+
+def test_cost_is_unknown_if_one_of_two_calls_counts_0_tokens() -> None:
+    calls = (chat(n, 1, user=ASKED, says=SAID, at=n * 20, attributes=tokens(*used)) for n, used in ((2, (10, 5)), (3, (0, 0))))
+    assert cost_and_tokens(agent(1), *calls) == (None, (10, 5))
+
+
+def test_tokens_of_a_run_count_if_its_calls_count_0() -> None:
+    call = chat(2, 1, user=ASKED, says=SAID, attributes=tokens(0, 0))
+    assert cost_and_tokens(agent(1, attributes=tokens(10, 4)), call)[1] == (10, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "cost", "counts"),
+    [
+        (chat(2, 1, messages=[text("user", ASKED)], says="", attributes=tokens(10, 0)), 10 * 2.5e-6, (10, 0)),
+        (chat(2, 1, user=ASKED, error="RateLimitError", attributes=tokens(0, 0)), 0.0, (0, 0)),
+        (chat(2, 1, attributes=tokens(0, 0)), 0.0, (0, 0)),
+    ],
+)
+def test_zero_tokens_without_an_answer_are_zero(call: Any, cost: float, counts: Any) -> None:
+    """The opposite of agents-at-scale-ark 524: an empty answer and a failed call."""
+    assert cost_and_tokens(agent(1), call) == (pytest.approx(cost), counts)
+
+
+def test_zero_input_tokens_beside_cached_ones_are_counted() -> None:
+    attributes = {**tokens(0, 5), "gen_ai.usage.cache_read.input_tokens": 100}
+    assert cost_and_tokens(agent(1), chat(2, 1, user=ASKED, says=SAID, attributes=attributes))[1] == (100, 5)

@@ -39,8 +39,18 @@ class TurnCalls(TurnSteps):
     def _set_steps(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._set_steps(root, steps)
         self.llm, self.totals = find_calls(self)
+        for step in self.llm:
+            if step.input_tokens == 0 or step.output_tokens == 0:
+                self._drop_uncounted(step)
         self.main_llm = self.llm if len(self.llm) < 2 else self._outside_guards()
         self.own_llm = self._of_this_service()
+
+    def _drop_uncounted(self, step: Step) -> None:
+        """Make counts of 0 unknown if the call has an answer. Some streaming clients write 0 for counts that they don't receive."""
+        if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
+            step.output_tokens = step.output_tokens or None
+            if not (step.cached_tokens or step.cache_write_tokens):
+                step.input_tokens = step.input_tokens or None
 
     def extended(self, others: Iterable[TurnCalls], until_ns: int) -> TurnCalls:
         """Return the turn joined with its parts in other traces, without reading a span again."""
@@ -102,6 +112,8 @@ class TurnCalls(TurnSteps):
             input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
             if input_tokens is None and output_tokens is None:
                 return self._usage_of_runs()
+            if not input_tokens and not output_tokens and any(step.error is None for step in self.llm):  # also uncounted
+                return None
         return self._usage(input_tokens, output_tokens, *details)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
