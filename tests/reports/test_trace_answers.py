@@ -187,3 +187,42 @@ def test_zero_tokens_without_an_answer_are_zero(call: Any, cost: float, counts: 
 def test_zero_input_tokens_beside_cached_ones_are_counted() -> None:
     attributes = {**tokens(0, 5), "gen_ai.usage.cache_read.input_tokens": 100}
     assert cost_and_tokens(agent(1), chat(2, 1, user=ASKED, says=SAID, attributes=attributes))[1] == (100, 5)
+
+
+# --- tokens and costs that only an agent's span has
+
+DETAILS = {"gen_ai.usage.reasoning_tokens": 50, "gen_ai.usage.cache_creation.input_tokens": 30}
+
+
+def all_tokens(*spans: Any) -> Any:
+    used = turn_of(*spans).usage
+    return used and (used.input_tokens, used.output_tokens, used.cached_tokens, used.cache_write_tokens, used.reasoning_tokens)
+
+
+@pytest.mark.parametrize("cached", ["gen_ai.usage.cached_input_tokens", "gen_ai.usage.cache_read.input_tokens"])
+def test_details_of_usage_on_an_agents_span_count(cached: str) -> None:
+    """agent-framework-go 495 and 493: only the agent's span has the tokens, with cached and reasoning tokens."""
+    attributes = {**tokens(1000, 200), cached: 600, **DETAILS}
+    counts = (1000, 200, 600, 30, 50)
+    assert all_tokens(agent(1, attributes=attributes)) == counts
+    assert all_tokens(agent(1, attributes=attributes), chat(2, 1, user=ASKED, says=SAID)) == counts
+    runs = agent(2, 1, attributes=attributes), agent(3, 1, at=20, attributes=attributes)
+    assert all_tokens(span(1, 0, "flow", {"gen_ai.operation.name": "invoke_workflow"}, ms=90), *runs) == tuple(
+        2 * count for count in counts
+    )
+    call = chat(4, 1, user=ASKED, says=SAID, at=40, attributes={**tokens(10, 5), cached: 4})
+    assert all_tokens(agent(1, ms=90), call, agent(2, 1, "remote", at=20, ms=15, attributes=attributes)) == (
+        1010,
+        205,
+        604,
+        30,
+        50,
+    )
+
+
+def test_details_of_usage_on_an_agents_span_are_not_added_to_its_calls() -> None:
+    """The opposite of agent-framework-go 495."""
+    attributes = {**tokens(1000, 200), "gen_ai.usage.cached_input_tokens": 600, **DETAILS}
+    assert all_tokens(agent(1, attributes=attributes), chat(2, 1, says=SAID, attributes=attributes)) == (1000, 200, 600, 30, 50)
+    plain = chat(2, 1, says=SAID, attributes=tokens(1000, 200))
+    assert all_tokens(agent(1, attributes=attributes), plain) == (1000, 200, None, None, None)

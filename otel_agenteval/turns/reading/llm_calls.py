@@ -101,20 +101,16 @@ class TurnCalls(TurnSteps):
         return [replace(call) for _ in range(rounds)]
 
     def usage(self) -> Usage | None:
-        counts = zip(*map(_TOKENS, (*self.own_llm, *self.totals)), strict=True)
-        input_tokens, output_tokens, *details = map(sum_of, tuple(counts) or ((),) * 5)
+        sums = _sums_of((*self.own_llm, *self.totals, *self._runs_without_calls()))
         for step in self.own_llm:
             for before in _counted_before(step) if step.overwritten else ():
-                input_tokens, output_tokens = sum_of((input_tokens, before[0])), sum_of((output_tokens, before[1]))
-        for run in self._runs_without_calls():
-            input_tokens, output_tokens = sum_of((input_tokens, run.input_tokens)), sum_of((output_tokens, run.output_tokens))
-        if input_tokens is None and output_tokens is None:  # some instrumentations write only a run's total
-            input_tokens, output_tokens = self.root.input_tokens, self.root.output_tokens
-            if input_tokens is None and output_tokens is None:
-                return self._usage_of_runs()
-            if not input_tokens and not output_tokens and any(step.error is None for step in self.llm):  # also uncounted
-                return None
-        return self._usage(input_tokens, output_tokens, *details)
+                sums[:2] = map(sum_of, zip(sums, before, strict=False))
+        if sums[:2] == [None, None]:  # some instrumentations write only a run's total
+            of_runs = _sums_of(self._counted_runs())
+            if not any(of_runs[:2]) and (of_runs[:2] == [None, None] or any(step.error is None for step in self.llm)):
+                return None  # unknown, or a sum of counts that the calls lack
+            sums = [sum_of_calls if count is None else count for count, sum_of_calls in zip(of_runs, sums, strict=True)]
+        return self._usage(*sums)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
         """Return token counts with their total, or None if all are unknown. Counts out of range become unknown."""
@@ -138,12 +134,13 @@ class TurnCalls(TurnSteps):
             run for run in quiet.values() if (outer := self.nearest(run, (AGENT,))) is None or outer.record.span_id not in quiet
         ]
 
-    def _usage_of_runs(self) -> Usage | None:
-        """Return the token counts of the outermost agent runs, or None unless all of these runs report tokens."""
+    def _counted_runs(self) -> list[Step]:
+        """Return the root if it has token counts, or else the outermost agent runs if all of them have some."""
+        root = self.root
+        if root.input_tokens is not None or root.output_tokens is not None:
+            return [root]
         runs = [run for run in self.of_role.get(AGENT, ()) if self.nearest(run, (AGENT,)) is None]
-        if not runs or any(run.input_tokens is None or run.output_tokens is None for run in runs):
-            return None
-        return self._usage(sum_of(run.input_tokens for run in runs), sum_of(run.output_tokens for run in runs))
+        return [] if any(run.input_tokens is None or run.output_tokens is None for run in runs) else runs
 
     def cost_usd(self) -> float | None:
         costs = [step.cost_usd for step in self.own_llm if step.cost_usd is not None]
@@ -259,6 +256,10 @@ class TurnCalls(TurnSteps):
             step for step in self.llm
             if id(step) not in served and self.tree.nearest(step, "served", lambda above: id(above) in served) is None
         ]  # fmt: skip
+
+
+def _sums_of(steps: Iterable[Step]) -> list[int | None]:
+    return [*map(sum_of, tuple(zip(*map(_TOKENS, steps), strict=True)) or ((),) * 5)]
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
