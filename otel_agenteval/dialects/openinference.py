@@ -107,6 +107,8 @@ def _read_counts(get: Any, step: Step) -> None:
     for field, key in _COUNTS:
         if getattr(step, field) is None and (value := as_int(get(key))) is not None:
             setattr(step, field, value)
+    if step.cost_usd is None:
+        step.cost_usd = as_float(get("llm.cost.total"))
 
 
 def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None:
@@ -119,8 +121,6 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
     if step.provider is None:
         step.provider = as_text(get("llm.provider")) or as_text(get("llm.system"))
     _read_counts(get, step)
-    if step.cost_usd is None:
-        step.cost_usd = as_float(get("llm.cost.total"))
     if step.finish_reason is None:
         step.finish_reason = as_text(get("llm.finish_reason"))
     if step.input_messages is None:

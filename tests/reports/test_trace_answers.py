@@ -226,3 +226,34 @@ def test_details_of_usage_on_an_agents_span_are_not_added_to_its_calls() -> None
     assert all_tokens(agent(1, attributes=attributes), chat(2, 1, says=SAID, attributes=attributes)) == (1000, 200, 600, 30, 50)
     plain = chat(2, 1, says=SAID, attributes=tokens(1000, 200))
     assert all_tokens(agent(1, attributes=attributes), plain) == (1000, 200, None, None, None)
+
+
+def cost_of_runs(*runs: tuple[int, int, float | None], calls: list[Any] | None = None, root: bool = False) -> float | None:
+    """Return the cost of a turn with OpenInference's agent spans: id, parent's id and cost."""
+    spans = [span(9, 0, "flow", {"openinference.span.kind": "CHAIN", "input.value": ASKED}, ms=90)] if root else []
+    for number, (span_id, parent_id, cost) in enumerate(runs):
+        attributes = {"openinference.span.kind": "AGENT", "input.value": ASKED, "output.value": SAID}
+        more = {} if cost is None else {"llm.cost.total": cost}
+        spans.append(span(span_id, parent_id, "query", {**attributes, **more}, at=1 + number * 10, ms=80 - 20 * number))
+    return turn_of(*spans, *(calls or [])).cost_usd
+
+
+def openinference_call(parent_id: int, cost: float | None) -> Any:
+    attributes = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-4o", "input.value": ASKED, "output.value": SAID}
+    return span(5, parent_id, "LLM", attributes if cost is None else {**attributes, "llm.cost.total": cost}, at=35, ms=5)
+
+
+def test_cost_on_an_agents_span_counts_if_no_call_has_one() -> None:
+    """langfuse 14338: only the spans of runs have a cost. That of a sub-agent is part of the main agent's."""
+    assert cost_of_runs((1, 0, 2.42)) == 2.42
+    assert cost_of_runs((1, 0, 2.42), (2, 1, 0.4)) == 2.42
+    assert cost_of_runs((1, 9, 2.42), (2, 1, 0.4), root=True) == 2.42
+    assert cost_of_runs((1, 9, 2.0), (2, 9, 0.5), root=True) == 2.5
+    assert cost_of_runs((1, 0, 2.42), calls=[openinference_call(1, None)]) == 2.42
+
+
+def test_cost_on_an_agents_span_is_not_added_to_its_calls() -> None:
+    """The opposite of langfuse 14338. The cost of some of the runs isn't the turn's."""
+    assert cost_of_runs((1, 0, 2.42), calls=[openinference_call(1, 0.5)]) == 0.5
+    assert cost_of_runs((1, 9, 2.0), (2, 9, None), root=True) is None
+    assert cost_of_runs((1, 0, None)) is None

@@ -139,13 +139,19 @@ class TurnCalls(TurnSteps):
         root = self.root
         if root.input_tokens is not None or root.output_tokens is not None:
             return [root]
-        runs = [run for run in self.of_role.get(AGENT, ()) if self.nearest(run, (AGENT,)) is None]
+        runs = self._outermost_runs()
         return [] if any(run.input_tokens is None or run.output_tokens is None for run in runs) else runs
+
+    def _outermost_runs(self) -> list[Step]:
+        return [run for run in self.of_role.get(AGENT, ()) if self.nearest(run, (AGENT,)) is None]
 
     def cost_usd(self) -> float | None:
         costs = [step.cost_usd for step in self.own_llm if step.cost_usd is not None]
         if not costs:
-            return self.root.cost_usd
+            runs = [self.root] if self.root.cost_usd is not None else self._outermost_runs()
+            costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+            if not runs or len(costs) < len(runs):
+                return None
         cost = sum(costs)
         if math.isfinite(cost):
             return cost
