@@ -231,7 +231,10 @@ _FIELDS: dict[str, dict[int, str]] = {
     "outcome": {GUESS: "state status span.status observation.level"},
     "failure": {GUESS: "error error.message is.error"},
     "error_message": {GUESS: "status.message"},
-    "cost_usd": {SURE: "total.cost cost.total cost.details.total", LIKELY: "cost.usd usage.cost", GUESS: "cost"},
+    "cost_usd": {
+        SURE: "total.cost cost.total cost.details.total", LIKELY: "cost.usd usage.cost",
+        GUESS: "llm.cost ai.cost model.cost request.cost response.cost operation.cost cost",
+    },
     "first_token_at": {GUESS: "completion.start.time first.token.at"},
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
     "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
@@ -276,6 +279,8 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
         if field == "name" and (len(before) > _MOST_WORDS_BEFORE_NAME or (length == 1 and not _is_own_name(words))):
             continue
         if not _OTHERS.get(field, frozenset()).isdisjoint(before):
+            return None
+        if field == "cost_usd" and length == 1 and before:  # vendor.cost may count credits
             return None
         if field == "agent" and "trace" in before:  # the trace's first agent, not the span's
             return _Field(field, strength - 1)
