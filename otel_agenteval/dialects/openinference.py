@@ -24,6 +24,8 @@ KINDS = {
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
 _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
+_SPEECH = ("stt", "tts")
+"""Kinds of services that convert between speech and text, in their spans' names or ``service.type``."""
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
@@ -38,6 +40,8 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
         return WORKFLOW  # the span of a whole run, named after the workflow
     if role == TOOL and name == "execute_tool (merged)":
         return INNER  # ADK's repetition of the results of parallel tools
+    if role == LLM and (name.rpartition(".")[2] in _SPEECH or attributes.get("service.type") in _SPEECH):
+        return INNER  # Pipecat's speech services
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spans import agent, chat, turn_of
+from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
 
@@ -29,3 +29,44 @@ def test_cost_under_a_vendors_name_is_not_in_dollars(name: str, value: float, co
     call = chat(2, 1, user=ASKED, says=SAID, attributes={**tokens, **({name: value} if on_call else {})})
     turn = turn_of(agent(1, attributes={} if on_call else {name: value}, scope="acme"), call)
     assert turn.cost_usd == cost
+
+
+def openinference(
+    span_id: int, parent_id: int, kind: str, name: str, at: float = 0, library: str = "pipecat", **attributes: Any
+) -> Any:
+    marks = {"openinference.span.kind": kind, **attributes.pop("more", {})}
+    return span(span_id, parent_id, name, {**marks, **attributes}, scope=f"openinference.instrumentation.{library}", at=at)
+
+
+def oi_model(span_id: int, parent_id: int, *, name: str = "pipecat.llm", **more: Any) -> Any:
+    return openinference(span_id, parent_id, "LLM", name, more={
+        "llm.model_name": "gpt-4o", "llm.token_count.prompt": 10, "llm.token_count.completion": 5, "output.value": SAID,
+        "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": ASKED,
+    }, **more)  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "kinds"), [
+    (("pipecat.stt", "pipecat.tts"), (None, None)),
+    (("pipecat.stt", "pipecat.tts"), ("stt", "tts")),
+    (("transcribe", "speak"), ("stt", "tts")),
+    (("stt", "tts"), (None, None)),
+])  # fmt: skip
+@pytest.mark.parametrize("root_has_texts", [True, False])
+def test_speech_services_are_no_model_calls(names: Any, kinds: Any, root_has_texts: bool) -> None:
+    """openinference 2441: Pipecat's speech services have OpenInference's kind for models."""
+    texts = {"input.value": ASKED, "output.value": SAID} if root_has_texts else {}
+    heard, spoken = (
+        openinference(number, 1, "LLM", name, at=at, more={
+            "input.value": text, "output.value": text, "llm.model_name": "nova-3", **({"service.type": kind} if kind else {}),
+        })
+        for number, name, kind, at, text in zip((2, 4), names, kinds, (0, 8), (ASKED, "It is 21"), strict=True)
+    )  # fmt: skip
+    turn = turn_of(openinference(1, 0, "CHAIN", "pipecat.conversation.turn", more=texts), heard, oi_model(3, 1, at=2), spoken)
+    assert (turn.input, turn.output, len(turn.llm_calls or ())) == (ASKED, SAID, 1)
+
+
+@pytest.mark.parametrize(("name", "more"), [("pipecat.llm", {"service.type": "llm"}), ("gpt-4o-tts.chat", {}), ("ask_stt", {})])
+def test_model_beside_speech_services_is_a_call(name: str, more: dict[str, Any]) -> None:
+    model = oi_model(1, 0, name=name)
+    model.attributes.update(more)
+    assert len(turn_of(model).llm_calls or ()) == 1
