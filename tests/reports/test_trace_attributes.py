@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from otel_agenteval.core.turn import ErrorInfo, ToolCall
 from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
@@ -70,3 +72,54 @@ def test_model_beside_speech_services_is_a_call(name: str, more: dict[str, Any])
     model = oi_model(1, 0, name=name)
     model.attributes.update(more)
     assert len(turn_of(model).llm_calls or ()) == 1
+
+
+ARGUMENTS = {"city": "Paris"}
+REQUEST = {"callId": "c1", "name": "get_weather", "args": ARGUMENTS, "isClientInitiated": False, "prompt_id": "p1"}
+
+
+def completed(status: str = "success", **answer: str) -> dict[str, Any]:
+    part = {"functionResponse": {"id": "c1", "name": "get_weather", "response": answer}}
+    response = {"callId": "c1", "responseParts": [part, {"text": "a picture"}], "resultDisplay": "21"}
+    return {"status": status, "request": REQUEST, "response": response, "durationMs": 5}
+
+
+def recorded_tool(given: Any, returned: Any, call_id: str | None = "c1") -> ToolCall:
+    ids = {"gen_ai.tool.call_id": call_id} if call_id else {}
+    record = span(2, 1, "tool_call", {
+        "gen_ai.operation.name": "tool_call", "gen_ai.tool.name": "get_weather", **ids,
+        "gen_ai.input.messages": json.dumps(given), "gen_ai.output.messages": json.dumps(returned),
+    }, scope="gemini-cli")  # fmt: skip
+    (call,) = turn_of(agent(1, scope="gemini-cli"), record, chat(3, 1, user=ASKED, says=SAID, at=20)).tool_calls or ()
+    return call
+
+
+@pytest.mark.parametrize(("given", "returned", "result"), [
+    (REQUEST, completed(output="21"), {"output": "21"}),
+    (REQUEST, {"request": REQUEST, "response": "21"}, "21"),
+    ({"id": "c1", "tool": "get_weather", "arguments": ARGUMENTS}, {"id": "c1", "tool": "get_weather", "result": "21"}, "21"),
+    (ARGUMENTS, {"degrees": 21}, '{"degrees": 21}'),
+    (ARGUMENTS, {"request": {"name": "get_weather"}, "response": "21"}, '{"request": {"name": "get_weather"}, "response": "21"}'),
+])  # fmt: skip
+def test_records_of_a_tool_call_have_its_arguments_and_result(given: Any, returned: Any, result: Any) -> None:
+    """Observal 547 and gemini-cli 16519: the span has the request's record and the whole call's record."""
+    call = recorded_tool(given, returned)
+    assert (call.name, call.arguments, call.result, call.error) == ("get_weather", ARGUMENTS, result, None)
+
+
+def test_failure_in_the_record_of_a_tool_call() -> None:
+    call = recorded_tool(REQUEST, completed("error", error="No such city"))
+    assert call.error == ErrorInfo("tool_error", "No such city")
+
+
+@pytest.mark.parametrize(
+    "given", [{**REQUEST, "callId": "c2"}, {**REQUEST, "name": "ls"}, {"name": "get_weather", "args": ["-l"]}]
+)
+def test_arguments_that_resemble_a_record_of_another_call_stay_whole(given: dict[str, Any]) -> None:
+    assert recorded_tool(given, "done").arguments == given
+
+
+@pytest.mark.parametrize("parts", [5, "functionResponse", ["functionResponse"], [{}], []])
+def test_record_of_a_tool_call_with_invalid_parts(parts: Any) -> None:
+    response = {"callId": "c1", "responseParts": parts}
+    assert recorded_tool(REQUEST, {"request": REQUEST, "response": response}).result == response

@@ -392,14 +392,31 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        step.tool_arguments = facts.spread_arguments or (_arguments(inputs.value) if inputs is not None else None)
+        arguments = _in_record(inputs.value, step, _ARGUMENT_HOLDERS) if inputs is not None else None
+        step.tool_arguments = facts.spread_arguments or (_arguments(arguments) if inputs is not None else None)
     if step.tool_result is None:
-        step.tool_result = facts.spread_result or (_unwrapped(outputs.value) if outputs is not None else None)
+        result = _in_record(outputs.value, step, _OUTPUT_NAMES) if outputs is not None else None
+        step.tool_result = facts.spread_result or (_unwrapped(result) if outputs is not None else None)
     for content in facts.event_messages:  # some instrumentations write both as messages
         if content.direction == OUT or "result" in words_of(content.path):
             step.tool_result = _first_message(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
             step.tool_arguments = _first_message(content)
+
+
+def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
+    """Return the value under one of ``names`` in a record that repeats the call's id and tool, or ``raw`` for other values."""
+    call_id = step.tool_call_id
+    if call_id is None:
+        return raw
+    value = opened(raw) if raw.__class__ is str and call_id in raw else raw
+    request = value.get("request", value) if isinstance(value, dict) else None
+    if not isinstance(request, dict) or call_id not in request.values() or step.tool_name not in request.values():
+        return raw
+    found = next((value[name] for name in names if name in value), raw)
+    parts = found.get("responseParts") if isinstance(found, dict) else None
+    first = parts[0] if isinstance(parts, list) and parts else None
+    return first["functionResponse"] if isinstance(first, dict) and "functionResponse" in first else found  # Gemini CLI
 
 
 def _unwrapped(raw: Any) -> Any:
