@@ -12,9 +12,9 @@ from .attributes import as_int, as_text, text_under
 from .openinference import objects_under, unflatten
 from .otel_genai import OPERATIONS, documents
 from .payloads import first_argument, literal, object_in, parsed
-from .step import AGENT, CHAIN, EMBEDDING, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
+from .step import AGENT, CHAIN, EMBEDDING, HANDOFF, LLM, RERANK, RETRIEVAL, TOOL, WORKFLOW, Step
 
-KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL}
+KINDS = {"workflow": WORKFLOW, "task": CHAIN, "agent": AGENT, "tool": TOOL, "handoff": HANDOFF}
 REQUEST_TYPES = {"chat": LLM, "completion": LLM, "rerank": RERANK, "embedding": EMBEDDING}
 MARKS = frozenset((
     "traceloop.span.kind", "traceloop.entity.name", "llm.request.type", "llm.usage.total_tokens", "gen_ai.prompt.0.role",

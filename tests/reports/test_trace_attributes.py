@@ -123,3 +123,40 @@ def test_arguments_that_resemble_a_record_of_another_call_stay_whole(given: dict
 def test_record_of_a_tool_call_with_invalid_parts(parts: Any) -> None:
     response = {"callId": "c1", "responseParts": parts}
     assert recorded_tool(REQUEST, {"request": REQUEST, "response": response}).result == response
+
+
+def handed_off(
+    name: str, attributes: dict[str, Any], *, scope: str = "acme", later: str | None = None
+) -> tuple[str | None, str | None]:
+    kinds = {"span.kind": "agent", "agent.name": "Triage"}
+    runs = [span(4, 1, "agent", {"span.kind": "agent", "agent.name": later}, scope=scope, at=30)] if later else []
+    handoff = span(2, 1, name, attributes, scope=scope, at=10)
+    turn = turn_of(
+        span(1, 0, "agent Triage", kinds, scope=scope, ms=90), handoff, *runs, chat(3, 1, user=ASKED, says=SAID, at=20)
+    )
+    (found,) = turn.handoffs or ()
+    return found.from_, found.to
+
+
+@pytest.mark.parametrize(("name", "attributes"), [
+    ("Handoff", {"type": "handoff", "from_agent": "Triage", "to_agent": "Billing"}),
+    ("handoff", {"span.kind": "handoff", "handoff.to_agent": "Billing", "handoff.from_agent": "Triage"}),
+    ("handoff", {"agents.data": '{"type": "handoff", "from_agent": "Triage", "to_agent": "Billing"}'}),
+    ("handoff from Triage to Billing", {"gen_ai.operation.name": "handoff"}),
+    ("Handoff to Billing", {"gen_ai.operation.name": "handoff"}),
+    ("Triage → Billing.handoff", {"traceloop.span.kind": "handoff"}),
+])  # fmt: skip
+@pytest.mark.parametrize("later", ["Refunds", None])
+def test_handoff_is_between_the_agents_that_its_span_names(name: str, attributes: dict[str, Any], later: str | None) -> None:
+    """llm-tracekit 14 and sentry-python 5528: the ends are in attributes or in the span's name."""
+    assert handed_off(name, attributes, later=later) == ("Triage", "Billing")
+
+
+@pytest.mark.parametrize("name", ["handoff", "Handoff", "HANDOFF"])
+def test_handoff_without_a_target_goes_to_the_next_agent(name: str) -> None:
+    assert handed_off(name, {"span.kind": "handoff"}, later="Billing") == ("Triage", "Billing")
+
+
+@pytest.mark.parametrize("more", [{}, {"message.from_agent": "Triage", "message.to_agent": "Billing"}])
+def test_messages_between_agents_are_no_handoffs(more: dict[str, str]) -> None:
+    assert not turn_of(agent(1), span(2, 1, "notify", more), chat(3, 1, user=ASKED, says=SAID, at=20)).handoffs

@@ -161,7 +161,9 @@ class Facts:
 
 _MAX_NAME, _LONGEST_MODEL = 300, 200
 _NO_FAILURES = frozenset(("", "false", "none", "null", "0", "{}", "[]"))
-_NAMES = ("agent", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason")
+_NAMES = (
+    "agent", "handoff_to", "tool_name", "name", "provider", "conversation_id", "user_id", "tool_call_id", "response_id", "finish_reason",
+)  # fmt: skip
 SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     "kind": Facts._add_kind,
     "model": Facts._add_model,

@@ -222,6 +222,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "provider": {LIKELY: "provider.name model.provider", GUESS: "provider llm.system ai.system llm.vendor"},
     "response_id": {LIKELY: "response.id", GUESS: "completion.id"},
     "agent": {SURE: "agent.name", LIKELY: "agent", GUESS: "agent.role assistant.name agent.title current.agent"},
+    "handoff_to": {LIKELY: "to.agent to.agent.name"},
     "tool_name": {SURE: "tool.name tool.function.name tool.call.name", LIKELY: "function.name", GUESS: "tool"},
     "tool_call_id": {SURE: "tool.call.id tool.use.id function.call.id", LIKELY: "call.id", GUESS: "tool.id"},
     "tool_description": {GUESS: "tool.description"},

@@ -215,6 +215,8 @@ def _fill(record: SpanRecord, step: Step, facts: Facts) -> None:
         step.tool_failed = True
     if step.agent is None:
         step.agent = _agent(facts, record) if role == AGENT else fields.get("agent")
+    if role == HANDOFF and step.handoff_to is None:
+        step.handoff_to = fields.get("handoff_to")
     if role == TOOL:
         _read_tool(record, step, facts)
         return

@@ -21,6 +21,7 @@ from .requests import tool_requests
 _HANDOFF_TOOL = re.compile(
     r"(?:[Tt]ransfer|[Hh]and[_-]?[Oo]ff)(?:[_-]?[Bb]ack)?(?:[_-]to(?:[_-]|$)|To(?=[A-Z]|$))|[Hh]and[_-]?[Oo]ff$"
 )
+_HANDOFF_NAME = re.compile(r"handoff (?:from (.+?) )?to (.+)", re.IGNORECASE)
 _NO_AGENT = frozenset(("unknown", "handoff"))
 _PLUGIN = "Handoff-"
 
@@ -47,16 +48,19 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return the hand-offs that have spans. Most spans have only a name: ``X → Y.handoff`` or ``handoff to Y``."""
+    """Return the hand-offs that have spans. Most have only a name: ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
             continue
         source, target = "", step.handoff_to
         if target is None:
-            source, arrow, target = step.record.name.removesuffix(".handoff").partition("→")
+            name = step.record.name.removesuffix(".handoff")
+            source, arrow, target = name.partition("→")
             if not arrow:
-                source, target = "", _target_in(step.tool_arguments) or source.removeprefix("handoff to ")
+                named = _HANDOFF_NAME.fullmatch(name)
+                source, target = (named[1] or "", named[2]) if named is not None else ("", name)
+                target = _target_in(step.tool_arguments) or target
             source, target = source.strip(), target.strip() or None
         handoff = Handoff(source or turn.agent_at(step), target, step.error is None, step.record.duration_s)
         found.append((handoff, step))
@@ -91,7 +95,7 @@ def _target_in(arguments: Any) -> str | None:
 def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
     """Fill in a hand-off's source, target and success from the agent runs around it."""
     source = handoff.from_
-    if handoff.to is None or handoff.to in _NO_AGENT:
+    if handoff.to is None or handoff.to.lower() in _NO_AGENT:
         handoff = replace(handoff, to=runs.first_after(at, source))
     if source is None:
         handoff = replace(handoff, from_=runs.last_before(at))
