@@ -132,14 +132,18 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return messages with known roles. Older versions wrote ``thinking``, and ``unknown`` for LangChain's answers."""
+    """Return messages with known roles. Older versions wrote ``thinking``, ``unknown`` for LangChain's answers, and Cohere's roles."""
     messages = objects_under(attributes, prefix)
     for message in messages or ():
         role = message.get("role")
         if role == "thinking":
             message["content"] = [{"type": "thinking", "thinking": message.get("content")}]
-        if role in ("thinking", "unknown"):
+        if role in ("thinking", "unknown", "CHATBOT"):
             message["role"] = "assistant"
+        elif role == "USER":
+            message["role"] = "user"
+        if "user" in message:  # Cohere's texts in JavaScript
+            message.setdefault("content", message["user"])
     return messages
 
 

@@ -160,3 +160,30 @@ def test_handoff_without_a_target_goes_to_the_next_agent(name: str) -> None:
 @pytest.mark.parametrize("more", [{}, {"message.from_agent": "Triage", "message.to_agent": "Billing"}])
 def test_messages_between_agents_are_no_handoffs(more: dict[str, str]) -> None:
     assert not turn_of(agent(1), span(2, 1, "notify", more), chat(3, 1, user=ASKED, says=SAID, at=20)).handoffs
+
+
+def cohere(*messages: tuple[str, str, str], library: str = "@traceloop/instrumentation-cohere") -> Any:
+    attributes = {"gen_ai.system": "Cohere", "llm.request.type": "chat", "gen_ai.request.model": "command-r"}
+    for index, (role, key, text) in enumerate(messages):
+        attributes |= {f"gen_ai.prompt.{index}.role": role, f"gen_ai.prompt.{index}.{key}": text}
+    answer = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": SAID}
+    return span(1, 0, "cohere.chat", {**attributes, **answer}, scope=library)
+
+
+@pytest.mark.parametrize("key", ["user", "content"])
+@pytest.mark.parametrize(
+    "history",
+    [(), (("USER", "user", "Hello"), ("CHATBOT", "user", "Hi!")), (("USER", "content", "Hello"), ("CHATBOT", "content", "Hi!"))],
+)
+def test_texts_of_cohere_messages(key: str, history: Any) -> None:
+    """openllmetry-js 1035: Cohere's instrumentation for JavaScript writes each text under ``user``."""
+    turn = turn_of(cohere(*history, ("user", key, ASKED)))
+    assert (turn.input, turn.output) == (ASKED, SAID)
+    old = [("user", "Hello"), ("assistant", "Hi!")] if history else []
+    assert [(message.role, message.content) for message in turn.messages] == [*old, ("user", ASKED), ("assistant", SAID)]
+
+
+def test_user_beside_a_messages_content_is_not_its_text() -> None:
+    record = cohere(("user", "content", ASKED), library="opentelemetry.instrumentation.openai")
+    record.attributes["gen_ai.prompt.0.user"] = "u-1"
+    assert turn_of(record).input == ASKED
