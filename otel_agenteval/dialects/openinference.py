@@ -24,6 +24,8 @@ KINDS = {
 MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
 _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
+_CALL_PARTS = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
+"""Prefixes of a model call's attributes. A call without its kind has at least two of these parts."""
 _SPEECH = ("stt", "tts")
 """Kinds of services that convert between speech and text, in their spans' names or ``service.type``."""
 _MAX_INDEX = 2_000
@@ -31,8 +33,9 @@ _MAX_PATH = 16
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    if (kind := attributes.get("openinference.span.kind")) is None:
-        return None
+    if (kind := attributes.get("openinference.span.kind")) is None:  # or Python's SDK dropped the oldest attributes
+        parts = [prefix for prefix in _CALL_PARTS if any(key.startswith(prefix) for key in attributes)]
+        return LLM if len(parts) > 1 else None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
     if role == CHAIN and scope in _LANGCHAIN and _langgraph_agent(attributes.get) == name:
         return AGENT  # an agent's graph, whose kind is AGENT only if its name contains "agent"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from otel_agenteval.core.turn import ErrorInfo, ToolCall
+from otel_agenteval.core.turn import ErrorInfo, ToolCall, Turn
 from tests.support.spans import agent, chat, span, turn_of
 
 ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
@@ -187,3 +187,37 @@ def test_user_beside_a_messages_content_is_not_its_text() -> None:
     record = cohere(("user", "content", ASKED), library="opentelemetry.instrumentation.openai")
     record.attributes["gen_ai.prompt.0.user"] = "u-1"
     assert turn_of(record).input == ASKED
+
+
+MESSAGES = {
+    **{f"llm.input_messages.{index}.message.role": ("user", "assistant")[index % 2] for index in range(18, 41)},
+    **{f"llm.input_messages.{index}.message.content": f"Old text {index}" for index in range(18, 41)},
+}
+ANSWER = {"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": SAID}
+COUNTS = {"llm.token_count.prompt": 10, "llm.token_count.completion": 5}
+
+
+def without_oldest(attributes: dict[str, Any], root_kind: str | None) -> Turn:
+    """Return the turn of a span whose oldest attributes were dropped, alone or below a span with a kind."""
+    record = span(2, 1 if root_kind else 0, "ChatCompletion", attributes, scope="openinference.instrumentation.openai")
+    record.truncated = True
+    return turn_of(*([openinference(1, 0, root_kind, "agent")] if root_kind else []), record)
+
+
+@pytest.mark.parametrize("root_kind", ["AGENT", "CHAIN", None])
+@pytest.mark.parametrize("attributes", [MESSAGES | ANSWER | COUNTS, ANSWER | COUNTS, MESSAGES | ANSWER])
+def test_model_call_without_its_oldest_attributes(attributes: dict[str, Any], root_kind: str | None) -> None:
+    """litellm 34828: Python's SDK drops the span kind and the model first, if a span has too many attributes."""
+    turn = without_oldest(attributes, root_kind)
+    (call,) = turn.llm_calls or ()
+    assert (turn.output, call.output_tokens) == (SAID, attributes.get("llm.token_count.completion"))
+
+
+@pytest.mark.parametrize("attributes", [COUNTS, ANSWER, {"input.value": ASKED, "output.value": SAID}])
+def test_span_without_kind_and_messages_is_no_model_call(attributes: dict[str, Any]) -> None:
+    assert not without_oldest(attributes, "AGENT").llm_calls
+
+
+def test_chain_with_a_models_attributes_is_no_model_call() -> None:
+    chain = openinference(1, 0, "CHAIN", "LangGraph", more={**ANSWER, "input.value": ASKED, "output.value": SAID, **COUNTS})
+    assert len(turn_of(chain, oi_model(2, 1)).llm_calls or ()) == 1
