@@ -20,6 +20,7 @@ ASKED, SAID = "What is the weather in Paris?", "It is 21 degrees in Paris."
     ("acme.cost_usd", 0.02, 0.02),
     ("acme.usage.cost", 0.02, 0.02),
     ("acme.total_cost", 0.02, 0.02),
+    ("acme.estimated_cost", 0.02, 0.02),
     ("acme.llm.cost", 0.02, 0.02),
     ("gen_ai.cost", 0.02, 0.02),
     ("cost", 0.02, 0.02),

@@ -90,6 +90,8 @@ def meaning_of(path: str) -> Meaning:
         return _NO_MEANING
     last_name = words_of(path.rpartition(".")[2])
     field = _tokens(words) or _kind(words) or _by_ending(words)
+    if field is _BARE_COST and last_name == ("cost",) != words:  # vendor.cost may count credits
+        field = None
     text = ("_".join(last_name) or words[-1]) in _TEXT_NAMES
     system = _system_of(last_name)
     return Meaning(
@@ -247,6 +249,7 @@ _BY_ENDING = {
     for strength, text in endings.items()
     for ending in text.split()
 }
+_BARE_COST = _BY_ENDING[("cost",)]
 _TOOL_LISTS = word_set("tools functions definitions available")
 _OTHERS: dict[str, frozenset[str]] = {
     "model": word_set("tool tools data user device host phone product vehicle car printer cost view domain"),  # device.model
@@ -280,8 +283,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
         if field == "name" and (len(before) > _MOST_WORDS_BEFORE_NAME or (length == 1 and not _is_own_name(words))):
             continue
         if not _OTHERS.get(field, frozenset()).isdisjoint(before):
-            return None
-        if field == "cost_usd" and length == 1 and before:  # vendor.cost may count credits
             return None
         if field == "agent" and "trace" in before:  # the trace's first agent, not the span's
             return _Field(field, strength - 1)
