@@ -33,7 +33,7 @@ _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
 """Number of labels of each kind below which intervals are too wide to rely on."""
-_VERSION = re.compile(r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|latest|preview|v\d+(?::\d+)?))+$")
+_VERSION = re.compile(r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|latest|preview|v\d+(?::\d+)?)){1,3}$")
 """Date or version at the end of a model's name."""
 _EXPLORED = 0.2
 """Share of suggested turns that are drawn at random, so that confident verdicts are checked too."""

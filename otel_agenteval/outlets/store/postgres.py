@@ -51,7 +51,8 @@ def is_address(path: str) -> bool:
 
 
 def without_password(address: str) -> str:
-    return re.sub(r"([?&]password=)[^&]*", r"\1****", re.sub(r"(//[^:/@]*):.*@", r"\1:****@", address))
+    address = re.sub(r"(//[^:/@]*):.*@", r"\1:****@", address)
+    return re.sub(r"([?&]password=)[^&]*", r"\1****", address)
 
 
 class PostgresRow(Sequence[Any]):
