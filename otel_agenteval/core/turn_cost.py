@@ -30,7 +30,7 @@ _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepsee
 """Beginnings of Amazon Bedrock's model names."""
 
 
-_AT_LIST_PRICE = (None, "default", "auto", "standard", "standard_only", "on_demand")
+_AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_demand")
 """Service tiers at the prices of the table. Others, such as OpenAI's ``flex``, cost more or less."""
 
 
@@ -53,6 +53,10 @@ class _Call(NamedTuple):
     provider: str | None
     tokens: Tokens
     tier: str | None = None
+
+    @property
+    def is_at_list_price(self) -> bool:
+        return (self.tier or "none").lower().replace("-", "_") in _AT_LIST_PRICE
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
@@ -169,7 +173,7 @@ def _call(model: str | None, provider: str | None, usage: LlmCall | Usage) -> _C
 
 def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
     model, provider = call.model, call.provider
-    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME or call.tier not in _AT_LIST_PRICE:
+    if not model or len(model) > _LONGEST_NAME or len(provider or "") > _LONGEST_NAME or not call.is_at_list_price:
         return None
     provider = _PROVIDERS.get(provider or "", provider) or None
     if provider is not None and not knows_provider(provider):  # a framework or a gateway, so the model's name decides
@@ -179,7 +183,7 @@ def _table_price(call: _Call, start: datetime.datetime | None) -> float | None:
 
 def _unpriced(call: _Call) -> str:
     model, provider = (str(name or "?")[:_LONGEST_NAME] for name in (call.model, call.provider))
-    if call.tier not in _AT_LIST_PRICE:
+    if not call.is_at_list_price:
         return f"{model} (service tier {call.tier})"
     known = not call.provider or provider in _PROVIDERS or knows_provider(provider)
     return model if known else f"{model} (unknown provider {provider})"

@@ -158,7 +158,8 @@ def _read_providers_usage(metadata: str, step: Step) -> None:
         read, written = first_int(counts, _CACHE_READ), first_int(counts, _CACHE_WRITTEN)
         if step.cached_tokens is None:
             step.cached_tokens = as_int(counts.get("cachedPromptTokens")) if read is None else read
-        step.cache_write_tokens = written
+        if written is not None:
+            step.cache_write_tokens = written
         if step.input_tokens is not None:
             step.input_tokens += (read or 0) + (written or 0)
         thoughts = as_int(counts.get("thoughtsTokenCount"))

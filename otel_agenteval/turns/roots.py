@@ -279,6 +279,11 @@ def _split_items(root: _Node) -> list[list[_Node]]:
     return [[item] for item in items] if len(calls) == len(items) and are_items(root.record, calls) else []
 
 
+def _has_output(record: SpanRecord) -> bool:
+    step = read(record)
+    return (step.output_messages, step.output_value, step.final_result) != (None, None, None)
+
+
 def _calls_in(node: _Node) -> list[SpanRecord]:
     """Return the outermost model calls in a span."""
     calls, stack = [], [node]
@@ -362,7 +367,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
                 beside.setdefault(id(run.parent), (run.parent, []))[1].append((run, group))
     for parent, runs in beside.values():
         own = {id(run) for run, _ in runs}
-        returns_early = len(runs) == 1 and not runs[0][0].marks & _LLM
+        returns_early = len(runs) == 1 and not runs[0][0].marks & _LLM and not _has_output(runs[0][0].record)
         times = Times((run.record.start_ns, _NEVER if returns_early else run.record.end_ns, group) for run, group in runs)
         for child in sorted(parent.children, key=_START):
             is_step = not child.root_count and (child.role is not None or child.marks)

@@ -69,9 +69,17 @@ def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
-    if branch.role == AGENT and _ended_before(turn.tree.parent(branch), branch):
+    if _is_next_run(turn, branch):
         return branch  # the context of an ended run was still in use
     return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
+
+
+def _is_next_run(turn: TurnCalls, run: Step) -> bool:
+    """Return True if the same agent's run above this run has ended, and nothing above both is still running."""
+    above = turn.tree.parent(run)
+    if above is None or run.role != AGENT or run.agent != above.agent or not _ended_before(above, run):
+        return False
+    return not any(step.role is not None and step.record.end_ns > run.record.start_ns for step in turn.ancestors(above))
 
 
 def _ended_before(step: Step | None, later: Step) -> bool:

@@ -236,7 +236,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "error_message": {GUESS: "status.message"},
     "cost_usd": {
         SURE: "total.cost cost.total cost.details.total", LIKELY: "cost.usd usage.cost",
-        GUESS: "llm.cost ai.cost model.cost request.cost response.cost operation.cost cost",
+        GUESS: "llm.cost ai.cost model.cost request.cost response.cost operation.cost generation.cost call.cost metrics.cost litellm.cost cost",
     },
     "first_token_at": {GUESS: "completion.start.time first.token.at"},
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},

@@ -394,11 +394,13 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
-        arguments = _in_record(inputs.value, step, _ARGUMENT_HOLDERS) if inputs is not None else None
-        step.tool_arguments = facts.spread_arguments or (_arguments(arguments) if inputs is not None else None)
+        step.tool_arguments = facts.spread_arguments
+        if inputs is not None and not step.tool_arguments:
+            step.tool_arguments = _arguments(_in_record(inputs.value, step, _ARGUMENT_HOLDERS))
     if step.tool_result is None:
-        result = _in_record(outputs.value, step, _OUTPUT_NAMES) if outputs is not None else None
-        step.tool_result = facts.spread_result or (_unwrapped(result) if outputs is not None else None)
+        step.tool_result = facts.spread_result
+        if outputs is not None and not step.tool_result:
+            step.tool_result = _unwrapped(_in_record(outputs.value, step, _OUTPUT_NAMES))
     for content in facts.event_messages:  # some instrumentations write both as messages
         if content.direction == OUT or "result" in words_of(content.path):
             step.tool_result = _first_message(content) if step.tool_result is None else step.tool_result

@@ -24,7 +24,7 @@ _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
-_CLOCK_STEP_NS = 2_000_000
+CLOCK_STEP_NS = 2_000_000
 """Tolerance: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span after its caller."""
 _LAYERS = 8
 """Maximum number of instrumentations whose spans are compared."""
@@ -131,7 +131,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
     """Return the earlier span of the same response, or None. Some servers repeat ids, so the spans must overlap and match."""
     call = by_response.get(step.response_id) if step.response_id else None
-    if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + _CLOCK_STEP_NS):
+    if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
     return call if _is_alike(turn, call, step) or None in (call.output_tokens, step.output_tokens) else None
 
@@ -220,7 +220,7 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
         outermost[id(at)] = None
         path.append(at)
         ancestor = turn.nearest(at, _LLM_OR_LOOP)
-        if ancestor is None or ancestor.role != LLM or _is_later_call(at, ancestor):
+        if ancestor is None or ancestor.role != LLM or _is_later_call(turn, at, ancestor):
             break
         at = ancestor
     top = outermost[id(at)] or at
@@ -230,13 +230,20 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
     return outermost[id(step)]
 
 
-def _is_later_call(step: Step, outer: Step) -> bool:
+def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
     """Return True if a model span inside another one is a later call, according to totals, times or prompt tokens."""
     if step.totals is not None and outer.totals is not None:
         return True
     if isinstance(step.record, LoggedCall):  # it has the time of its log record
         return False
-    if not outer.deferred and outer.record.end_ns + _CLOCK_STEP_NS < step.record.start_ns:
+    if outer.guesses_tokens or (step.response_id and step.response_id == outer.response_id) or _is_alike(turn, outer, step):
+        return False
+    answers = turn.outputs(outer)
+    if not answers and not outer.output_tokens:
+        return False
+    if any(one.content for one in answers) and [one.content for one in answers] == [one.content for one in turn.outputs(step)]:
+        return False
+    if not outer.deferred and outer.record.end_ns + CLOCK_STEP_NS < step.record.start_ns:
         return True
     new_tokens = (
         (step.input_tokens or 0) - (step.cached_tokens or 0) - (step.cache_write_tokens or 0)
@@ -306,7 +313,7 @@ def _take_duplicate(
         if outer.record.span_id in taken:
             running.pop(index)
             continue
-        fits = is_alike is not None or outer.deferred or outer.record.end_ns + _CLOCK_STEP_NS >= record.end_ns
+        fits = is_alike is not None or outer.deferred or outer.record.end_ns + CLOCK_STEP_NS >= record.end_ns
         if fits and _same_call(outer, step) and (is_alike is None or is_alike(outer, step)):
             found = running.pop(index)
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from ...core.wellformed import is_count, sum_of
 from ...dialects.generic.keys import words_of
 from ...dialects.step import AGENT, CHAIN, GUARDRAIL, INNER, RETRIEVAL, TOOL, Step
 from ...spans.record import SpanRecord
-from .call_spans import find_calls
+from .call_spans import CLOCK_STEP_NS, find_calls
 from .steps import END, TurnSteps, computed_once
 from .templates import last_user_text, question_in
 
@@ -124,11 +125,18 @@ class TurnCalls(TurnSteps):
     def _runs_without_calls(self) -> list[Step]:
         """Return the outermost inner agents with token counts, but without model calls below or during them."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
+        if not runs or not any(call.input_tokens or call.output_tokens for call in self.own_llm):
+            return []
+        starts = [call.record.start_ns for call in self.llm]  # sorted
+        above = {id(step) for call in self.llm for step in self.ancestors(call)}
+        total = tuple(map(sum_of, zip(*((call.input_tokens, call.output_tokens) for call in self.own_llm), strict=True)))
+        counts = {total, *((call.input_tokens, call.output_tokens) for call in self.own_llm)}
         quiet = {
             run.record.span_id: run
-            for run in (runs if self.own_llm else ())
-            if not any(run.record.start_ns <= call.record.start_ns <= run.record.end_ns for call in self.llm)
-            and not any(self.tree.is_ancestor(run, call) for call in self.llm)
+            for run in runs
+            if id(run) not in above
+            and bisect_left(starts, run.record.start_ns - CLOCK_STEP_NS) == bisect_right(starts, run.record.end_ns)
+            and (run.input_tokens, run.output_tokens) not in counts
         }
         return [
             run for run in quiet.values() if (outer := self.nearest(run, (AGENT,))) is None or outer.record.span_id not in quiet
@@ -151,6 +159,8 @@ class TurnCalls(TurnSteps):
             runs = [self.root] if self.root.cost_usd is not None else self._outermost_runs()
             costs = [run.cost_usd for run in runs if run.cost_usd is not None]
             if not runs or len(costs) < len(runs):
+                return None
+            if runs != [self.root] and any(self.nearest(call, (AGENT,)) is None for call in self.own_llm):
                 return None
         cost = sum(costs)
         if math.isfinite(cost):
@@ -192,7 +202,7 @@ class TurnCalls(TurnSteps):
         instead.
         """
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
-        if tool is None:
+        if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
         later = [step for step in self.main_llm if step.record.start_ns > tool.record.start_ns and step.error is None]
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
@@ -223,10 +233,13 @@ class TurnCalls(TurnSteps):
         made, words = [one.content or "" for one in self.outputs(step)], set(words_of(answer))
         if 2 * len(words.intersection(word for text in made for word in words_of(text))) >= len(words):
             return False  # a new version of the answer
-        question = question_in(last_user_text(self.inputs(answering)) or "")
-        if any(question in text for text in around):
+        question = question_in(last_user_text(self.inputs(answering)) or "").strip()
+        question = question.rpartition("\n\n")[2]
+        if any(question in text.replace(answer, "") for text in asked):
             return True
-        return answer in asked[-1] and all(len(text) < _QUOTED or text[0] == "[" for text in made)
+        return answer in asked[-1] and all(
+            len(text) < _QUOTED or text[0] in "[{`" or 2 * len(text) < len(answer) for text in made
+        )
 
     def last_call_error(self) -> ErrorInfo | None:
         return max(self.main_llm, key=END).error if self.llm else self.root.error

@@ -220,17 +220,29 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
     counts: Counter[_CallKey] | None = None
     found = []
     for step in turn.llm:
-        messages, first = turn.inputs(step), 0
-        if step is turn.llm[0]:  # requests before the user's message, which may lack content, belong to earlier turns
-            users = (i for i, message in enumerate(messages) if message.role == "user" and not message.tool_results)
-            asks_more = not step.overwritten and turn.requests_of(step)  # a loop whose other calls may be turns of their own
-            first = len(messages) if asks_more else max(users, default=0)
+        messages = turn.inputs(step)
+        first = _start_of_turn(turn, step, messages) if step is turn.llm[0] else 0
         found += [(request, step) for request in _with_new_ids(messages, first, known)]
         if any(request.call_id is None for one in messages[first:] for request in one.tool_calls):
             if counts is None:
                 counts = Counter(_key(request) for request, _ in requested)
             found += [(request, step) for request in _more_than(counts, since_user(messages[first:]))]
     return found
+
+
+def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
+    """Return the place of the last user message or answer before the turn's first call. Earlier requests belong to earlier turns.
+    If the call itself requests tools, none of the messages count, because its other calls may be turns of their own.
+    """
+    if not step.overwritten and turn.requests_of(step):
+        return len(messages)
+    for place in range(len(messages) - 1, 0, -1):
+        message = messages[place]
+        if message.role == "user" and not message.tool_results:  # it may lack content
+            return place
+        if message.role == "assistant" and message.content and not message.tool_calls:
+            return place
+    return 0
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:

@@ -226,7 +226,10 @@ class ToolCalls:
         """Return True if the root's output has a text that doesn't just repeat an unanswered request."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
-            messages = self._turn.decode(root, field, "assistant").messages if getattr(root, field) else ()
+            decoded = self._turn.decode(root, field, "assistant")
+            messages = decoded.messages if getattr(root, field) else []
+            if decoded.hidden or any(message.attachments for message in messages[-1:]):
+                return True
             texts += [message.content for message in messages[-1:] if not message.tool_calls]
         texts += [jsonio.text_of(root.final_result)] if root.final_result else []
         return any(text and not (request.call_id and request.call_id in text) for text in texts)
