@@ -127,7 +127,9 @@ def _interrupted_by_sigterm() -> Iterator[None]:
 
 def _renamed(dataset: str, columns: str) -> list[dict[str, Any]]:
     names = dict(pair.partition("=")[::2] for pair in columns.split(","))
-    rows = [row for _, row in rows_in(dataset, "dataset", answers=names.get("output", "output"))]
+    rows = [
+        row for _, row in rows_in(dataset, "dataset", answers=names.get("output", "" if "output" in names.values() else "output"))
+    ]
     known = dict.fromkeys(column for row in rows for column in row)
     for name, column in names.items():
         if not name or column not in known:

@@ -23,11 +23,8 @@ _NETWORK_KEY = rf"{_NETWORK}[^\n.!?]{{0,45}}?(?:key|schlüssel|clé|clave|chave|
 _IS = r"(?:\s?[:：=→]|\s(?:is|are|now|remains|was set to|set to|ist|lautet|heißt|heisst|war|es|est|sera|é|è|e'|to|brzmi|je|zní|är|er|on|adalah|ialah|là|yw|będzie|είναι|это|це|هي|هو|היא|הוא)(?=[\s:*`\"'“«„])|\s?(?:は|是|为|為|는|은|이|가)\s?|\s[—–-]\s)"
 _OPEN = r"[\s:*`\"'“”«»„「『（(_]{0,6}"
 _NAMED = lazy(rf"(?<![a-z])(?:{_CALLED_SO}|{_NETWORK_KEY})", re.IGNORECASE)
-_QUOTED = rf"{_OPEN}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{{}}|（），。、؛،]{{6,64}})(?![A-Za-z0-9+/=])"
-_COPULA = lazy(rf"[^\n.!?;:：=]{{0,45}}?{_IS}{_QUOTED}", re.IGNORECASE)
-_ACCESS_CODE = lazy(
-    r"(?<![a-z])(?:(?:access|alarm|backup|door|entry|gate|override|recovery|security|unlock) code|master key)[*_`]{0,3}"
-    rf"(?: (?:at|for|in|of|on|to)(?: (?!(?:and|is|was) )[^\s,.!?;:=]{{1,20}}){{1,6}}?)?(?:\s?[:=]|\s(?:(?:was )?(?:changed|set) to|(?:is|was)(?: now)?)(?=\s)){_QUOTED}",
+_COPULA = lazy(
+    rf"[^\n.!?;:：=]{{0,45}}?{_IS}{_OPEN}([^\s\"'`«»“”„‘’「」『』<>,;()\[\]{{}}|（），。、؛،]{{6,64}})(?![A-Za-z0-9+/=])",
     re.IGNORECASE,
 )
 _WORD = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;:()\[\]{}|（），。、؛،]{6,64}(?![A-Za-z0-9+/=])")
@@ -36,17 +33,11 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords and access codes that follow a word for them. Only the parts ``near`` of the text are searched."""
+    """Yield passwords that follow a word for passwords. Only the parts ``near`` of the text are searched."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
             if not needs_no_secret(text, *name.span()) and (found := _chosen_password_after(text, name)) is not None:
                 yield "password", *found
-        for code in _ACCESS_CODE.finditer(text, first, last):
-            start, end = trimmed(text, *code.span(1))
-            value = text[start:end]
-            is_plain = _PLAIN.fullmatch(value) is not None and not is_strong(value)
-            if _is_chosen(value) and not is_plain and not _is_sample(text, code.start(), start):
-                yield "passcode", start, end
 
 
 def _chosen_password_after(text: str, name: re.Match[str]) -> Span | None:

@@ -146,7 +146,6 @@ _SHOWN_AS_SITE = re.compile(
     r"\b(?:visit|(?:web)?site|homepage|(?:log|sign) (?:in|up) (?:at|on|to)|(?:book|buy|order|pay|shop)\b[^.\n]{0,20} (?:at|on|via|from))[\s:*_\"(\[]+\Z",
     re.IGNORECASE,
 )
-_FILE = re.compile(r"\.[a-z]{1,4}\W*\Z")
 _DOTTED = re.compile(r"\.[A-Za-z\])}\U0001d400-\U0001d7ff]")  # a literal start lets the search skip most of a text
 _AFTER_DOT = lazy(
     lambda: (
@@ -262,7 +261,7 @@ def links_in(text: str) -> dict[str, Link]:
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
     """Return True if a dotted word without a scheme is a host name. If its ending is also a word (``unsure``), the name needs a path,
-    a hyphen or ``www.``. If only files and a few sites have the ending, the name needs ``www.``, or a path and a hyphen.
+    a hyphen or ``www.``. If only files and a few sites have the ending, the name needs ``www.``.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -270,10 +269,10 @@ def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
     if name.startswith("www."):
         return True
     if any(map(str.isalnum, rest)):
-        return top in _prose_endings() or ("-" in name and rest[1].isalnum() and _FILE.search(rest) is None)
+        return top in _prose_endings()
     if top in word_set("hosts.txt", "files"):
         return top in _SITES and ("." in name or _is_shown_as_site(found, _SITES[top]))
-    return "-" in name or (top in word_set("hosts.txt", "sure") and name not in _CODE_OBJECTS)
+    return top in _prose_endings() and ("-" in name or (top in word_set("hosts.txt", "sure") and name not in _CODE_OBJECTS))
 
 
 def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:

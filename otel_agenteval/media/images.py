@@ -122,7 +122,7 @@ def _scaled(content: MediaContent, edge: int) -> tuple[bytes, str]:
     with _opened(content) as image:
         image.draft("RGB", (edge, edge))
         upright = ImageOps.exif_transpose(image)
-        is_drawing = upright.has_transparency_data or content.mime == "image/png"
+        is_drawing = content.mime in ("image/png", "image/gif")
         small = _opaque(upright)
         small.thumbnail((edge, edge))
         out = io.BytesIO()

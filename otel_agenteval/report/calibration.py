@@ -33,7 +33,9 @@ _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
 """Number of labels of each kind below which intervals are too wide to rely on."""
-_VERSION = re.compile(r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|latest|preview|v\d+(?::\d+)?)){1,3}$")
+_VERSION = re.compile(
+    r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
+)
 """Date or version at the end of a model's name."""
 _EXPLORED = 0.2
 """Share of suggested turns that are drawn at random, so that confident verdicts are checked too."""

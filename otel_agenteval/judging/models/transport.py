@@ -57,7 +57,7 @@ _HINTS = {
     ),
     "format": (
         "response_format", "json_object", "json_schema", "responsemimetype", "responsejsonschema", "output_config", "outputconfig",
-        "textformat", "text.format", "structured output", "structured-output", "structured_output", "json mode", "guided", "tool_choice", "schema", "grammar", "json_validate_failed", "failed_generation",
+        "textformat", "text.format", "structured output", "structured-output", "structured_output", "json mode", "guided_", "guided decoding", "guided json", "tool_choice", "schema", "grammar", "json_validate_failed", "failed_generation",
     ),
     "system": (
         "system role", "'system'", '"system"', "`system`", "system message", "system instruction", "developer instruction", "must alternate",
@@ -65,7 +65,7 @@ _HINTS = {
     ),
     "temperature": ("temperature",),
     "stream": ("streaming", "stream mode", "stream parameter", "stream must", "stream=", "'stream'", '"stream"', "`stream`"),
-    "parameter": ("not support", "n't support", "unsupported", "unknown", "unrecognized", "unexpected", "extra input", "parameter", "bad request"),
+    "parameter": ("not supported", "unsupported", "unknown", "unrecognized", "unexpected", "extra input", "parameter", "bad request"),
     "refusal": ("content_filter", "content management policy"),
     "credit": ("insufficient_quota", "credit balance", "insufficient balance", "billing_hard_limit", "budget_exceeded"),
     "batch": ("batch", "array too long", "above_max_length", "too many inputs"),

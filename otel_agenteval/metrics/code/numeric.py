@@ -35,7 +35,7 @@ _WHOLE = re.compile(
     r"(?P<digits>(?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)(?P<exponent>(?:[eE][-+]?\d+)?)\s*%?"
 )
 _TOKEN = re.compile(
-    r"(?:(?<![^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uabff])(?<![%\xb0)\]])([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
+    r"(?:(?<![^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\uabff])(?<!\d[)\]])(?<![%\xb0])([-+])[$\xa3\xa5\u20a0-\u20cf]?)?"
     r"((?:(?!0)\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|(?<![\w.])\.\d+)"
 )
 """Sign and digits of a number in a text. A sign can follow a letter only in scripts without spaces."""
@@ -58,7 +58,10 @@ def _without_separators(found: re.Match[str]) -> str:
     opening, number, closing = found.groups()
     *whole, last = re.split("[^0-9]", number)
     readings = readings_of(number)
-    if len(readings) != 1 or len(readings[0]) != 1 or (opening and closing and {*number} <= {*"0123456789,"}):
+    is_several = opening and closing and {*number} <= {*"0123456789,"}  # (4,2)
+    is_address = {*number} <= {*"0123456789."}  # 192.168.100.200
+    is_pair = len(whole) == 1 and len(whole[0]) > 2 and len(last) > 1  # in 2024,12 people
+    if len(readings) != 1 or len(readings[0]) != 1 or is_several or is_address or (is_pair and "," in number):
         return found[0]
     ((_, half_a_unit),) = readings[0]
     return f"{opening}{''.join(whole)}{'.' if half_a_unit < 0.5 else ''}{last}{closing}"

@@ -105,6 +105,7 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
         )
         if call is not None:
             _fill_call(call, step)
+            turn.forget_messages(call)
             continue
         leaves.append(step)
         if step.response_id:

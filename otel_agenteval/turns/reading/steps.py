@@ -153,6 +153,11 @@ class TurnSteps:
     def is_nested(self, step: Step) -> bool:
         return self.nearest(step, _TOOLS) is not None
 
+    def forget_messages(self, step: Step) -> None:
+        """Decode a step's messages again when they are next used, because they have changed."""
+        for field in ("input_messages", "output_messages"):
+            self._decoded.pop((step.record.span_id, field), None)
+
     def decode(self, step: Step, field: str, role: str) -> Decoded:
         key = (step.record.span_id, field)
         found = self._decoded.get(key)
