@@ -387,10 +387,7 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
     if "own_name" in fields:
         step.tool_name = fields["own_name"]
     if step.tool_name is None:
-        name_in_span_name = facts.name_without_role if facts.name_role == TOOL else None
-        entity = fields.get("name") if facts.strength_of("name") > GUESS else None  # entity.name
-        name = fields.get("tool_name") or entity or name_in_span_name or fields.get("name") or record.name
-        step.tool_name = _METHOD.sub("", name) or None
+        step.tool_name = _METHOD.sub("", _tool_name(facts) or record.name) or None
     if step.tool_call_id is None:
         step.tool_call_id = fields.get("tool_call_id")
     if step.tool_arguments is None:
@@ -406,6 +403,12 @@ def _read_tool(record: SpanRecord, step: Step, facts: Facts) -> None:
             step.tool_result = _first_message(content) if step.tool_result is None else step.tool_result
         elif content.direction == IN and step.tool_arguments is None:
             step.tool_arguments = _first_message(content)
+
+
+def _tool_name(facts: Facts) -> str | None:
+    name = facts.fields.get("name")
+    entity = name if facts.strength_of("name") > GUESS else None  # entity.name
+    return facts.fields.get("tool_name") or entity or (facts.name_without_role if facts.name_role == TOOL else None) or name
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:

@@ -57,7 +57,7 @@ _HINTS = {
     ),
     "format": (
         "response_format", "json_object", "json_schema", "responsemimetype", "responsejsonschema", "output_config", "outputconfig",
-        "textformat", "text.format", "structured output", "structured-output", "structured_output", "json mode", "guided_", "guided decoding", "guided json", "tool_choice", "schema", "grammar", "json_validate_failed", "failed_generation",
+        "textformat", "text.format", "structured output", "structured-output", "structured_output", "json mode", "guided_", "guided decoding", "tool_choice", "schema", "grammar", "json_validate_failed", "failed_generation",
     ),
     "system": (
         "system role", "'system'", '"system"', "`system`", "system message", "system instruction", "developer instruction", "must alternate",
