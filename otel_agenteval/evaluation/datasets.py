@@ -51,7 +51,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     id, or if a case's metrics are in several columns.
     """
     places: dict[str, str] = {}
-    for place, row in rows_in(source, where):
+    for place, row in rows_in(source, where, answers="output"):
         case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
         inner, columns = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
@@ -143,7 +143,7 @@ def _misspelled(columns: Iterable[str]) -> str:
     return f", got {', '.join(map(repr, columns)) or 'neither'}"
 
 
-def rows_in(source: Any, where: str, *, answers: str = "output") -> Iterator[tuple[str, dict[str, Any]]]:
+def rows_in(source: Any, where: str, *, answers: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each row of a file, list or DataFrame, with its place for error messages. Raises a ConfigError for invalid rows.
 
     An empty cell of a CSV file is an empty text in the column ``answers``, and None in other columns.

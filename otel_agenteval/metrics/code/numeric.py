@@ -60,8 +60,8 @@ def _without_separators(found: re.Match[str]) -> str:
     readings = readings_of(number)
     is_several = opening and closing and {*number} <= {*"0123456789,"}  # (4,2)
     is_address = {*number} <= {*"0123456789."}  # 192.168.100.200
-    is_pair = len(whole) == 1 and len(whole[0]) > 2 and len(last) > 1  # in 2024,12 people
-    if len(readings) != 1 or len(readings[0]) != 1 or is_several or is_address or (is_pair and "," in number):
+    is_pair = "," in number and len(whole) == 1 and len(whole[0]) > 2 and len(last) > 1  # in 2024,12 people
+    if len(readings) != 1 or len(readings[0]) != 1 or is_several or is_address or is_pair:
         return found[0]
     ((_, half_a_unit),) = readings[0]
     return f"{opening}{''.join(whole)}{'.' if half_a_unit < 0.5 else ''}{last}{closing}"

@@ -246,9 +246,8 @@ def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
         return False
     if not outer.deferred and outer.record.end_ns + CLOCK_STEP_NS < step.record.start_ns:
         return True
-    new_tokens = (
-        (step.input_tokens or 0) - (step.cached_tokens or 0) - (step.cache_write_tokens or 0)
-    )  # others may not count the rest
+    # the outer span may not count cached tokens
+    new_tokens = (step.input_tokens or 0) - (step.cached_tokens or 0) - (step.cache_write_tokens or 0)
     return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < new_tokens
 
 
