@@ -206,3 +206,8 @@ def text_of(value: Any) -> str:
         return ""
     text = dumps(written(value))
     return str(orjson.loads(text)) if text[:1] == '"' else text
+
+
+def rendered(value: Any) -> str:
+    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``."""
+    return text_of(int(value) if isinstance(value, float) and value.is_integer() else value)

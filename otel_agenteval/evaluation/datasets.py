@@ -16,7 +16,6 @@ from ..core.errors import ConfigError, likeness, nearest
 from ..core.extras import require
 from ..core.forms import misspelled
 from ..core.wellformed import written
-from ..metrics.lib.values import rendered
 
 _CASE_COLUMNS = ("case_id", "id", "case")
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -52,7 +51,7 @@ def cases_in(source: str | Path | Iterable[Mapping[str, Any]] | Any, where: str 
     """
     places: dict[str, str] = {}
     for place, row in rows_in(source, where, answers="output"):
-        case = next((rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
+        case = next((jsonio.rendered(row.pop(column)) for column in _CASE_COLUMNS if row.get(column) not in (None, "")), None)
         asked = _input_of(row)
         inner, columns = row.pop("references", None), {name: row.pop(name, None) for name in METRICS}
         found = {key: value for key, value in row.items() if key not in _CASE_COLUMNS and value is not None}

@@ -13,10 +13,9 @@ from ..core.errors import ConfigError
 from ..core.fact_forms import SPEAKERS
 from ..core.forms import as_given, keyed
 from ..core.futures import result_of
-from ..core.jsonio import text_of
+from ..core.jsonio import rendered, text_of
 from ..core.turn import Turn
 from ..evaluation.datasets import ASKED, METRICS, Case, metrics_in, rename
-from ..metrics.lib.values import rendered
 
 COLUMNS = ("turns", "user", "max_turns")
 """Columns of a case that describe a conversation instead of a single input."""

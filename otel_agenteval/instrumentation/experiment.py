@@ -25,6 +25,7 @@ from opentelemetry import trace
 
 from ..config.loader import load_config
 from ..config.root import Config
+from ..core import jsonio
 from ..core.errors import ConfigError
 from ..core.futures import completed, result_of, started, submitted
 from ..core.score import TASK_RAISED, Score
@@ -33,7 +34,6 @@ from ..evaluation.case_metrics import CaseMetrics
 from ..evaluation.datasets import cases_in
 from ..evaluation.references import ReferenceSources
 from ..evaluation.selection import select_conversation_metrics, with_signals
-from ..metrics.lib.values import rendered
 from ..report.experiment import Experiment, Interrupted, Trial
 from .attach import captured_turns
 from .case_script import Call, CaseScript, Simulate, as_text
@@ -342,7 +342,7 @@ def _turn_without_spans(call: Call) -> Turn:
     error = None if call.error is None else ErrorInfo(type=type(call.error).__name__, message=str(call.error))
     output = None if call.error is not None else as_text(call.output)
     return Turn(
-        turn_id=uuid.uuid4().hex, input=rendered(call.case.input), output=output, error=error, references=dict(call.references),
+        turn_id=uuid.uuid4().hex, input=jsonio.rendered(call.case.input), output=output, error=error, references=dict(call.references),
         ground_truth=call.references.get("ground_truth"), start=None if call.is_recorded else call.start, duration_s=None if call.is_recorded else call.seconds,
     )  # fmt: skip
 

@@ -31,11 +31,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Ge, Le
 
+from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.fact_forms import a_document, one_or_more
 from ...core.turn import Turn
 from ..lib.tokens import Gram, Tokenizer, common_subsequence, ngrams, stem, tokens_of
-from ..lib.values import Share, readable, reference, rendered, truth_of
+from ..lib.values import Share, readable, reference, truth_of
 from ..registry import Param, Result, metric, skip
 
 _overlap_metric = functools.partial(
@@ -66,7 +67,7 @@ def _references(turn: Turn, given: Texts | None) -> list[str]:
 
 
 def _texts(found: Any) -> list[str]:
-    texts = [rendered(text) for text in (found if isinstance(found, (list, tuple)) else [found]) if text is not None]
+    texts = [jsonio.rendered(text) for text in (found if isinstance(found, (list, tuple)) else [found]) if text is not None]
     return [text for text in texts if text.strip()] or texts
 
 

@@ -21,7 +21,7 @@ from ...detectors.refusal import refusal_in
 from ...detectors.texts import with_plain_apostrophes
 from ..lib import regex
 from ..lib.grounding import material_of
-from ..lib.values import json_equal, rendered, truth_of
+from ..lib.values import json_equal, truth_of
 from ..registry import Param, Result, metric, skip, vacuous
 
 TextOrNumber = str | bool | int | float
@@ -41,7 +41,7 @@ def _equality(output: str, value: Any) -> Result:
         except ValueError:
             equal = False
     else:
-        expected = rendered(value)
+        expected = jsonio.rendered(value)
         equal = expected == output
     return Result(equal, detail={"expected": expected[:_SHOWN_SIDE], "actual": output[:_SHOWN_SIDE]})
 
@@ -82,7 +82,7 @@ def code_equals_ground_truth(turn: Turn) -> Result:
 
 
 def _search_text(value: TextOrNumber) -> str:
-    if not (text := rendered(value)):
+    if not (text := jsonio.rendered(value)):
         raise MetricError("invalid_parameter", "value: must not be empty, because every text contains the empty string")
     return text
 
@@ -159,7 +159,9 @@ Texts = Annotated[TextOrNumber | list[TextOrNumber], Predicate(_well_quoted)]
 
 
 def _texts_to_find(value: TextOrNumber | list[TextOrNumber]) -> tuple[str, ...]:
-    texts = _split_fields(value) if isinstance(value, str) else map(rendered, value if isinstance(value, list) else [value])
+    texts = (
+        _split_fields(value) if isinstance(value, str) else map(jsonio.rendered, value if isinstance(value, list) else [value])
+    )
     return tuple(text for text in texts if text.strip())
 
 
@@ -410,7 +412,7 @@ def _inverted(value: float, inverse: bool) -> float:
 
 def _expected(turn: Turn, expected: TextOrNumber | None) -> list[str]:
     given = truth_of(turn) if expected is None else expected
-    return [rendered(text) for text in (given if isinstance(given, list) else [given]) if text is not None]
+    return [jsonio.rendered(text) for text in (given if isinstance(given, list) else [given]) if text is not None]
 
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:ContentSimilarityEvaluator",), traits=("heavy",))

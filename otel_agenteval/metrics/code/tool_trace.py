@@ -33,7 +33,7 @@ from ..lib.tools import (
     why_malformed,
     without_delegation,
 )
-from ..lib.values import Share, canonical, excerpt, json_equal, readable, reference, rendered
+from ..lib.values import Share, canonical, excerpt, json_equal, readable, reference
 from ..registry import Result, metric, skip, vacuous
 from .text_matching import TextOrNumber, in_range
 
@@ -500,7 +500,7 @@ def code_tool_result_contains(turn: Turn, *, tool: ToolName, expected: TextOrNum
 
     Detail: ``calls`` (number of calls of the tool).
     """
-    wanted = rendered(expected)
+    wanted = jsonio.rendered(expected)
     calls = _calls_of(turn, tool)
     results = [jsonio.text_of(call.result) for call in calls]
     passed = any(wanted.lower() in text.lower() if ignore_case else wanted in text for text in results)

@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ...core import jsonio
 from ...core.errors import MetricError
 from ...core.turn import SpanInfo
 from . import regex
-from .values import json_equal, rendered
+from .values import json_equal
 
 _DEEPEST_QUERY = 50
 
@@ -104,7 +105,7 @@ _Quantifier = Callable[[int, int], bool]
 def _same_value(actual: Any, wanted: Any) -> bool:
     if isinstance(actual, bool) or isinstance(wanted, bool):
         return _truth(actual) is not None and _truth(actual) == _truth(wanted)
-    return json_equal(actual, wanted) or rendered(actual) == rendered(wanted)
+    return json_equal(actual, wanted) or jsonio.rendered(actual) == jsonio.rendered(wanted)
 
 
 def _truth(value: Any) -> bool | None:

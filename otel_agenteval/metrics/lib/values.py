@@ -80,13 +80,6 @@ def canonical(value: Any) -> str:
         return jsonio.dumps(value)
 
 
-def rendered(value: Any) -> str:
-    """Return a configured value as a search text: ``5.0`` → ``5``, ``True`` → ``true``."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return jsonio.text_of(value)
-
-
 def reference(turn: Turn, given: Any, *names: str) -> Any:
     """Return the parameter or, if it isn't set, the first of ``names`` in the turn's references, or None.
 
