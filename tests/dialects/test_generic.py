@@ -388,6 +388,14 @@ def test_total_shows_which_tokens_counts_exclude(usage, counts):
     assert (step.input_tokens, step.output_tokens) == counts
 
 
+@pytest.mark.parametrize("names", [("hit", "miss"), ("miss", "hit")])
+def test_cache_misses_are_no_cached_tokens_in_any_order(names):
+    amounts = {"hit": 64, "miss": 27}
+    usage = {"prompt_tokens": 91, "completion_tokens": 5, **{f"prompt_cache_{name}_tokens": amounts[name] for name in names}}
+    step = step_of({"fw.kind": "llm", "fw.usage": json.dumps(usage)})
+    assert (step.input_tokens, step.cached_tokens) == (91, 64)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "cost"),
     [

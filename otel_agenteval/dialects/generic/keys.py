@@ -155,7 +155,7 @@ _NO_COUNT = word_set("""
 """Words of limits, prices, parts of a count and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
 """Words before ``details`` in names of parts of a count: ``prompt_tokens_details.text_tokens``."""
-_PART_OF_COUNT = word_set("non uncached ephemeral")
+_PART_OF_COUNT = word_set("non uncached ephemeral miss")
 """Words for a part of a count: ``usage.non_cached_input_tokens``. The whole count has its own name."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
