@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from ..core.turn import ErrorInfo, LlmCall, ToolCall, Turn
 from ..detectors.redaction.find import find_in
@@ -25,19 +25,19 @@ WITHHELD = "[WITHHELD]"
 
 def public_name(name: str, kinds: Collection[str]) -> str:
     """Return a name in which hashes replace data of these kinds."""
-    return _public(name, frozenset(kinds), False) if kinds else name
+    return _public(name, frozenset(kinds)) if kinds else name
 
 
 def public_id(name: str, kinds: Collection[str]) -> str:
     """Return an id in which hashes replace data of these kinds. Phone numbers in ids need no plus sign or identifying word."""
-    return _public(name, frozenset(kinds), True) if kinds else name
+    return _public(name, frozenset(kinds), "id") if kinds else name
 
 
 @lru_cache(maxsize=4096)
-def _public(name: str, kinds: frozenset[str], is_id: bool) -> str:
+def _public(name: str, kinds: frozenset[str], use: Literal["name", "id", "call id"] = "name") -> str:
     try:
-        found = find_in(name, kinds)
-        if is_id and "phone" in kinds and not found:
+        found = find_in(name, kinds & {"email", "secret"} if use == "call id" else kinds)
+        if use == "id" and "phone" in kinds and not found:
             found = tuple((start, end, "phone") for start, end in numbers_in_id(name))
         out: list[str] = []
         at = 0
@@ -84,7 +84,7 @@ def _without_names(value: Any, kinds: frozenset[str]) -> Any:
     """Return a name, record, mapping or list with redacted names, or the same object if nothing changes."""
     kind = value.__class__
     if kind is str:
-        left = _public(value, kinds, False)
+        left = _public(value, kinds)
         return value if left == value else left
     if kind in _NAMES:
         return replace(value, **changed) if (changed := _redacted_fields(value, kinds)) else value
@@ -105,7 +105,7 @@ def attributes_publicly(attributes: Mapping[str, Any], kinds: Collection[str]) -
 
 def public_call_id(name: str, kinds: Collection[str]) -> str:
     """Return a call's or response's id with e-mail addresses and secrets redacted. Digits stay, because most are harmless."""
-    return _public(name, frozenset(kinds) & {"email", "secret"}, False)
+    return _public(name, frozenset(kinds), "call id")
 
 
 NAME_ATTRIBUTES: Mapping[str, Callable[[str, Collection[str]], str]] = {
