@@ -2,10 +2,10 @@
 
 * An *interaction* is one message from an agent to one or more others. Interactions in the turn's reference data take precedence.
 * Without such data, the spans provide the interactions: calls from agent to agent (also through a tool with the agent's name) and hand-offs.
-  A hand-off to an agent that the same agent also called is one interaction with that call.
-* The *agents* are those in the turn's role table or, without a table, those that ran or took part in a hand-off. Agents that only
-  interact are added.
-* Nothing is guessed: a run without a known caller adds an agent, but no interaction.
+  If an agent calls another agent and also hands off to it, the call and the hand-off are one interaction.
+* The *agents* are listed in the turn's role table. Without a table, they are the agents that ran or took part in a hand-off. Senders
+  and recipients of interactions are added.
+* An agent run without a known caller adds an agent, but no interaction.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def interactions_of(turn: Turn) -> list[Interaction]:
 
 
 class _AsFact:
-    """Pydantic type of a role table, for use in annotations of parameters."""
+    """Pydantic type of a role table, for parameter annotations."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -68,11 +68,11 @@ class _AsFact:
 
 
 Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
-"""Role table, which maps the name of each agent to facts about it."""
+"""Role table: maps each agent's name to its properties, such as ``role``."""
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a reduced turn whose interactions are read once for many metrics. ``roles``, if given, replace its agents."""
+    """Return a reduced turn with its interactions already read, for use by several metrics. ``roles`` replaces the turn's agents, unless None."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -80,14 +80,14 @@ def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
 
 
 def part_of(result: Result) -> float:
-    """Return the value of an inner metric. Raises MetricError if the metric was skipped."""
+    """Return the value of a composite metric's inner metric. Raises MetricError if the inner metric was skipped."""
     if result.value is None:
         raise MetricError("missing_part", f"an inner metric has no value ({result.skipped})")
     return result.value
 
 
 def known_agents(turn: Turn) -> list[str]:
-    """Return the agents of the role table, or those that ran or took part in a hand-off."""
+    """Return the agents in the role table or, without a table, the agents that ran or took part in a hand-off."""
     if turn.agents:
         return list(turn.agents)
     names = [run.name for run in turn.agent_runs]
@@ -107,7 +107,7 @@ def seconds(value: Any) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value. Divides before it adds, so that the sum can't overflow."""
+    """Return the mean. ``values`` can't be empty. Divides before adding, so that the sum can't overflow."""
     return sum(value / len(values) for value in values)
 
 
@@ -133,7 +133,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _agent_calls(turn: Turn) -> list[Interaction]:
-    """Return the calls from agent to agent. A tool call with an agent's name and that agent's run count as one call."""
+    """Return the calls between agents. A tool call with an agent's name and the agent run that it started are one call."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

@@ -1,13 +1,13 @@
-"""Decide which turns a metric applies to, if its needs alone don't decide.
+"""Predicates that decide which turns a metric applies to, in addition to the turn fields that it needs.
 
-A formula has a value for every turn. For many real turns, that value is the same whatever the agent did. Scoring skips such
-turns: a predicate in ``metric(applies=…)`` returns the reason, or None if the metric applies.
+For some turns, a metric's value doesn't depend on the agent's behavior. Such turns are skipped: a predicate in
+``metric(applies=…)`` returns the reason, or None if the metric applies.
 
 The first line of a predicate's docstring completes the sentence "applies to …" in the documentation. Predicates also run on the
-agent's thread, so they only read a few attributes.
+agent's thread, so they must be fast.
 
-The reason is ``missing:<fact>`` if you can provide the fact (see docs/reference/metrics/facts.md), and ``not_applicable:<why>``
-for another kind of turn.
+A reason such as ``missing:image`` names a fact that you can provide (see docs/reference/metrics/facts.md). Other reasons, such as
+``not_applicable:no_tools``, name a property of the turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .values import fact
 Params = Mapping[str, Any]
 
 MINIMIZED_KEYS = ("user_id", "email", "phone", "address", "ssn", "credit_card", "password", "api_key", "token")
-"""Metadata keys whose values an answer doesn't need to repeat."""
+"""Metadata keys with sensitive values, which an answer shouldn't repeat."""
 _MESSAGES_TO_ORGANIZE = 10
 _MESSAGES_TO_ADAPT = 5
 _SCANNED = 1_000_000
@@ -95,7 +95,7 @@ def a_conflict(turn: Turn, params: Params) -> str | None:
 
 
 def roles(turn: Turn, params: Params) -> str | None:
-    """Turns with an interaction whose sender has a role."""
+    """Turns with an interaction whose sender is in the role table."""
     if not (table := params.get("roles") or turn.agents):
         return "missing:agents"
     return None if any(each.sender in table for each in interactions_of(turn)) else "missing:interactions"
@@ -132,7 +132,7 @@ def sensitive_metadata(turn: Turn, params: Params) -> str | None:
 def energy(turn: Turn, params: Params) -> str | None:
     """Turns with measured energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates don't count, because the estimate for one turn stays far below the default limit.
+    Without a limit, estimates are ignored, because the estimate for one turn is far below the default limit.
     """
     if params.keys() & {"threshold_kwh", "threshold", "estimate"}:
         return None
@@ -142,7 +142,7 @@ def energy(turn: Turn, params: Params) -> str | None:
 def carbon(turn: Turn, params: Params) -> str | None:
     """Turns with measured carbon or energy, and all turns if you set a limit or ``estimate``.
 
-    Without a limit, estimates don't count, because the estimate for one turn stays far below the default limit.
+    Without a limit, estimates are ignored, because the estimate for one turn is far below the default limit.
     """
     if params.keys() & {"threshold_kg", "threshold", "estimate"}:
         return None
@@ -195,19 +195,19 @@ def tools(turn: Turn, params: Params) -> str | None:
 
 
 def several_steps(turn: Turn, params: Params) -> str | None:
-    """Turns, except those that consist of a single LLM call."""
+    """All turns, except single LLM calls."""
     if turn.tool_calls or turn.retrievals or len(turn.agent_runs) > 1 or turn.handoffs:
         return None
     return "not_applicable:one_step" if turn.tool_calls == [] and turn.llm_call_count == 1 else None
 
 
 def room_for_a_plan(turn: Turn, params: Params) -> str | None:
-    """Turns, except those that consist of a single LLM call without reasoning."""
+    """All turns, except single LLM calls without reasoning."""
     return None if turn.reasoning else several_steps(turn, params)
 
 
 def later_turn(turn: Turn, params: Params) -> str | None:
-    """Turns of a conversation, except the first one."""
+    """All turns of a conversation, except the first."""
     answers = sum(
         message.role == "assistant" and not message.tool_calls and bool((message.content or "").strip())
         for message in turn.messages
@@ -216,7 +216,7 @@ def later_turn(turn: Turn, params: Params) -> str | None:
 
 
 def several_exchanges(turn: Turn, params: Params) -> str | None:
-    """Conversations with at least two user messages (the first answer can't forget anything)."""
+    """Conversations with at least two user messages."""
     if not turn.messages:
         return "missing:conversation"
     asked = sum(message.role == "user" and bool(message.content) for message in turn.messages)

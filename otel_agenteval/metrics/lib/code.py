@@ -17,7 +17,7 @@ from ..bound_metric import BoundMetric, get_metric
 OUTPUT_CHARS = 1 << 20
 """Maximum length of an output in characters. Longer outputs are skipped with ``too_long``."""
 PARSED_CHARS = 100_000
-"""Maximum characters that parsers read in all blocks of a text together. Keywords identify the language of other blocks."""
+"""Maximum characters that parsers read in total. The languages of further code blocks are detected by keywords only."""
 MAX_BLOCKS = 200
 
 _KEYWORD_LINES = 1_000
@@ -43,15 +43,15 @@ class Block:
 
 
 _FENCE = re.compile(r"((?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)(`{3,}|~{3,})[ \t]*(.*)")
-"""Quotation and list markers, fence, and info string."""
+"""Groups: quotation and list markers, fence, info string."""
 _INFO = re.compile(r"[{. ]*(?:lang(?:uage)?-)?([^\s,;:{}()\[\]]+)")
 
 
 def code_blocks(text: str) -> list[Block]:
-    """Return the fenced code blocks that aren't empty.
+    """Return the fenced code blocks that aren't empty, at most :data:`MAX_BLOCKS`.
 
-    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. A block without a
-    closing fence ends with the quotation or the text. In a text without fences, the whole text is one block if it is code.
+    A fence is a line that starts with three or more backticks or tildes, also after a list marker or ``>``. An unclosed block
+    ends with its quotation or the text. If a text without fences is code, the whole text is one block.
     """
     fenced: list[tuple[str, list[str]]] = []  # info string and lines of each block
     opening: re.Match[str] | None = None
@@ -91,7 +91,7 @@ def languages(blocks: Sequence[Block], *, labels: bool = True) -> list[str | Non
 
 
 def _recognize(text: str, parse: bool) -> tuple[str | None, bool]:
-    """Return the language or None, and True if the text is clearly code. A plain sentence can be valid Python too."""
+    """Return the language (None if unknown), and True if the text is clearly code rather than prose."""
     tree = python_tree(text) if parse else None
     if tree is not None and not all(
         isinstance(statement, ast.Expr) or (isinstance(statement, ast.AnnAssign) and statement.value is None)  # Answer: Paris
@@ -169,7 +169,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Languages mapped to a similar language, whose pattern matches most of their lines too. A single match of their own pattern decides."""
+"""Maps a language to a similar language whose pattern also matches its lines. One match of its own pattern then decides."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

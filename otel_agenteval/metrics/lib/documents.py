@@ -1,4 +1,4 @@
-"""Find, read and compare the JSON and XML documents in an output, in linear time."""
+"""Find, parse and compare JSON and XML documents in an output, in linear time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def as_text(value: Any) -> str:
 # --- paths
 
 ABSENT = object()
-"""Result of a lookup if the path doesn't exist."""
+"""Returned by :func:`lookup` if the path doesn't exist."""
 
 _INDEX = re.compile(r"\[(-?[0-9]{1,9})\]")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -52,7 +52,7 @@ _Place = tuple[Any, "str | int"] | None
 def lookup(document: Any, path: str) -> Any:
     """Return the value at a dotted path, or :data:`ABSENT`.
 
-    Accepts ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` and ``$.a``. A key that is spelled exactly like the path takes precedence.
+    Accepts ``a.b``, ``a.0``, ``a[0]``, ``a[-1]`` and ``$.a``. A key that equals the full path takes precedence.
     """
     if isinstance(document, dict) and path in document:
         return document[path]
@@ -68,10 +68,10 @@ def lookup(document: Any, path: str) -> Any:
 
 
 def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> str | None:
-    """Return the JSONPath of the first difference between two documents, or None if equal.
+    """Return the JSONPath of the first difference between two documents, or None if they are equal.
 
-    The expected document determines the order. With ``ignore_list_order``, lists are compared as multisets, and the path of an
-    unequal list is returned. Without it, nesting can have any depth, because the walk isn't recursive.
+    Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and a
+    difference is reported at the list. Without it, documents can be nested to any depth, because the comparison isn't recursive.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:
@@ -92,7 +92,7 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
 
 
 def _unordered(value: Any) -> Hashable:
-    """Return a hashable equivalent of a document, without the order of its lists."""
+    """Convert a document to a hashable value that ignores the order of lists."""
     if isinstance(value, dict):
         return "object", frozenset([(key, _unordered(inner)) for key, inner in value.items()])
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def _path(place: _Place) -> str:
 # --- JSON inside other text
 
 _OPEN = re.compile(r"""\[(?=[ \t\n\r]*["\[{\]0-9tfn-])|\{(?=[ \t\n\r]*["}])""")
-"""A bracket followed by the possible start of a value. Most brackets in prose don't match."""
+"""A bracket that may start a JSON object or array. Most brackets in prose don't match."""
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
         ([\[{]) | ([\]}]) | (,) | (:)
@@ -143,7 +143,7 @@ _EMPTY_ARRAY = re.compile(r"\[[ \t\n\r]*\]")
 
 
 def containers(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each outermost JSON object or non-empty array, in linear time."""
+    """Return the start and end positions of each outermost JSON object or non-empty array, in linear time."""
     inner: dict[int, int] = {}
     broken: set[int] = set()
     found = []
@@ -158,10 +158,10 @@ def containers(text: str) -> list[tuple[int, int]]:
 
 
 def _end_of_container(text: str, start: int, inner: dict[int, int], broken: set[int]) -> int | None:
-    """Return the end of the container at ``start``, or None if it is incomplete.
+    """Return the position after the container that starts at ``start``, or None if it is incomplete.
 
-    For an incomplete container, record the complete containers in it in ``inner``, and the incomplete ones in ``broken``, so that
-    their text isn't read again.
+    If it is incomplete, the complete containers inside are added to ``inner``, and the incomplete ones to ``broken``. Their text
+    isn't read again.
     """
     match = _TOKEN.match
     opened: list[int] = []
@@ -202,17 +202,17 @@ _LARGEST_CHUNK = 65_536
 
 
 class _RefusedMarkup(Exception):
-    """Raised for markup that expat accepts, but this module rejects. The argument, if any, is the position at which to resume."""
+    """Raised for markup that expat accepts, but this module rejects. An optional argument is the position at which to resume."""
 
 
 class XmlDocument(NamedTuple):
     fault: dict[str, Any] | None
-    """``error`` and, if known, its ``line`` and ``column``. None if the text is a document."""
+    """``error``, and ``line`` and ``column`` if known. None if the text is well-formed."""
     missing: list[str]
 
 
 def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
-    """Check that a text is one well-formed document, and find the missing required elements (all of them if it isn't)."""
+    """Parse an XML document, and find missing required elements. If the text isn't well-formed, all of them are missing."""
     deepest = max((max(path.count(".") + 1, 2) for path in required), default=0)
     opened: list[str] = []
     paths: set[tuple[str, ...]] = set()
@@ -248,8 +248,8 @@ def read_xml(text: str, required: Sequence[str] = ()) -> XmlDocument:
 def xml_elements(text: str) -> list[str]:
     """Return the text of each outermost well-formed element, in order.
 
-    An element is open until its end tag. Text that isn't XML invalidates all open elements, because each of them would contain
-    it. Elements that are already closed stay valid. Parsing then resumes at the next markup.
+    An error discards all elements that are still open, but not the elements that are already closed. Parsing resumes at the next
+    markup.
     """
     data = encoded = text.encode("utf-8", "surrogatepass")
     # Markup without an end becomes invalid, at the same length. Otherwise, the parser searches for each end in all of the text.
@@ -265,7 +265,7 @@ def xml_elements(text: str) -> list[str]:
 
 
 def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int:
-    """Parse the content of an artificial element up to the first error, and return the error's position.
+    """Parse XML from ``start`` to the first error, and return the error's position.
 
     Add the start and end of each outermost element to ``found``.
     """

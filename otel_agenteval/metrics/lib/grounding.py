@@ -1,8 +1,7 @@
-"""Prepare a turn's texts for detectors: the answer, and the texts that the agent was given, which can ground the answer.
+"""Collect a turn's answer, and the texts that the agent was given, which can support the answer's claims.
 
-Grounding texts are tool results, the user's words, retrieved documents, system instructions, tool definitions and earlier
-messages, including the agent's own. The model writes the tool *arguments* and the messages of this turn itself, so they can't
-ground anything.
+Given texts are tool results, user messages, retrieved documents, system instructions, tool definitions and earlier messages,
+including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ...detectors.texts import SCAN_LIMIT, GivenTexts
 
 
 def screen_of_output(turn: Turn) -> Look:
-    """Return the screen of a turn's answer (empty if unknown), which all detectors share."""
+    """Return the screened answer (empty if unknown). Screening runs once per turn, for all detectors."""
     output = turn.output or ""
     screen: Look | None = turn.shared.get("screen")
     if screen is None or screen.whole is not output:
@@ -27,7 +26,7 @@ def screen_of_output(turn: Turn) -> Look:
 
 
 class GivenInTurn(GivenTexts):
-    """The given texts of a turn, with the path of each in the turn."""
+    """The texts that the agent was given in a turn, each with its path, such as ``messages[0].content``."""
 
     __slots__ = ("_turn", "found")
 
@@ -42,9 +41,7 @@ class GivenInTurn(GivenTexts):
             yield value
 
     def gap(self) -> str | None:
-        """Return the reason why the texts may lack something that the agent was given, or None.
-
-        The reason is used for a skipped score:
+        """Return a skip reason if the given texts may be incomplete, or None.
 
         - ``missing:sources``: There is no text, or the text of a result, document or attachment is unknown.
         - ``truncated``: The content was truncated before otel-agenteval received it.
@@ -95,7 +92,7 @@ def _given_values(turn: Turn) -> Iterator[tuple[str, Any]]:
 
 
 def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Iterator[tuple[str, Any]]:
-    """Yield path and text of the messages, except the agent's texts in this turn and results that a tool call already has."""
+    """Yield the path and text of each message. Skips the agent's messages in this turn, and results that ``calls`` contain."""
     asked = _last_user_message(messages)
     results: dict[str | None, Any] = {call.call_id: call.result for call in calls if call.call_id is not None}
     for i, message in enumerate(messages):
@@ -107,7 +104,7 @@ def _message_texts(messages: Sequence[Message], calls: Sequence[ToolCall]) -> It
 
 
 def _is_same_result(sent: Any, result: Any) -> bool:
-    """Return True if the value that was sent to the model is a tool's result, which may be JSON as text."""
+    """Return True if ``sent``, the value that the model received, equals a tool's result. The result can be JSON text."""
     if isinstance(result, str) and not isinstance(sent, str) and len(result) <= SCAN_LIMIT:
         try:
             result = jsonio.loads(result)
@@ -128,8 +125,8 @@ def _has_unknown_parts(turn: Turn) -> bool:
 def has_material(turn: Turn) -> bool:
     """Return True if numbers can be checked against more than the user's question.
 
-    Tool calls, tool results and retrieved documents count. Instructions, tool definitions and earlier messages count if they
-    contain numbers, and the user's words if they are a text to work on.
+    Tool calls, tool results and retrieved documents always count. Instructions, tool definitions and earlier messages count if
+    they contain numbers. The user's input counts if it asks to work on a text, for example to summarize it.
     """
     earlier = turn.messages[: max(_last_user_message(turn.messages), 0)]
     return (

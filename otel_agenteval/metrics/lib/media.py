@@ -1,8 +1,8 @@
 """Prepare a turn's images, recordings and videos for judges and embedding models.
 
-Media that the configuration allows are opened (:mod:`otel_agenteval.media`). A model then gets only pixels and samples, without
-metadata about the author. Other URLs go to the model unchanged, and its server may fetch them. If a medium has only an id, the
-model gets the id.
+Media are opened if the configuration allows it (:mod:`otel_agenteval.media`). The model then receives only pixels and samples,
+without metadata such as the author. Other URLs are sent unchanged, and the model's server may fetch them. A medium without a URL
+is sent as its id.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ...media.rules import current_rules, scheme_of
 Modality = Literal["image", "audio", "video"]
 
 _MEDIA_TYPES: Mapping[Modality, str] = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4"}
-"""Assumed media types of data without a type."""
+"""Media types for data without a type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Medium:
     reference: str | None
-    """A URI, or an id that is valid only at its source."""
+    """A URI, or an id that only the medium's provider can resolve."""
     frames: tuple[str, ...] = ()
-    """URIs or ids of sampled frames of a video, in order."""
+    """URIs or ids of frames that were sampled from a video, in order."""
     transcript: str | None = None
     duration_s: float | None = None
 
@@ -41,7 +41,7 @@ class Medium:
 
 
 def is_accessible(reference: str) -> bool:
-    """Return True if a reference is a URL or a data URI, which a model can access."""
+    """Return True if a model can access the reference, which is the case for a URL or a data URI."""
     return "://" in reference or reference[:5].lower() == "data:"
 
 
@@ -56,7 +56,7 @@ def attachments_of(turn: Turn) -> Iterator[Mapping[str, Any]]:
 
 
 def attachments_at(metadata: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the media at ``image_path``, ``audio_path`` and ``video_path`` in a case's metadata, as in AgentUnit."""
+    """Yield attachments for AgentUnit's keys ``image_path``, ``audio_path`` and ``video_path`` in the metadata of a test case."""
     for modality in _MEDIA_TYPES:
         given = metadata.get(f"{modality}_path")
         for path in given if isinstance(given, (list, tuple)) else (given,):
@@ -70,7 +70,7 @@ def modalities_of(attachment: Mapping[str, Any]) -> set[str]:
 
 
 def media_of(turn: Turn, modality: Modality) -> list[Medium]:
-    """Return the turn's media of one modality in order, without repetitions."""
+    """Return the turn's media of one modality, in order and without duplicates."""
     found = (_medium(attachment, modality) for attachment in attachments_of(turn) if modality in modalities_of(attachment))
     return list(dict.fromkeys(medium for medium in found if medium.reference or medium.frames or medium.transcript))
 
@@ -111,17 +111,17 @@ def image_for_model(reference: str) -> str:
 
 
 def _is_openable(reference: str) -> bool:
-    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening the file may be refused."""
+    """Return True if a reference may be opened, or is a local file, which a model can't read. Opening a file can still be refused."""
     return may_open(reference) or scheme_of(reference) == "file"
 
 
 def recordings_for_model(media: Iterable[Medium]) -> list[str]:
-    """Return the recordings in the form that a model receives.
+    """Return the recordings as data URIs or URLs, to send to a model.
 
-    Recordings that were transcribed for a model without audio input are left out.
+    If the model has no audio input, recordings that may be opened are left out. They are transcribed instead.
 
     Raises:
-        MetricError: If a recording that may be opened is broken or isn't a recording.
+        MetricError: If an opened recording is broken or isn't audio.
         MissingExtra: If PyAV isn't installed, and a recording isn't a WAV file.
     """
     deaf = not current_rules().hears
@@ -135,8 +135,8 @@ def recordings_for_model(media: Iterable[Medium]) -> list[str]:
 def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
     """Return the transcripts of the recordings, one per line.
 
-    The configured transcriber writes missing transcripts of recordings that may be opened. ``for_judge`` is True if the text
-    leaves the process. New transcripts are then redacted, as the rest of the turn already is.
+    If a recording has no transcript and may be opened, the configured transcriber creates one. With ``for_judge``, new
+    transcripts are redacted, because they leave the process.
     """
     rules = current_rules()
     found = []
@@ -153,7 +153,7 @@ def transcripts_of(media: Iterable[Medium], *, for_judge: bool = False) -> str:
 
 
 def contents_of(turn: Turn, modality: Modality) -> list[MediaContent]:
-    """Return the bytes of the turn's media of one modality that may be opened."""
+    """Return the contents of all media of one modality that may be opened."""
     references = [medium.reference for medium in media_of(turn, modality) if medium.reference]
     return [content_of(reference, modality) for reference in references if may_open(reference)]
 
@@ -164,7 +164,7 @@ Frames = Annotated[int, Ge(1), Le(1000)]
 
 
 def newest_video(turn: Turn, *, with_frames: bool = False) -> Medium | None:
-    """Return the last video, or None. The agent's videos follow the user's. ``with_frames`` requires sampled frames."""
+    """Return the turn's last video, or None. With ``with_frames``, only videos with sampled frames count."""
     videos = [video for video in media_of(turn, "video") if video.frames or not with_frames]
     return videos[-1] if videos else None
 

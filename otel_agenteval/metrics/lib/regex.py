@@ -13,7 +13,7 @@ from ...core.errors import MetricError
 from ...core.extras import require
 
 SCAN_LIMIT = 100_000
-"""Maximum characters of a text that are searched."""
+"""Maximum number of characters that are searched in a text."""
 
 
 @functools.lru_cache(maxsize=512)

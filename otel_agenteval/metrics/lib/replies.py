@@ -1,7 +1,7 @@
-"""Read scores, verdicts and lists from a judge's reply by common rules.
+"""Read scores, verdicts and lists from judge replies, by the same rules for all metrics.
 
-Only the keys that a formula uses are required. A value that is missing, has the wrong type or isn't in the vocabulary is an
-``invalid_reply`` error. Unknown keys are ignored.
+Only the keys that a formula uses are required. A required value that is missing, has the wrong type or isn't an allowed word is
+an ``invalid_reply`` error. Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..registry import Asks, Param, Result
 from .values import Words
 
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*")
-"""A number in the usual notation. Python also accepts other notations, such as ``1_0`` and ``nan``."""
+"""A number such as ``-1.5e3``. Python's ``float`` also accepts other notations, such as ``1_0`` and ``nan``."""
 _TRUE = frozenset(("true", "yes", "1", "pass"))
 _FALSE = frozenset(("false", "no", "0", "fail"))
 
@@ -29,7 +29,7 @@ def invalid(key: str, wanted: str) -> MetricError:
 
 
 def number(reply: Mapping[str, Any], key: str = "score") -> float:
-    """Return a finite number, which may be written as text."""
+    """Return the number at ``key``, which can be text such as ``"0.8"``. Raises MetricError if it isn't a finite number."""
     value: Any = reply.get(key)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     try:
@@ -42,7 +42,7 @@ def number(reply: Mapping[str, Any], key: str = "score") -> float:
 
 
 def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = "score") -> float:
-    """Return a number from ``low`` to ``high``. Raises a MetricError for any other number, because its scale is unknown."""
+    """Return the number at ``key``. Raises MetricError if it isn't between ``low`` and ``high``, because then its scale is unknown."""
     value = number(reply, key)
     if not low <= value <= high:
         raise invalid(key, f"a number from {low:g} to {high:g}")
@@ -50,7 +50,7 @@ def number_within(reply: Mapping[str, Any], low: float, high: float, key: str = 
 
 
 def optional_number(reply: Mapping[str, Any], key: str) -> float | None:
-    """Return a number that no formula uses, or None if it is missing or invalid."""
+    """Return the number at ``key``, or None if it is missing or invalid."""
     try:
         return number(reply, key)
     except MetricError:
@@ -76,7 +76,7 @@ def as_boolean(value: Any) -> bool | None:
 
 
 def word_of(value: Any, vocabulary: Sequence[str], key: str = "verdict") -> str:
-    """Return the word of the upper-case ``vocabulary`` that a value spells in any case, or raise a MetricError."""
+    """Return a value in upper case. Raises MetricError if it isn't in ``vocabulary``."""
     found = value.strip().upper() if isinstance(value, str) else ""
     if found not in vocabulary:
         raise invalid(key, " or ".join(vocabulary))
@@ -89,13 +89,13 @@ def choice(reply: Mapping[str, Any], choices: Sequence[str]) -> str:
 
 
 def texts(reply: Mapping[str, Any], key: str) -> list[str]:
-    """Return a list of texts that aren't blank, with other items converted to text."""
+    """Return the items of a list as text, without blank items."""
     items = [item if isinstance(item, str) else "" if item is None else str(item) for item in entries(reply, key)]
     return [item.strip() for item in items if item.strip()]
 
 
 def reply_details(reply: Mapping[str, Any], **keys: str) -> dict[str, Any]:
-    """Return parts of the reply for ``detail``, under the given names: None if missing, and lists without blank texts."""
+    """Return reply values for ``detail``, as ``name=key``. A missing value becomes None, and lists lose their blank texts."""
     found = {name: reply.get(key) for name, key in keys.items()}
     return {
         name: [item for item in value if not isinstance(item, str) or item.strip()] if isinstance(value, list) else value
@@ -119,7 +119,7 @@ def reason_of(entry: Any, key: str = "reason") -> str | None:
 
 
 def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
-    """Return one yes-or-no verdict per item, by position. A missing verdict counts as no."""
+    """Return one boolean for each of ``count`` items, by position. A missing verdict counts as no."""
     found = []
     for entry in entries(reply, "verdicts")[:count]:
         if (truth := as_boolean(verdict_of(entry))) is None:
@@ -129,13 +129,13 @@ def yes_no(reply: Mapping[str, Any], count: int) -> list[bool]:
 
 
 def verdicts(reply: Mapping[str, Any], count: int, vocabulary: Sequence[str], missing: str) -> list[str]:
-    """Return one word of the vocabulary per item, by position. ``missing`` replaces a missing verdict."""
+    """Return one word of ``vocabulary`` for each of ``count`` items, by position. ``missing`` replaces a missing verdict."""
     found = [word_of(verdict_of(entry), vocabulary) for entry in entries(reply, "verdicts")[:count]]
     return found + [missing] * (count - len(found))
 
 
 def scored(reply: Mapping[str, Any], *, top: float = 1, why: str = "reason", **keys: str) -> Result:
-    """Return the score of a reply divided by ``top``, with its reason and its ``keys`` as details."""
+    """Return the reply's score divided by ``top``. ``detail`` has the reason and the values of ``keys``."""
     detail = {**reply_details(reply, **keys), why: reason_of(reply, why)}
     return Result(number_within(reply, 0, top) / top, detail=detail, explanation=detail[why])
 

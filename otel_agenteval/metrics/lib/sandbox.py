@@ -1,6 +1,6 @@
 """Run an agent's program in isolation from this machine, with limits on all resources.
 
-The program has no access to files, the network or the environment. Without a working sandbox, nothing runs.
+The program can't use the network, your files or your environment variables. Without a working sandbox, nothing runs.
 
 - ``bubblewrap`` runs CPython in separate namespaces. It requires Linux, ``bwrap`` 0.8 or newer and ``prlimit``.
 - ``monty`` (package ``pydantic-monty``) interprets a subset of Python without any access to the operating system.
@@ -37,10 +37,10 @@ Name = Literal["bubblewrap", "monty"]
 MEMORY = 512 * 2**20
 """Maximum address space of one process in bytes."""
 PROCESSES = 32
-"""Maximum number of processes and threads together."""
+"""Maximum number of processes and threads in total."""
 FILE_BYTES = 2**20
 SCRATCH_BYTES = 16 * 2**20
-"""Maximum size of all files in ``/tmp`` in bytes. The same limit applies to ``/dev/shm``, and nothing else is writable."""
+"""Maximum size of all files in ``/tmp`` in bytes, and of all files in ``/dev/shm``. Nothing else is writable."""
 OPEN_FILES = 64
 STDERR_CHARS = 1_000
 
@@ -48,7 +48,7 @@ _PROBE_SECONDS = 10.0
 _HOST_CALLS = 10_000
 _SCRATCH, _SHARED = "/tmp", "/dev/shm"  # noqa: S108 - inside the sandbox
 _UID = 61234
-"""Id of an unprivileged user and group. Root switches to it, because limits on processes don't apply to root."""
+"""Unprivileged user and group id. If otel-agenteval runs as root, programs run as this user, because process limits don't apply to root."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ProgramResult:
 
 @functools.cache
 def usable() -> tuple[Name, ...]:
-    """Return the sandboxes that pass their tests on this machine. Bubblewrap comes first because it runs all of Python."""
+    """Return the sandboxes that pass their tests on this machine. Bubblewrap is first because it supports all of Python."""
     found: list[Name] = []
     if shutil.which("bwrap") is not None and _isolates("bubblewrap", [(_PROBE, 0)]):
         found.append("bubblewrap")
@@ -203,7 +203,7 @@ def _monty() -> Any:
 
 
 EXIT = {"monty": "exit_with({})", "bubblewrap": "raise SystemExit({})"}
-"""Code that ends a program with an exit status in each sandbox, even if the program has its own function ``exit``."""
+"""Statement that exits with a status in each sandbox, even if the program defines its own ``exit``."""
 
 
 def _run_in_monty(program: str, stdin: str, timeout_s: float) -> ProgramResult:

@@ -1,6 +1,6 @@
-"""Validate values against a JSON Schema, with bounded time and without network access.
+"""Validate values against a JSON Schema, in limited time and without network access.
 
-Nested references to alternatives can double the steps of a validation at each level, so the steps are counted first.
+With nested references, the number of validation steps can double at each level. The steps are therefore counted first.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _OPEN = -1
 
 
 def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dict[str, str]]:
-    """Return the first ten violations of a schema as ``{path, message}``.
+    """Return the first ten violations of a schema as ``{path, message}``, or an empty list.
 
-    The list is empty if ``instance`` is valid. Paths and messages can contain keys of the instance, but not its values.
-    ``$schema`` chooses the draft (default: 2020-12). The schema can be JSON text, or in the form of a request to a model.
+    Paths and messages can contain keys of the instance, but not its values. ``$schema`` selects the draft (default: 2020-12). The
+    schema can be JSON text, or be nested under a key such as ``json_schema``.
 
     Raises:
         MetricError: If the schema is invalid, has a misspelled keyword, takes too many steps for this value, or refers to another
@@ -52,11 +52,11 @@ def violations(schema: Schema | str, instance: Any, *, feature: str) -> list[dic
 
 _MAPPINGS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _WRAPPERS = ("json_schema", "schema", "parameters", "input_schema")
-"""Keys that hold the schema in a request to a model, next to keys such as ``name`` and ``strict``."""
+"""Keys under which model requests nest the schema, next to keys such as ``name`` and ``strict``."""
 
 
 _VALUES = frozenset(("const", "enum", "default", "example", "examples"))
-"""Keywords that contain values instead of schemas."""
+"""Keywords that contain values rather than schemas."""
 _TYPES = frozenset(("string", "number", "integer", "boolean", "array", "object", "null"))
 
 
@@ -76,7 +76,7 @@ def parsed_schema(schema_text: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _normalized(schema_text: str) -> str:
-    """Return a schema as JSON text, without a request's wrapper. Raises MetricError for other text or misspelled keywords."""
+    """Return a schema as JSON text, without wrappers. Raises MetricError if the text isn't a schema or has a misspelled keyword."""
     keywords = tuple(word_list("json_schema"))
     try:
         schema = parsed_schema(schema_text)
@@ -121,7 +121,7 @@ def _validator(schema_text: str, feature: str) -> Any:
 
 
 def refuse_document(uri: str) -> Any:
-    """Refuse a document that a schema refers to (the ``retriever`` of a validator)."""
+    """Raise ValueError, so that validators never fetch a referenced document."""
     raise ValueError("a schema must not refer to other documents")
 
 
@@ -139,7 +139,7 @@ class _TooManySteps(Exception):
 
 
 def takes_too_many_steps(schema_text: str, instance: Any) -> bool:
-    """Return True if a validation takes too many steps, or if its steps can't be counted."""
+    """Return True if a validation takes too many steps, or if they can't be counted."""
     if not _may_double(schema_text):
         return False
     most = _STEPS_AT_LEAST + _STEPS_PER_CHARACTER * len(jsonio.dumps(instance))
@@ -156,9 +156,9 @@ _parsed = functools.lru_cache(maxsize=256)(jsonio.loads)
 
 @functools.lru_cache(maxsize=256)
 def _may_double(schema_text: str) -> bool:
-    """Return True if a schema refers to itself, or is large once its references are expanded.
+    """Return True if a schema refers to itself, or is large with its references expanded.
 
-    For any other schema, the steps grow at most with the size of the schema times the size of the value.
+    For other schemas, the steps are limited by the schema's size times the value's size.
     """
     if not any(keyword in schema_text for keyword in _REFERENCES):
         return False
@@ -184,7 +184,7 @@ class _StepCount:
             pending += schema.values() if isinstance(schema, dict) else _list(schema)
 
     def size(self, schema: Any) -> int:
-        """Return the number of schemas in a schema and its references. Raises :class:`_TooManySteps` for a cycle."""
+        """Count the schemas in a schema, including its references. Raises :class:`_TooManySteps` for a cycle."""
         if not isinstance(schema, dict):
             return sum(map(self.size, _list(schema)))
         if (known := self._sizes.get(id(schema))) is None:
@@ -196,7 +196,7 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Return the number of steps to validate a value. The steps of each pair are computed once, and added for each use."""
+        """Count the steps to validate a value. Each pair of schema and value is computed once, but added each time."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)
@@ -208,7 +208,7 @@ class _StepCount:
         return known
 
     def _applied(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield each inner schema with the value that it validates: the same value, or a part of it."""
+        """Yield each inner schema with the value that it validates, which is ``value`` or a part of it."""
         same = [inner for keyword in _LISTS for inner in _list(schema.get(keyword))]
         same += [schema[keyword] for keyword in _SINGLE if keyword in schema]
         same += [inner for keyword in ("dependentSchemas", "dependencies") for inner in _object(schema.get(keyword)).values()]

@@ -1,7 +1,7 @@
-"""Evaluate queries about the spans of a turn.
+"""Find the spans of a turn that match a query.
 
-A query is an object of conditions. Each condition is evaluated for all spans in one pass over the tree. The time therefore grows
-with the number of spans times the size of the query, for a tree of any shape.
+A query is an object of conditions, such as ``{"name_contains": "search"}``. Each condition is evaluated for all spans in one
+pass. The time is therefore proportional to the number of spans times the size of the query.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from .values import json_equal
 _DEEPEST_QUERY = 50
 
 Answers = list[bool]
-"""One result per span, in the order of the turn's spans."""
+"""One boolean per span, in the order of the turn's spans."""
 Counts = tuple[list[int], list[int]]
-"""Number of each span's relatives, and number of its matching relatives."""
+"""For each span, the number of its relatives (such as children), and the number of matching relatives."""
 
 
 class Forest:
-    """The spans of a turn with their relations, by index.
+    """The parent and child relations of a turn's spans, by index.
 
-    Parents that aren't among the spans are ignored. In a cycle of parents, the first span becomes a root. If spans share an id,
-    the first of them is the parent.
+    A parent that isn't in the turn is ignored. In a cycle of parents, the first span becomes a root. If several spans have the
+    same id, the first one is the parent.
     """
 
     def __init__(self, spans: Sequence[SpanInfo]) -> None:
         self.spans = spans
         self.parents: list[int | None] = []
         self.order: list[int] = []
-        """Indexes, with each parent before its children."""
+        """Indexes of the spans, parents before their children."""
         position: dict[str, int] = {}
         for index, span in enumerate(spans):
             position.setdefault(span.id, index)
@@ -61,7 +61,7 @@ class Forest:
                     pending.extend(below[index])
 
     def _first_of_circle(self, start: int) -> int:
-        """Return the root above ``start``, or the first span of the cycle that its parents lead to."""
+        """Return the root above ``start``. If its parents form a cycle, return the first span of the cycle."""
         passed: dict[int, int] = {}
         at = start
         while at not in passed:
@@ -157,10 +157,10 @@ def _refuse(path: str, wanted: str) -> MetricError:
 
 
 def checked_query(query: Any, path: str = "query", depth: int = 0) -> dict[str, Any]:
-    """Check a query and return it without conditions that are null.
+    """Validate a query, and return it without null conditions.
 
     Raises:
-        MetricError: If a condition is unknown, has an invalid value or stands next to ``or``, or if the query is nested too deeply.
+        MetricError: If a condition is unknown or invalid, if ``or`` isn't the only condition, or if the query is nested too deeply.
     """
     if not isinstance(query, Mapping):
         raise _refuse(path, "must be an object of conditions")
@@ -201,7 +201,7 @@ def _checked_value(key: str, value: Any, path: str, depth: int) -> Any:
 
 
 def matching_spans(query: Mapping[str, Any], forest: Forest) -> Answers:
-    """Return one boolean per span: True if it matches a query from :func:`checked_query`."""
+    """Return one boolean per span: True if the span matches the query. Requires a query from :func:`checked_query`."""
     if "or" in query:
         return _combined(any, query["or"], forest)
     found = [True] * len(forest.spans)

@@ -24,7 +24,7 @@ _PARENTHESIS = re.compile(r"[()]")
 
 
 def shape_of(text: str) -> dict[str, bool]:
-    """Return four properties of SQL, each True if the text has it. Surrounding white space is ignored."""
+    """Return four signs of SQL, such as ``starts_with_verb``, each True or False. Surrounding white space is ignored."""
     text = text.strip()
     code = _LITERAL.sub(" ", text)
     verb = _VERB.match(text)
@@ -57,7 +57,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def resembles_sql(text: str, dialect: str) -> bool:
-    """Return True if a text has the shape of SQL, no fault, and an end that doesn't require a continuation."""
+    """Return True if a text looks like complete SQL without syntax errors. Doesn't use a parser."""
     code = _without_literals(text)
     end = code.rstrip("; \t\r\n")
     is_unfinished = _UNFINISHED.search(end) is not None and _ENDS_WITH_STAR.search(end) is None
@@ -67,7 +67,7 @@ def resembles_sql(text: str, dialect: str) -> bool:
 
 
 def _without_literals(text: str) -> str:
-    """Return the text without comments, and with 0 for each literal and quoted name."""
+    """Return the text without comments, and with 0 in place of each literal and quoted name."""
     return _LITERAL_OR_COMMENT.sub(lambda found: " " if found[0][0] in "-/" else " 0 ", text)
 
 
@@ -79,7 +79,7 @@ _POSTFIX = frozenset(("isnull", "notnull"))
 
 
 def lacks_comma(text: str) -> bool:
-    """Return True if exactly two names stand between SELECT and FROM. An alias is less likely than a missing comma."""
+    """Return True for a text such as ``SELECT a b FROM t``, which more likely lacks a comma than defines an alias."""
     return any(
         first.lower() not in _NOT_NAMES and not first.lower().startswith("sql_") and second.lower() not in _POSTFIX
         for first, second in _PAIR.findall(_without_literals(text))
@@ -99,10 +99,10 @@ _ALLOWS_LAST_COMMA = frozenset(("bigquery", "clickhouse", "duckdb", "snowflake")
 
 
 def _has_fault(words: Iterable[str], dialect: str) -> bool:
-    """Return True for faults that parsers overlook.
+    """Return True for syntax errors that SQL parsers accept.
 
-    Faults are commas without a value, words without a continuation, and clauses in the wrong order. ``words`` are in upper case,
-    with 0 for literals and quoted names.
+    Examples are ``SELECT , a``, ``GROUP BY`` without columns, and ``LIMIT 5`` before ``WHERE``. ``words`` are in upper case, with
+    0 in place of literals and quoted names.
     """
     text = _flat(words)
     if dialect == "sqlite":  # allows IN ()
@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Return the words without nesting. Each parenthesis becomes a statement, and 0 (or NIL if empty) takes its place."""
+    """Return the words as one text. The content of each parenthesis becomes a separate statement, replaced by 0, or by NIL if empty."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -137,7 +137,7 @@ def _flat(words: Iterable[str]) -> str:
 # --- with a parser ----------------------------------------------------------------------------------------------------
 
 _MAX_LENGTH = 10_000
-"""Maximum characters of a text for the parser, which is thorough but slow."""
+"""Maximum characters of a text that is parsed. The parser is thorough but slow."""
 
 _MAX_DEPTH = 20
 _MIN_STEPS = 20_000
@@ -150,7 +150,7 @@ _DIALECTS = {
 }  # fmt: skip
 
 _NEEDS = {"Select": ("expressions",), "Update": ("expressions",), "Insert": ("expression", "default"), "Copy": ("files",)}
-"""Parts of each kind of statement, of which at least one must exist."""
+"""For each kind of statement, parts of which at least one is required."""
 _FROM_IS_OPTIONAL = frozenset(("bigquery", "fabric", "oracle", "tsql"))
 _FROM_CAN_LEAD = frozenset(("bigquery", "clickhouse", "databricks", "duckdb", "hive", "spark"))
 _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
@@ -164,7 +164,7 @@ class TooComplex(Exception):
 class ParsedSql:
     trees: list[Any]
     tables: list[str]
-    """Table names as written, without duplicates. CTEs aren't included, because the text itself defines them."""
+    """Table names as written, without duplicates. CTE names are excluded, because the text itself defines them."""
 
 
 def parse(text: str, dialect: str) -> ParsedSql | None:
@@ -198,7 +198,7 @@ def parse(text: str, dialect: str) -> ParsedSql | None:
 
 
 class _Silence(logging.Filter, threading.local):
-    """A filter that keeps the parser's messages, which quote the text, out of the log. Each thread turns it on for itself."""
+    """Log filter that hides the parser's messages, because they quote the text. Each thread enables it separately."""
 
     on = False
 
@@ -211,7 +211,7 @@ _silence = _Silence()
 
 @functools.lru_cache(maxsize=64)
 def _parser(name: str) -> tuple[Any, Any]:
-    """Return sqlglot's dialect of this name, and a subclass of its parser with a step limit."""
+    """Return the sqlglot dialect named ``name``, and a subclass of its parser with a step limit."""
     require("sqlglot", feature="parsing SQL", extra="structured")
     from sqlglot import Dialect
 
@@ -225,7 +225,7 @@ def _parser(name: str) -> tuple[Any, Any]:
     base: Any = dialect.parser_class
 
     class Bounded(base):  # type: ignore[misc]
-        """A parser that stops at its step limit, because each chained join can double the time."""
+        """A parser with a step limit, because each chained join can double the time."""
 
         steps_left = 0
 
@@ -261,7 +261,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True for a complete statement. The parser also accepts a word as a column, and "update it" as an UPDATE."""
+    """Return True for a complete statement. The parser also accepts a single word, and prose such as ``update it``."""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)
@@ -281,7 +281,7 @@ def _is_statement(tree: Any, dialect: str) -> bool:
 
 
 def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
-    """Return the tables that ``allowed`` contains neither by full name nor by last part, ignoring case."""
+    """Return the tables that aren't in ``allowed``, either by full name or by last part. Case is ignored."""
     known = {name.lower() for name in allowed}
     return [name for name in parsed.tables if name.lower() not in known and name.rpartition(".")[2].lower() not in known]
 
@@ -289,8 +289,8 @@ def refused_tables(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
     """Return the columns of real tables that aren't allowed, in lower case and without duplicates.
 
-    ``*`` stands for all columns of a table. Names that the statement itself defines don't count: columns of a CTE or subquery,
-    and aliases in ORDER BY, GROUP BY and HAVING. The columns that a CTE or subquery reads do count.
+    ``*`` means all columns of a table. Aliases in ORDER BY, GROUP BY and HAVING, and columns of a CTE or subquery, are ignored,
+    because the statement defines them. Columns that a CTE or subquery reads from a table are checked.
     """
     known = {name.lower() for name in allowed}
     refused: dict[str, None] = {}
@@ -303,7 +303,7 @@ def refused_columns(parsed: ParsedSql, allowed: Iterable[str]) -> list[str]:
 
 
 def _column_name(node: Any) -> str:
-    """Return the lower-case name of the column that a node refers to, or an empty text."""
+    """Return the lower-case name of the column that a node refers to, or an empty string."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -315,7 +315,7 @@ def _column_name(node: Any) -> str:
 
 
 def _is_defined_here(node: Any, name: str) -> bool:
-    """Return True if a column is an alias, or comes from a CTE or subquery."""
+    """Return True if the statement itself defines the column: as an alias, or in a CTE or subquery."""
     from sqlglot import exp
 
     if not isinstance(node, (exp.Column, exp.Star)):
@@ -340,7 +340,7 @@ def _is_defined_here(node: Any, name: str) -> bool:
 
 
 def _sources(select: Any) -> Iterator[tuple[str, set[str] | None]]:
-    """Yield the name of each source that a SELECT reads, with the columns of a CTE or subquery, or with None for a table."""
+    """Yield the name and columns of each source in a SELECT. The columns are None for a table."""
     from sqlglot import exp
 
     for clause in (select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or ())):

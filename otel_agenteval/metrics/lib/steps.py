@@ -1,4 +1,4 @@
-"""Describe the course of a turn to a judge, with the agent's actions as a numbered list, one line per step.
+"""Describe a turn to a judge as a numbered list of the agent's steps, one line per step.
 
 ::
 
@@ -8,9 +8,9 @@
     4. [billing] tool refund(order="A-17", amount=20.0) → error: Timeout: no reply in 10 s
     5. hand-off billing → support
 
-A step states the agent (if there are several), the action, its arguments, its result and any failure. Raw attributes, times and
-prompts are left out. The only ids are those in arguments and results. Long fields keep their start and end, and long lists keep
-their first and last steps. Marks show the gaps.
+A step states the agent (if there are several), the action, its arguments, and its result or error. Times, prompts, ids and most
+attributes of spans are left out. Long fields and long lists are shortened in the middle, with a mark such as
+``[… 12 steps left out …]``.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from .replies import numbered
 from .values import word_list
 
 ARGUMENT_CHARS = 1_000
-"""Maximum characters of a call's arguments. Many judgments depend on them."""
+"""Maximum characters of a call's arguments."""
 RESULT_CHARS = 500
-"""Maximum characters of a result, an error, a retrieval query, or the input or output of an unknown step."""
+"""Maximum characters of a result, an error, a retrieval query, or the input or output of a custom span."""
 REMARK_CHARS = 700
-"""Maximum characters of a tool's description, or of the agent's remark between steps, which may be its plan."""
+"""Maximum characters of a tool's description, or of the agent's remark between steps."""
 STEPS = 100
 TOTAL_CHARS = 16_000
 """Maximum characters of all steps together, about 4,000 tokens."""
 _OWN_CHARS, _OWN = 80, 4
-"""Maximum characters, and maximum number, of attributes that an application set on its own span."""
+"""Limits for attributes of custom spans: characters per attribute, and number of attributes."""
 _INFRASTRUCTURE = ("http.", "url.", "net.", "network.", "server.address", "db.", "rpc.", "messaging.")
 """Attribute namespaces of spans that aren't agent steps."""
 _AGAIN = ('"messages"', '"outputs": null', '"outputs":null', '"langgraph_', '"ls_integration"')
-"""Signs of a framework's internal state."""
+"""Texts that show that a value is a framework's internal state."""
 _IDS = ("id", "ids", "uuid", "hash", "timestamp", "_at", "version")
-"""Suffixes of attributes that are irrelevant for judgments."""
+"""Suffixes of attributes that judges don't need."""
 _IN_THE_TURN = frozenset(
     ("embeddings", "embedding", "invoke_agent", "create_agent", "retrieval", "retriever", "reranker", "agent")
 )
 """Operations and span kinds whose texts are in other fields of the turn."""
 _PROMPTS = ("input.messages", "input_messages", "prompt", "system_instructions", "tool.definitions", "tools")
-"""Attributes that repeat the input of each model call."""
+"""Parts of attribute names. Such attributes repeat the input of each model call."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.task.input")
 _OUTPUTS = ("output.value", "traceloop.entity.output", "gen_ai.task.output")
 
@@ -54,7 +54,7 @@ Shorten = Callable[[str, int], str]
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to about ``limit`` characters: its start, a mark with the number of missing characters, and its end."""
+    """Shorten a text to about ``limit`` characters by replacing its middle with ``[… 120 characters left out …]``."""
     if len(text) <= limit:
         return text
     tail = limit // 3
@@ -62,7 +62,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def ends_of(items: Sequence[Item], limit: int) -> tuple[Sequence[Item], Sequence[Item], int]:
-    """Return the first and last items within the limit, and the number of items in between."""
+    """Return the first items and the last items, together at most ``limit``, and the number of items between them."""
     if len(items) <= limit:
         return items, (), 0
     first = limit - limit // 2
@@ -86,10 +86,10 @@ def calls_as_text(
 
     Args:
         calls: The tool calls.
-        most: Maximum number of calls. Beyond it, the middle calls are left out. None lists all calls, for metrics that judge each one.
+        most: Maximum number of calls. If there are more, the middle calls are left out. None lists all calls.
         argument_chars: Maximum length of one call's arguments.
-        result_chars: Maximum length of one call's result. 0 leaves out results, but not the outcome.
-        shorten: Function that shortens arguments and results, for metrics with their own rule.
+        result_chars: Maximum length of one call's result. With 0, only the outcome is shown, such as ``ok``.
+        shorten: Function that shortens arguments and results.
     """
     several = _have_several_agents(calls)
     lines = [_call(call, several, argument_chars, result_chars, shorten) for call in calls]
@@ -97,7 +97,7 @@ def calls_as_text(
 
 
 def tools_as_text(definitions: Sequence[Mapping[str, Any]], *, most: int = 200) -> str:
-    """Return the available tools, one per line: ``- name(parameter: type, optional?: type): description``."""
+    """Return the available tools, one per line, in the form ``- name(parameter: type, optional?: type): description``."""
     first, last, left_out = ends_of(definitions, most)
     mark = [f"[… {left_out} tools left out …]"] if left_out else []
     return "\n".join([*map(_tool, first), *mark, *map(_tool, last)])
@@ -151,7 +151,7 @@ def _outcome(call: ToolCall, limit: int, shorten: Shorten) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text, so that no line can look like another step."""
+    """Join the lines of a text, so that none of them can imitate a step."""
     return " ⏎ ".join(part for part in map(str.strip, text.splitlines()) if part)
 
 
@@ -196,7 +196,7 @@ def _parameter(name: str, schema: Any, required: bool, depth: int) -> str:
 
 
 class _StepWriter:
-    """Writer of a turn's steps: remarks without a known call, retrievals, spans (each call after its remark) and hand-offs."""
+    """Writer of a turn's steps, in this order: remarks without a known call, retrievals, spans and hand-offs."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -212,7 +212,7 @@ class _StepWriter:
         recognized = {*self._calls_by_span, *self._runs, *self._models, *(span.id for span in turn.spans if _is_model(span))}
         parents: dict[str | None, str | None] = {span.id: span.parent for span in turn.spans}
         self._wrappers: set[str] = set()
-        """Ids of the spans that contain a step. The texts of these spans repeat the steps' texts."""
+        """Ids of spans that contain a step, and whose texts repeat the steps' texts."""
         for start in recognized:
             at = parents.get(start)
             while at is not None and at not in self._wrappers:
@@ -260,7 +260,7 @@ def _have_several_agents(calls: Iterable[ToolCall]) -> bool:
 
 
 def _remarks(turn: Turn) -> tuple[list[str], dict[str | None, str]]:
-    """Return the agent's remarks since the last user message: remarks without a known tool call, and others by call id."""
+    """Return the agent's remarks since the last user message: a list of remarks without a known tool call, and others by call id."""
     messages = turn.messages
     asked = max((place for place, one in enumerate(messages) if one.role == "user" and one.content), default=-1)
     calls = {call.call_id for call in turn.tool_calls or () if call.call_id is not None}
@@ -282,7 +282,7 @@ def _is_model(span: SpanInfo) -> bool:
 
 
 def _other_span_lines(span: SpanInfo, turn: Turn) -> list[str]:
-    """Return the line of an unknown span, or nothing if it is infrastructure or its values are in other parts of the turn."""
+    """Return the line of a custom span. Return an empty list if it is infrastructure, or if other steps contain its values."""
     attributes = span.attributes
     kind = str(attributes.get("openinference.span.kind") or attributes.get("gen_ai.operation.name") or "").lower()
     if kind in _IN_THE_TURN or any(key.startswith(_INFRASTRUCTURE) for key in attributes):
@@ -324,9 +324,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
-    """Return the known material of a whole turn. Request, reasoning and answer aren't shortened.
+    """Return the turn's request, reasoning, steps, answer and error for a judge. Unknown values are left out.
 
-    ``findings`` includes the texts of retrieved documents that no step's result contains.
+    ``findings`` adds retrieved texts that the steps don't contain. Request, reasoning and answer aren't shortened.
     """
     known: dict[str, Any] = {
         "user_input": turn.input,
@@ -340,7 +340,7 @@ def trace_of(turn: Turn, *, findings: bool = True) -> dict[str, Any]:
 
 
 def findings_of(turn: Turn) -> str:
-    """Return the texts of retrieved documents, shortened, except texts in a tool result that the steps show in full."""
+    """Return shortened texts of retrieved documents. Texts that the steps already show in full are left out."""
     given = [jsonio.text_of(call.result) for call in turn.tool_calls or () if call.result is not None]
     results = "\n".join(text for text in given if len(text) <= RESULT_CHARS)
     known = (text for text in turn.context if text.strip() and text not in results)
@@ -358,26 +358,26 @@ def line_of(role: str, text: str | None) -> str:
 
 
 def history_of(turn: Turn) -> list[tuple[str, str]]:
-    """Return role and text of the messages in the turn's ``history``, oldest first."""
+    """Return the messages in the turn's ``history`` as pairs of role and text, oldest first."""
     roles = (("user", "input"), ("assistant", "output"))
     texts = ((role, jsonio.text_of(earlier.get(key))) for earlier in turn.history for role, key in roles)
     return [(role, text) for role, text in texts if text.strip()]
 
 
 def unsent(turn: Turn, before: Iterable[Message]) -> list[tuple[str, str]]:
-    """Return the history's messages that ``before`` lacks, because a server that keeps the conversation has them."""
+    """Return the ``history`` messages that aren't in ``before``. The client doesn't send messages that the model's server stores."""
     known = {message.content for message in before}
     return [(role, text) for role, text in history_of(turn) if text not in known]
 
 
 def start_of(messages: Sequence[Message], asked: str | None = None) -> int:
-    """Return the position of the turn's request: the last user message that equals ``asked`` or, if none does, the last one."""
+    """Return the position of the turn's request: the last user message that equals ``asked`` or, without one, the last user message."""
     places = [place for place, message in enumerate(messages) if message.role == "user" and message.content]
     return next((place for place in reversed(places) if messages[place].content == asked), places[-1] if places else 0)
 
 
 def whole_conversation(turn: Turn) -> list[Message]:
-    """Return ``messages``, preceded by the history's messages that they lack. Empty if the turn has no ``messages``."""
+    """Return the turn's ``messages``, preceded by ``history`` messages that they don't contain. Empty without ``messages``."""
     messages = turn.messages
     earlier = unsent(turn, messages[: start_of(messages)]) if messages else ()
     return [*(Message(role, text) for role, text in earlier), *messages]

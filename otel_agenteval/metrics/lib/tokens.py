@@ -18,8 +18,8 @@ Tokenizer = Literal["ms", "word", "whitespace"]
 * ``word`` returns runs of letters and digits in lower case or, if the text has none, its symbols.
 * ``whitespace`` splits at white space and returns lower case.
 
-All tokenizers keep marks with their letters and unify equivalent spellings of a letter. They split scripts without spaces into
-characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
+All tokenizers keep combining marks with their letters, and normalize equivalent Unicode forms of a letter. They split scripts
+without spaces into characters (Chinese, Japanese) or syllables (Thai, Lao, Khmer, Burmese).
 """
 
 Gram = tuple[str, ...]
@@ -30,20 +30,20 @@ _UNSEEN = lazy(
     "[\xad\u061c\u0640\u200c-\u200f\u202a-\u202e\u2060-\u2069\u20e3\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
     "(?<![\u2000-\u2fff\ufe0f\U0001f000-\U0001faff]\u200d)"
 )
-"""Characters that only change how their neighbors are drawn, including joiners outside of emoji."""
+"""Invisible characters, which only change how their neighbors are drawn. Includes joiners outside of emoji."""
 _COMPATIBLE = lazy("[\ufb00-\ufdff\ufe70-\uffee]+")
-"""Full-width and half-width characters, ligatures, and Arabic letters by position."""
+"""Full-width and half-width characters, ligatures, and positional forms of Arabic letters."""
 _SPACELESS = lazy(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u9fff\ua9e0-\ua9ef\uaa60-\uaa7a\uf900-\ufaff\U00016fe0-\U0001b16f\U00020000-\U0003ffff]"
 )
 _SIGN = lazy(
     "&(?:quot|amp|lt|gt|apos);|[\U0001f1e6-\U0001f1ff]{2}|\\S(?:[\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|\u200d[^\\w\\s])*"
 )
-"""An entity, or a character with the modifiers of an emoji."""
+"""An HTML entity, a flag, or a character with its emoji modifiers."""
 _ENTITIES = {"&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">", "&apos;": "'"}
 _LINE_BREAK = re.compile(r"-\r?\n")
 _MS = re.compile(r"N[NP_-]*|[LMC](?:[LMCN]|-\r?\n)*|[SP_]|-(?!\r?\n)")
-"""A word of the tokenizer ``ms``, matched in a text whose characters are replaced by their ``_KINDS``."""
+"""A word for the tokenizer ``ms``. Matches the text's character kinds (``_KINDS``) instead of the text itself."""
 
 
 @lazy
@@ -108,13 +108,13 @@ def _ms_tokens(text: str) -> Iterator[str]:
 
 
 def _upper(word: str) -> str:
-    """Return a word in upper case, but keep characters whose upper case has several characters (``ß``)."""
+    """Return a word in upper case, except characters such as ``ß``, whose upper case has two characters."""
     upper = word.upper()
     return upper if len(upper) == len(word) else "".join(char.upper() if len(char.upper()) == 1 else char for char in word)
 
 
 def normalized(text: str) -> str:
-    """Remove unseen characters, unify equivalent spellings, and separate the syllables of scripts without spaces."""
+    """Remove invisible characters, normalize equivalent letters, and separate the syllables of scripts without spaces."""
     if text.isascii() or _NOT_LATIN.search(text) is None:
         return text
     text = _UNSEEN.sub("", text).replace("\u200b", " ")
@@ -127,7 +127,7 @@ def words_in(text: str) -> list[str]:
 
 
 def long_words(text: str, least: int) -> frozenset[str]:
-    """Return the words of at least ``least`` characters, in lower case, and all words of scripts without spaces."""
+    """Return the words of at least ``least`` characters in lower case, and all words of scripts without spaces."""
     return frozenset(word for word in words_in(text.lower()) if len(word) >= least or _syllable.match(word))
 
 
@@ -146,7 +146,7 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[Gram]:
 
 
 def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, computed with one bit per word of ``other``."""
+    """Return the length of the longest common subsequence. Uses one bit per word of ``other``."""
     places: dict[str, int] = {}
     for place, token in enumerate(other):
         places[token] = places.get(token, 0) | 1 << place
@@ -159,7 +159,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def stem(token: str) -> str:
-    """Remove ``ing``, ``ed``, ``es`` or ``s`` from an English word that is long enough, by the first rule that fits."""
+    """Remove the suffix ``ing``, ``ed``, ``es`` or ``s`` of an English word. Short words are unchanged."""
     length = len(token)
     if length > 5 and token.endswith("ing"):
         return _single_end(token[:-3])

@@ -17,7 +17,7 @@ from ...detectors.numbers.words import values_of_words
 from .values import canonical, json_equal, readable, reference
 
 _DEEPEST_SIMILARITY = 50
-"""Nesting depth at which arguments are no longer compared key by key."""
+"""Nesting depth up to which arguments are compared key by key."""
 _FAILURE = re.compile(r"\s*(?:(?i:error|fatal)|[A-Z]\w{0,40}(?:Error|Exception))\s?:|\s*Traceback \(most recent call last\)")
 _ABOUT_FAILURES = frozenset(
     ("error", "isError", "is_error", "status", "code", "message", "detail", "details", "success", "ok", "type")
@@ -28,8 +28,8 @@ _ABOUT_FAILURES = frozenset(
 def failure_in(result: Any) -> str | None:
     """Return the key or the text that reports a failure in a tool's result, or None.
 
-    A result reports a failure with ``isError``, as text that begins like an exception, or as an object that only describes an
-    outcome and has an ``error``, the status ``error``, or false as ``success`` or ``ok`` next to other keys.
+    Examples of failures are ``{"isError": true}``, ``"ValueError: bad id"``, ``{"error": "not found"}`` and ``{"ok": false,
+    "code": 404}``. If a result also has keys for data, only ``isError`` or ``is_error`` reports a failure.
     """
     if isinstance(result, str):
         text = result[:200]
@@ -53,8 +53,8 @@ def failure_in(result: Any) -> str | None:
 def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> list[Any] | None:
     """Return the expected tools from the parameter or the turn's references, or None.
 
-    Each entry is a name, or an object with ``name`` and possibly ``arguments`` and ``output``, in any spelling that ``_call``
-    reads. A string lists names, separated by commas, semicolons or bars.
+    Each entry is a name, or an object with ``name`` and optional ``arguments`` and ``output``. ``_call`` defines alternative
+    keys. A string can list several names, separated by commas, semicolons or bars.
 
     Raises:
         MetricError: If the reference is neither a list nor a name, or an entry can't be read.
@@ -96,17 +96,17 @@ _call = keyed(
     required=("name",),
     ignored=("id", "call_id", "tool_call_id", "type", "index", "description", "reasoning"),
 )
-"""Reader of expected calls as otel-agenteval, LangChain, Anthropic, DeepEval, OpenAI or a seed catalog's system spell them."""
+"""Reads expected calls with the keys of otel-agenteval, LangChain, Anthropic, DeepEval or OpenAI."""
 
 
 _DELEGATES = re.compile(r"delegate_|ask_question_to_")
-"""Prefix of the built-in tools with which frameworks delegate to another agent."""
+"""Prefixes of the built-in tools with which frameworks delegate to another agent."""
 _ASKS = re.compile(r"(?:ask|call|consult|invoke|run|use)_(?:the_)?")
-"""Prefix of a tool name that ends with the name of the called agent."""
+"""Prefix of a tool's name before the name of the called agent, such as ``ask_`` in ``ask_billing``."""
 
 
 def without_delegation(turn: Turn, entries: Sequence[Any]) -> list[ToolCall]:
-    """Return the turn's tool calls, except calls of unexpected tools that run another agent."""
+    """Return the turn's tool calls, without unexpected calls that run another agent."""
     calls = turn.tool_calls or []
     expected = {_normalized(entry_name(entry)) for entry in entries}
     if all(_normalized(call.name) in expected for call in calls):
@@ -135,9 +135,9 @@ def _normalized(name: Any) -> str:
 
 
 def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
-    """Return the reason that a call's arguments are unknown, or None.
+    """Return the skip reason if a call's arguments are unknown, or None.
 
-    In a turn that wasn't rebuilt from spans, absent arguments mean that the call had none.
+    In a turn that wasn't rebuilt from spans, a call without recorded arguments had none.
     """
     if call.arguments is not None:
         return None
@@ -147,7 +147,7 @@ def lacks_arguments(turn: Turn, call: ToolCall) -> str | None:
 
 
 def lacks_result(turn: Turn, call: ToolCall) -> bool:
-    """Return True if a call's result is unknown because the spans don't have it."""
+    """Return True if the spans contain neither a result nor an error of a call."""
     return call.result is None and call.error is None and turn.close_reason is not None
 
 
@@ -173,7 +173,7 @@ _MOST_NAMES = 12
 
 
 def expected_and_called(entries: Sequence[Any], turn: Turn, value: float, wanted: Sequence[Expectation] = ()) -> str | None:
-    """Return an explanation of the expected and the called tools, and of ``wanted`` arguments that differ. None if the value is 1."""
+    """Explain a value below 1: list the expected tools, the called tools, and different arguments. Return None for the value 1."""
     if value >= 1:
         return None
     calls = turn.tool_calls or ()
@@ -201,7 +201,7 @@ class Expectation:
         return replace(self, compares_arguments=False, compares_output=False)
 
     def lacks(self, turn: Turn, calls: Sequence[ToolCall]) -> str | None:
-        """Return the reason that the arguments or output to compare are unknown for a call with this name, or None."""
+        """Return the skip reason if a call of this tool has unknown arguments or output that must be compared, or None."""
         for call in calls:
             if call.name == self.name:
                 if self.compares_arguments and (self.arguments or call.malformed) and (why := lacks_arguments(turn, call)):
@@ -212,7 +212,7 @@ class Expectation:
 
     @classmethod
     def read(cls, entry: Any, *, check_arguments: bool, check_output: bool) -> Expectation:
-        """Read a name, or an object ``{name, arguments?, output?}``. Absent parts aren't compared."""
+        """Create an expectation from a name or ``{name, arguments?, output?}``. Missing keys aren't compared."""
         given = entry if isinstance(entry, Mapping) else {}
         return cls(
             entry_name(entry),
@@ -223,7 +223,7 @@ class Expectation:
         )
 
     def difference(self, calls: Sequence[ToolCall]) -> str | None:
-        """Return a text that names the arguments in which the most similar call of the tool differs, or None."""
+        """Return a text such as ``search has other arguments: city``, based on the tool's most similar call, or None."""
         nearest = max((call for call in calls if call.name == self.name), key=self.match, default=None)
         if nearest is None or not self.compares_arguments or nearest.malformed:
             return None
@@ -241,9 +241,9 @@ class Expectation:
 
 
 def _same_output(expected: Any, result: Any) -> bool:
-    """Return True if the outputs are equal as JSON, or the result is an object with one key that has the expected output.
+    """Return True if two outputs are equal as JSON, or if the result contains the expected output under a single key.
 
-    Google's SDKs write ``{"result": …}``, for example, and Amazon's ``[{"json": …}]``.
+    For example, Google's SDKs write ``{"result": …}``, and Amazon's write ``[{"json": …}]``.
     """
     if json_equal(expected, result):
         return True
@@ -258,7 +258,7 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """Return 1 for equal values, the mean similarity of all keys for two objects, or 0. A key that one lacks counts as 0."""
+    """Return 1 for equal values, or 0. Two objects have the mean similarity of their keys, where a missing key counts as 0."""
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:
@@ -268,11 +268,11 @@ def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
 
 
 _MOST_STEPS = 2_000_000
-"""Maximum steps of the exact pairing. Beyond it, the best pairs are chosen greedily."""
+"""Maximum steps of the optimal pairing. Above this limit, the best pairs are chosen greedily."""
 
 
 def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall]) -> list[float]:
-    """Return the match of each expectation with a separate call. The pairing has the highest sum, or is greedy for many calls."""
+    """Pair each expectation with a different call, and return the matches. For many calls, the pairing is greedy instead of optimal."""
     values = [[expectation.match(call) for call in calls] for expectation in expectations]
     if not calls or len(expectations) * len(calls) * min(len(expectations), len(calls)) > _MOST_STEPS:
         found, free = [0.0] * len(values), set(range(len(calls)))
@@ -290,7 +290,7 @@ def match_in_any_order(expectations: Sequence[Expectation], calls: Sequence[Tool
 
 
 def _pairing(values: Sequence[Sequence[float]]) -> list[int]:
-    """Return a column for each row, with the highest sum of values (Kuhn-Munkres). Requires at least as many columns as rows."""
+    """Return one column per row so that the sum of values is highest (Kuhn-Munkres). Requires at least as many columns as rows."""
     import numpy as np
 
     cost = -np.array(values)
@@ -329,26 +329,26 @@ def match_in_order(expectations: Sequence[Expectation], calls: Sequence[ToolCall
 # --- repeated calls that return nothing new
 
 _WAITS = re.compile(r"(?:^|[^a-z])(?:sleep|wait|delay|pause)(?:[^a-z]|$)", re.IGNORECASE)
-"""Name of a tool that lets time pass."""
+"""Name of a tool that waits, such as ``sleep``."""
 _SLEEPS = re.compile(r"\bsleep[ (]{1,2}[0-9]")
-"""Command that lets time pass, in a call's arguments."""
+"""Command that waits, such as ``sleep 5``, in a call's arguments."""
 _GESTURES = re.compile(
     r"press|keystroke|key_?(?:down|up)|scroll|swipe|screenshot|snapshot|(?:^|_)(?:key|tab|tap|click|type|next|back)(?:$|_)",
     re.IGNORECASE,
 )
-"""Names of tools that operate a screen. Equal calls of such a tool can have different effects."""
+"""Names of tools that operate a screen, such as ``scroll``. Equal calls of such a tool can have different effects."""
 _PASSES = re.compile(
     r"\b(?:pending|running|queued|waiting|processing|in[ _-]?progress|provisioning|starting|building|creating|scheduled)\b",
     re.IGNORECASE,
 )
-"""Words for temporary states, which justify another call."""
+"""Words for temporary states, such as ``pending``. A tool that returns one can be called again."""
 _STATE_UP_TO = 300
-"""Maximum characters of a result that is only a state."""
+"""Maximum characters of a result that only describes a state."""
 _DIGITS = re.compile("[0-9]+")
 
 
 class Circle(NamedTuple):
-    """Equal calls of one tool."""
+    """Group of equal calls of one tool."""
 
     name: str
     calls: int
@@ -358,10 +358,10 @@ class Circle(NamedTuple):
 
 
 def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, asked: str, *, finished: bool) -> list[Circle]:
-    """Return the groups of more than ``most`` equal calls of the named tools that returned nothing new, the largest first.
+    """Return groups of more than ``most`` equal calls that returned nothing new, largest group first.
 
-    If the user's words (``asked``) contain the number of calls, the calls are intended. Waiting for a state is only excused in a
-    turn that is ``finished``.
+    Only tools in ``names`` count. A group is ignored if the user's text (``asked``) contains its number of calls. Polling of a
+    temporary state is ignored if the turn is ``finished``.
     """
     keys = [None if call.arguments is None else (call.name, canonical(call.arguments)) for call in calls]
     if all(count <= most for key, count in Counter(keys).items() if key is not None):
@@ -398,6 +398,6 @@ def _outcome(call: ToolCall) -> str:
 
 
 def _is_polling(call: ToolCall, outcome: str, latest: str, finished: bool) -> bool:
-    """Return True if another outcome came later, or if the call returned a temporary state in a finished turn."""
+    """Return True if a later call had another outcome, or if the call returned a temporary state in a finished turn."""
     is_state = call.error is None and len(outcome) <= _STATE_UP_TO and _PASSES.search(outcome) is not None
     return outcome != latest or (finished and is_state)

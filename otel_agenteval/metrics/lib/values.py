@@ -1,4 +1,4 @@
-"""Find the reference data of a metric, compare and format values by the rules of JSON, and shorten texts for a score."""
+"""Find reference data, compare and format values as JSON, and shorten texts for a score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...core.wellformed import plain
 
 
 class _Stripped:
-    """Pydantic type of texts without surrounding space, for use in annotations of parameters."""
+    """Pydantic type of texts without surrounding white space, for parameter annotations."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -81,9 +81,9 @@ def canonical(value: Any) -> str:
 
 
 def reference(turn: Turn, given: Any, *names: str) -> Any:
-    """Return the parameter or, if it isn't set, the first of ``names`` in the turn's references, or None.
+    """Return ``given`` or, if it is None, the first of ``names`` that the turn's references contain, or None.
 
-    A set parameter always takes precedence, even if it is empty, because an empty list of expected tools is meaningful.
+    An empty ``given`` takes precedence too, because an empty list of expected tools is meaningful.
     """
     if given is not None:
         return given
@@ -92,10 +92,10 @@ def reference(turn: Turn, given: Any, *names: str) -> Any:
 
 
 def fact(turn: Turn, name: str) -> Any:
-    """Return a fact that the application provides, or the turn's reference of that name, with normalized keys.
+    """Return data that the application provided on the turn or in its references, with normalized keys.
 
     Raises:
-        MetricError: If the fact has an unknown key, or a value of another type.
+        MetricError: If the data has an unknown key or a value of the wrong type.
     """
     if not (given := getattr(turn, name)):
         given = turn.references.get(name, given)
@@ -105,7 +105,7 @@ def fact(turn: Turn, name: str) -> Any:
 
 
 def readable(read: Reader, given: Any, path: str, kind: str = "reference") -> Any:
-    """Read a value. Raises a MetricError of the type ``invalid_<kind>`` if the reader refuses the value."""
+    """Parse a value with ``read``. Raises a MetricError of type ``invalid_<kind>`` instead of the reader's ConfigError."""
     try:
         return read(given, path)
     except ConfigError as error:
@@ -124,18 +124,18 @@ def word_list(name: str) -> Any:
 
 
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
-"""The last run of word characters and ``.@+%-`` in a text: ``token=abc1`` → ``abc1``."""
+"""The word characters and ``.@+%-`` at the end of a text: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
-"""A character that every address, number or token contains."""
+"""A character that addresses, numbers and tokens contain."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
-"""The last word of a text that is matched in reverse. Digits before the word belong to it, as in a card or phone number.
+"""The last word of a text, matched in the reversed text. Includes a card or phone number before it.
 
-The last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
+For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 """
 
 
 def excerpt(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, without a cut inside a word or number: ``one two th`` → ``one two``.
+    """Return at most ``limit`` characters of a text, cut between words: ``one two th`` → ``one two``.
 
     Scores are redacted later, and redaction wouldn't recognize half an address or number.
     """
