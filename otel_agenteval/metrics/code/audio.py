@@ -14,7 +14,7 @@ from ..lib.media import contents_of, media_of, transcripts_of
 from ..registry import Result, metric, skip, vacuous
 
 _LONGEST = 50_000
-"""Maximum characters of a text that is aligned, about an hour of speech. The time grows with the square of the length."""
+"""Maximum characters of each text, about an hour of speech. Aligning two texts takes quadratic time."""
 
 
 @metric(

@@ -5,7 +5,7 @@ Code is the content of fenced Markdown blocks. An output without a fenced block 
 
 - a JSON object or array
 - SQL, as ``code_is_sql`` defines it
-- Python with more than bare expressions or annotations
+- Python that contains more than expressions and annotations
 - a text with keywords of one language in at least two lines
 
 Therefore, "hello" and "Answer: Paris" don't count as code, although they are valid Python.
@@ -37,7 +37,7 @@ def code_code_language(turn: Turn, *, language: Language, detector: Literal["fen
     The metric reads every fenced block that isn't empty or, without fenced blocks, the whole output. An output without code fails. The
     word after a fence names the language. If this word is missing, the first matching rule determines the language:
 
-    - Python, if the block is valid Python with more than bare expressions or annotations
+    - Python, if the block is valid Python and contains more than expressions and annotations
     - JSON, if the block is an object or array
     - SQL, as ``code_is_sql`` defines it
     - the language of the block's keywords: bash, C, C++, C#, CSS, Go, HTML, Java, JavaScript, Kotlin, PHP, Python, Ruby, Rust, TypeScript

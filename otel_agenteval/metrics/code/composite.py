@@ -24,7 +24,7 @@ from ..bound_metric import BoundMetric, get_metric
 from ..registry import EPSILON, Result, metric, skip
 
 Subject = Turn | Sequence[Score]
-"""Input of a composite: a turn, or the inner scores in their order."""
+"""Input of a composite metric: a turn, or the scores of its inner metrics in order."""
 Finite = Annotated[float, Predicate(math.isfinite)]
 
 

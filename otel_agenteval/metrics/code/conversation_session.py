@@ -32,7 +32,7 @@ _SHOWN = 200
 
 
 def says_something(message: Message) -> bool:
-    """Return True if a message belongs to the conversation. Some frameworks return tool results as user messages."""
+    """Return False for a message that only has tool calls or results. Some frameworks send tool results as user messages."""
     return bool(message.content) or not (message.tool_calls or message.tool_results)
 
 
@@ -121,7 +121,7 @@ def _traces(turn: Turn) -> list[tuple[str, dict[Signal, float]]]:
 
 
 def _risks(signals: Mapping[Signal, float], weights: Mapping[Signal, float]) -> dict[Signal, float]:
-    """Return each signal's weighted distance from 1. A missing signal isn't a risk."""
+    """Return the risk of each known signal: its weight times its distance from 1."""
     return {name: weights[name] * (1 - value) for name, value in signals.items()}
 
 

@@ -51,8 +51,8 @@ def code_repeated_tool_calls(
     """Check that the agent doesn't repeat a tool call that returns nothing new.
 
     Calls are equal if they have the same name, arguments and outcome. The order of keys in the arguments doesn't matter, but
-    ``1``, ``1.0`` and ``"1"`` differ. If a call returns another result than the last time, its count starts again. If the agent makes
-    a new call, the counts of all earlier calls return to 1.
+    ``1``, ``1.0`` and ``"1"`` differ. If a call returns a different result than last time, its count restarts. If the agent makes
+    a new call, the counts of all earlier calls restart.
 
     The following don't count as repetition:
 

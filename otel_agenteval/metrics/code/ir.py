@@ -30,8 +30,8 @@ def _relevant(turn: Turn) -> dict[str, str]:
 def code_recall_at_k(turn: Turn, *, k: Annotated[int, Ge(1)] = 10) -> Result:
     """Share of the relevant documents that are among the first ``k`` retrieved documents.
 
-    Duplicate retrieved documents count toward ``k``. If the turn has no ids from retrieval spans, they come from tool results. If
-    nothing was retrieved, the value is 0. Relevant ids come from the turn's ``relevant_ids`` or its references. If relevant ids are
+    Duplicate retrieved documents count toward ``k``. If retrieval spans don't contain ids, the metric uses ids in tool results. If
+    nothing was retrieved, the value is 0. Relevant ids are in the turn's ``relevant_ids`` or its references. If they are
     missing, the score is skipped as ``missing:relevant_ids``.
 
     Parameters:

@@ -255,7 +255,7 @@ def code_load_balance(turn: Turn, *, include_idle: bool = False) -> Result:
     uses=("agents", "interactions", "conflicts"), aliases=("agentunit:MultiAgentMetricsCalculator", "agentunit:calculate_all")
 )
 def code_multi_agent_summary(turn: Turn, *, roles: Roles | None = None) -> Result:
-    """``code_coordination_efficiency``, with all multi-agent metrics in its detail.
+    """Value of ``code_coordination_efficiency``, with all multi-agent metrics in its detail.
 
     All these metrics use their default options, and your ``roles``. The score is skipped if ``code_coordination_efficiency`` is skipped.
 
@@ -329,7 +329,7 @@ def _entropy(interactions: Sequence[Interaction]) -> float:
 
 
 def _improvement(early: float, late: float) -> float:
-    """Return the relative improvement: 0.5 for no change, more if the late value is lower."""
+    """Return the relative decrease from ``early`` to ``late``, from 0 to 1. No change is 0.5."""
     return max(0.0, min(1.0, 0.5 + (early - late) / early)) if early > 0 else 0.5
 
 

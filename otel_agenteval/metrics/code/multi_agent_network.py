@@ -28,7 +28,7 @@ _BOTTLENECK_SHARE = 0.5
 MOST_STEPS = 2_000_000
 """Maximum edges that one measure visits, in one to two seconds. No graph of 100 agents exceeds this limit."""
 MOST_MOVES = 250_000
-"""Maximum edges that the mean distance visits, each for many agents at once. No graph of 100 agents exceeds this limit."""
+"""Maximum edges that the mean distance visits. No graph of 100 agents exceeds this limit."""
 MOST_AGENTS = 10_000
 """Maximum agents of a graph whose distances are measured. Memory grows with the square of this number."""
 
@@ -45,8 +45,8 @@ def _check(steps: int, most: int) -> None:
 class AgentGraph:
     """A directed graph with one node per agent.
 
-    ``out[i]`` is the set of agents that agent ``i`` wrote to, by index. Messages that an agent sends to itself are ignored. A
-    measure of a graph that is too large raises :class:`GraphTooLarge`.
+    ``out[i]`` is the set of agents that agent ``i`` wrote to, by index. Messages that an agent sends to itself are ignored. If
+    the graph is too large for a measure, its method raises :class:`GraphTooLarge`.
     """
 
     def __init__(self, names: Sequence[str], pairs: Iterable[tuple[str, str]]) -> None:
@@ -66,7 +66,7 @@ class AgentGraph:
         return self.edges / (len(self) * (len(self) - 1))
 
     def centralization(self, *, as_seed: bool = False) -> float:
-        """Return the sum of differences to the highest out-degree, divided by (n - 1)², or with ``as_seed`` by (n - 1)(n - 2).
+        """Return Freeman's out-degree centralization. ``as_seed`` divides by (n - 1)(n - 2) instead of (n - 1)².
 
         Requires at least three agents.
         """
@@ -89,7 +89,7 @@ class AgentGraph:
         return total / len(self)
 
     def mean_distance(self) -> float | None:
-        """Return the mean length of the shortest paths between ordered, connected pairs, or None without an edge."""
+        """Return the mean length of the shortest paths of all ordered pairs with a path, or None without edges."""
         if len(self) > MOST_AGENTS:
             raise GraphTooLarge
         # Search from all agents at once: bit i of reached[place] is set if a path from agent i to place was found.
@@ -122,7 +122,7 @@ class AgentGraph:
     def betweenness(self) -> list[float]:
         """Return the betweenness centrality of each agent.
 
-        For each pair of other agents, the agent gets the share of their shortest paths that pass through it. The shares are summed.
+        This is the share of shortest paths between two other agents that pass through the agent, summed over all pairs.
         """
         through = [0.0] * len(self)
         steps = 0
@@ -186,7 +186,7 @@ def code_network_fault_tolerance(turn: Turn, *, roles: Roles | None = None) -> R
     contain agents, it is skipped as ``missing:agents``.
 
     Parameters:
-        roles: Role table: ``{agent: {…}}``. Its agents belong to the network even if they send nothing. The default is the turn's
+        roles: Role table: ``{agent: {…}}``. Its agents are part of the network even if they don't send messages. The default is the turn's
             ``agents``.
 
     Detail: ``density``, ``centralization``, ``clustering`` (null if it would take too long), ``hub_agents`` and ``bottleneck_count``.
@@ -272,7 +272,7 @@ def code_avg_path_length(turn: Turn) -> Result:
 
 @_network_metric(direction="neutral", aliases=("agentunit:clustering_coefficient",), traits=("heavy",))
 def code_clustering_coefficient(turn: Turn) -> Result:
-    """How densely the recipients of an agent are connected, averaged over all agents.
+    """Mean share of the possible edges among an agent's recipients.
 
     An agent's coefficient is the number of edges among its ``k`` recipients, divided by ``k * (k - 1)``. For an agent with at
     most one recipient, the coefficient is 0. The value is the mean over all agents. With one or two agents, the value is 0

@@ -143,7 +143,7 @@ def code_image_exposure(turn: Turn, *, max_lost: Share = 0.4, brightness: tuple[
     - The share of pixels that are too dark to show detail is at most ``max_lost``.
     - The share of pixels that are too bright to show detail is at most ``max_lost``.
 
-    Documents on white paper are bright on purpose, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images
+    Documents on white paper are mostly bright, so raise ``max_lost`` for them. ``code_image_sharpness`` explains which images
     are measured and when scores are skipped.
 
     Parameters:

@@ -52,7 +52,7 @@ TEXT_LIMIT = 100_000
 PAIR_LIMIT = 1_000_000
 """Maximum product of output length and number of references, because each reference is compared with the whole output."""
 WORD_LIMIT = TEXT_LIMIT // 2
-"""Maximum words for ROUGE. Only texts without spaces can exceed it within :data:`TEXT_LIMIT`."""
+"""Maximum words for ROUGE. Only scripts without spaces can exceed this limit within :data:`TEXT_LIMIT`."""
 SKIP_BIGRAM_LIMIT = 1_000
 """Maximum words for skip-bigrams, whose number is about half the square of the number of words."""
 
@@ -282,8 +282,8 @@ def _rouge(
 ) -> Result:
     """Return the ``measure`` of the best reference.
 
-    ``units`` counts the units to compare. If None, the longest common subsequence is compared. A reference of fewer than
-    ``least`` words only matches an output that also has fewer words.
+    ``units`` counts the units to compare, such as n-grams. If None, the longest common subsequence is compared. A reference with
+    fewer than ``least`` words matches only an output that is equally short.
     """
     output = turn.output or ""
     texts = _references(turn, reference)

@@ -1,8 +1,8 @@
-"""These metrics check the output's number.
+"""These metrics compare a number in the output with an expected number or a limit.
 
 If the whole output is a number, this number is compared. The number can have a sign (``-``, ``+`` or ``−``), a decimal point, an
 exponent, a leading currency symbol, or a trailing ``%`` (``15%`` is 15). A comma, an apostrophe or a non-breaking space can
-separate groups of three digits (``1,234`` is 1234). Other notations count if they can't mean anything else: ``4,2`` and ``0,125``
+separate groups of three digits (``1,234`` is 1234). Other notations count if they are unambiguous: ``4,2`` and ``0,125``
 have a decimal comma, ``1.234,56`` is 1234.56, and ``12,34,567`` is 1234567. ``(4,2)`` is a pair of numbers.
 
 If the output contains other text, ``extract`` selects the number. A hyphen after a letter or digit isn't a sign: ``COVID-19``
@@ -50,7 +50,7 @@ _EXACT_INTEGERS = Decimal(10) ** 15
 
 
 def _plain(text: str) -> str:
-    """Return a text with ``-`` for each minus sign, and without the separators of numbers that have only one reading."""
+    """Write each minus sign as ``-``, and remove the separators of unambiguous numbers: ``1,234`` → ``1234``."""
     return _SEPARATED.sub(_without_separators, text.translate(_MINUS))
 
 

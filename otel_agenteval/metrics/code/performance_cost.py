@@ -252,7 +252,7 @@ def code_max_cost(
 
 
 _ROUNDING = 1e-6
-"""Largest log probability above 0 that counts as rounded."""
+"""Log probabilities above 0 are accepted as rounding errors up to this value."""
 
 
 @metric(unit="{item}", needs=("logprobs",), direction="down", aliases=("trusys:perplexity",))

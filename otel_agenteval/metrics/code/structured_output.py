@@ -30,7 +30,7 @@ _SHOWN_TABLES = 100
 
 
 def _document_of(turn: Turn) -> Any:
-    """Return the output's JSON value, or the result of a metric that requires one: skipped if too long, failed if not JSON."""
+    """Parse the output as JSON. Return a skipped result if it is too long, and a failed result if it isn't JSON."""
     if too_long(output := turn.output or ""):
         return skip("too_long")
     try:
@@ -297,7 +297,7 @@ def code_json_equals(turn: Turn, *, value: Annotated[Any, EXPECTED_OUTPUT] = Non
 
 
 def _as_json(value: Any) -> Any:
-    """Return a configured value as a JSON parser would return it. Text is parsed if it is JSON."""
+    """Convert a configured value to the equal parsed JSON value. Text that isn't JSON stays text."""
     if not isinstance(value, str):
         return jsonio.loads_exact(jsonio.dumps(value))
     try:

@@ -40,7 +40,7 @@ def _number(facts: Mapping[str, Any], *names: str) -> float | None:
 
 
 def _stated(turn: Turn, names: tuple[str, ...]) -> float | None:
-    """Return the number in the turn's metadata, or the sum over the outermost spans that have it."""
+    """Return the amount in the turn's metadata. If it is missing, add up the amounts of the outermost spans that have it."""
     if (known := _number(turn.metadata, *names)) is not None:
         return known
     amounts = [_number(span.attributes, *names) for span in turn.spans]
@@ -60,7 +60,7 @@ def _energy(turn: Turn, estimate: bool) -> tuple[float | None, bool]:
 # --- estimates, because neither spans nor providers report the energy of model calls
 
 _MOST_CALLS = 500
-"""Maximum number of model calls in a turn with an estimate, at about a millisecond each."""
+"""Maximum number of model calls in a turn with an estimate. An estimate takes about a millisecond per call."""
 _Estimate = Callable[[str, str, int, float], "float | None"]
 
 
@@ -80,7 +80,7 @@ def _estimated_kwh(turn: Turn) -> float | None:
 
 
 def _kwh_of_call(call: LlmCall, estimate: _Estimate) -> float | None:
-    """Return a call's energy, or None if no provider has an estimate for the model, with or without a gateway's prefix."""
+    """Return a call's energy in kWh, or None if it can't be estimated. Also tries the model's name without a gateway's prefix."""
     model, known = call.model or "", word_list("energy_providers")
     named = (call.provider or "").lower()
     providers = [provider for provider, names in known.items() if named in names] or list(known)
@@ -205,7 +205,7 @@ def code_carbon_emissions(
 
 
 def _closeness_to_target(actual: float, target: float) -> float:
-    """Return 1 for a use from 0.5 to 1.2 times the target, and less for any other use."""
+    """Return 1 if ``actual`` is 0.5 to 1.2 times the target, and a lower number otherwise."""
     if target == 0:
         return 1.0 if actual == 0 else 0.0
     if (ratio := actual / target) > 1.2 + EPSILON:

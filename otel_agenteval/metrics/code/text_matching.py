@@ -30,7 +30,7 @@ EXPECTED_OUTPUT = Param("expected_output", "expcted_output")
 _SHOWN = 100
 """Maximum characters of matched text in ``detail``."""
 _SHOWN_SIDE = 200
-"""Maximum characters of each side of a comparison in ``detail``."""
+"""Maximum characters of ``expected`` and of ``actual`` in ``detail``."""
 
 
 def _equality(output: str, value: Any) -> Result:
@@ -314,7 +314,7 @@ def _plain_apostrophes(text: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _phrase_search(phrases: tuple[str, ...]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return one pattern that finds any phrase in one pass, and the phrases in their order. None without phrases."""
+    """Return a pattern that matches any of the phrases, and the normalized phrases in order. Returns None without phrases."""
     plain = tuple(_plain_apostrophes(phrase) for phrase in phrases if phrase)
     return (re.compile("|".join(map(re.escape, plain))), plain) if plain else None
 
@@ -451,7 +451,7 @@ def code_content_similarity(
 
 
 LEVENSHTEIN_LIMIT = 5_000
-"""Maximum characters of either side. The time for an edit distance grows with the product of the lengths."""
+"""Maximum characters of each text. The time for an edit distance grows with the product of the lengths."""
 
 
 @metric(needs=("output",), uses=("ground_truth",), aliases=("hpd:LevenshteinEvaluator",), extra="text", traits=("heavy",))

@@ -177,7 +177,7 @@ def _missing_arguments(call: ToolCall, names: Sequence[str], non_empty: bool) ->
 
 
 def _required(given: Any, path: str) -> dict[str, list[str]]:
-    """Read the required arguments by tool, each given as a name, a list of names, or a JSON Schema."""
+    """Read the required arguments of each tool. They can be a name, a list of names, or a JSON Schema."""
 
     def argument(given: Any, path: str) -> str:
         if isinstance(given, (Mapping, list, tuple)):
@@ -258,7 +258,7 @@ def code_tool_success(
 
 
 def is_repaired(call: ToolCall, later: ToolCall) -> bool:
-    """Return True if a later call of the tool has a third of the failed call's argument words or more, and no empty result."""
+    """Return True if a later call of the tool has at least a third of the failed call's argument words, and its result isn't empty."""
     if later.name != call.name or later.result == "":
         return False
     wanted = _words_of(call.arguments)
@@ -271,7 +271,7 @@ def _words_of(arguments: Any) -> set[str]:
 
 
 def failure_of_call(call: ToolCall, count_denied: bool = False) -> str | None:
-    """Return the error of a call, or None if it succeeded. With ``count_denied``, a declined call failed."""
+    """Return the error of a call, or None if it succeeded. With ``count_denied``, a declined call counts as failed."""
     if call.error is not None:
         return call.error.type or call.error.message or "error"
     if count_denied and call.state == "declined":

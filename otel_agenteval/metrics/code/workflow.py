@@ -43,7 +43,7 @@ class _ExecutorRun:
 
 
 def runs_of(turn: Turn) -> list[_ExecutorRun] | None:
-    """Return the runs of the workflow's executors in start order, or None. Raises MetricError if the workflow is unreadable."""
+    """Return the runs of the workflow's executors in start order, or None. Raises MetricError if the workflow data is invalid."""
     workflow = fact(turn, "workflow") or {}
     if "steps" not in workflow:
         return _runs_in_spans(turn)
@@ -193,7 +193,7 @@ def code_workflow_structure_validity(
 
 
 def _left_over(names: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return the names that aren't in ``used``, ignoring case. Each used name matches only one name."""
+    """Return the names that aren't in ``used``, ignoring case. Each entry in ``used`` removes only one name."""
     partners = Counter(map(str.lower, used))
     found = []
     for name in names:
