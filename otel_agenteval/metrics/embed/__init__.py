@@ -1,5 +1,5 @@
-"""Metrics that compare texts by their embeddings. The embedder is an argument.
+"""Metrics that compare texts or images by their embeddings. The embedder is an argument.
 
-May import :mod:`~otel_agenteval.core` and the registry. Allowed third-party package: numpy.
-Start at ``embeddings.py``.
+May import :mod:`~otel_agenteval.core`, :mod:`~otel_agenteval.media`, the registry, ``metrics.lib`` and numpy. Start at
+``embeddings.py``.
 """

@@ -1,7 +1,7 @@
 """These metrics compare texts, based on their embeddings.
 
-Each metric embeds all its texts in one request, if the server accepts this many. A negative cosine (or mean of cosines) counts as
-0, and so does the cosine of a zero vector. Don't compare values from different embedding models.
+Each metric embeds all its texts in one request, if the server accepts this many. Negative cosines, negative means of cosines, and
+cosines of a zero vector count as 0. Don't compare values from different embedding models.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def embed_query_context(turn: Turn, embedder: Embeds, *, aggregate: Literal["joi
 def _value_and_verdict(
     answer: Vector, wanted: Vector, measure: Literal["cosine", "dot", "euclidean"], threshold: float, *, inverse: bool
 ) -> tuple[float, bool]:
-    """Return the value, and True if the answer is near enough or, with ``inverse``, far enough."""
+    """Return the value, and True if the answer is similar enough. With ``inverse``, return True if it is different enough."""
     left, right = _as_arrays(answer, wanted)
     if measure == "euclidean":
         length = float(numpy.linalg.norm(left - right))

@@ -75,7 +75,7 @@ def llm_task_completion(
     criteria: str | list[str] | None = None,
     threshold: float | None = None,
 ) -> Result:
-    """How fully the turn completed the user's task, 0..1.
+    """Rate how fully the turn completed the user's task, from 0 to 1.
 
     The method ``two_stage`` makes two judge calls. The first extracts the task and its factual outcome. The second returns a score from 0 to 1:
 
@@ -144,7 +144,7 @@ def llm_task_success(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("ground_truth",), version="2", aliases=("hpd:GoalAccuracyEvaluator",))
 def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Result:
-    """How well the answer achieves a goal, 0..1.
+    """Rate how well the answer achieves a goal, from 0 to 1.
 
     A single judge call returns the value. If the goal, the ground truth and the input are all missing, the score is skipped as
     ``missing:ground_truth``.
@@ -168,7 +168,7 @@ def llm_goal_accuracy(turn: Turn, judge: Asks, *, goal: str | None = None) -> Re
 def llm_topic_adherence(
     turn: Turn, judge: Asks, *, allowed_topics: Annotated[list[str], Predicate(lambda items: any(item.strip() for item in items))]
 ) -> Result:
-    """How well the answer stays within the allowed topics, 0..1.
+    """Rate how well the answer stays within the allowed topics, from 0 to 1.
 
     A single judge call returns the value.
 
@@ -187,7 +187,7 @@ def llm_topic_adherence(
 
 @metric(needs=("input",), threshold=0.5, applies=applies.tools, version="2", aliases=("pandaprobe:tool_correctness",))
 def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
-    """Quality of the agent's tool choice, 0..1. Superfluous, missing or inferior tools lower it.
+    """Quality of the agent's tool choice, 0..1. Superfluous, missing or inferior tools lower the value.
 
     The first judge call lists the user's request, the called tools and the available tools. The second scores the choice of tools. Calls
     and tool definitions in the turn take precedence over the judge's lists. If tools were available but not called, the turn is judged
@@ -217,7 +217,7 @@ def llm_tool_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 def _known_tools(turn: Turn) -> Detail:
-    """Return the turn's tool calls (even an empty list) and its tool definitions, for ``detail``."""
+    """Return the turn's tool calls and tool definitions for ``detail``, if they are known."""
     known: Detail = {}
     if turn.tool_calls is not None:
         first, last, left_out = ends_of(turn.tool_calls, _CALLS)
@@ -240,9 +240,9 @@ def _plain_call(call: ToolCall) -> Detail:
 
 
 _CALLS = 200
-"""Maximum number of tools, and of calls, that a judge of tool selection reads."""
+"""Maximum number of tools, and of calls, in a judge call about the choice of tools."""
 _ARGUMENT_CHARS = 2_000
-"""Maximum characters of each call's arguments, for a judge of arguments."""
+"""Maximum characters of each call's arguments in a judge call about arguments."""
 
 
 @metric(
@@ -301,7 +301,7 @@ def llm_argument_correctness(turn: Turn, judge: Asks) -> Result:
 
 
 _ANSWER_CHARS = 400
-"""Maximum characters of an answer that only helps to understand the request."""
+"""Maximum characters of the answer in the judge call that extracts the task."""
 
 
 def _task_of(turn: Turn, judge: Asks) -> Any:
@@ -318,7 +318,7 @@ def _task_of(turn: Turn, judge: Asks) -> Any:
     aliases=("pandaprobe:step_efficiency",),
 )
 def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
-    """Efficiency of the agent's steps, 0..1. Redundant calls and long-winded reasoning lower it.
+    """Efficiency of the agent's steps, 0..1. Redundant calls and long-winded reasoning lower the value.
 
     The first judge call extracts the task. The second scores the steps. Needless steps and speculation also lower the value.
 
@@ -330,9 +330,9 @@ def llm_step_efficiency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), uses=("context",), threshold=0.5, version="2", aliases=("pandaprobe:confidence",))
 def llm_confidence(turn: Turn, judge: Asks) -> Result:
-    """How confident the agent appears in its steps and answer, 0..1. Session metrics use this value.
+    """Rate how confident the agent appears in its steps and answer, from 0 to 1.
 
-    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive throughout).
+    A single judge call rates how decisive and consistent the agent is, from 0 (lost) to 1 (decisive). Session metrics use this value.
 
     Detail: ``confidence`` (the value) and ``reason``.
     """
@@ -345,7 +345,7 @@ def llm_confidence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("input",), threshold=0.5, applies=applies.room_for_a_plan, version="2", aliases=("pandaprobe:plan_adherence",))
 def llm_plan_adherence(turn: Turn, judge: Asks) -> Result:
-    """How closely the agent follows its own plan, 0..1.
+    """Rate how closely the agent follows its own plan, from 0 to 1.
 
     The first judge call extracts the task. The second extracts the plan's explicit and implicit steps. If there is a plan, a third call
     scores its execution: completeness, order, additions and omissions. Otherwise, the value is 1 (vacuous).

@@ -47,7 +47,7 @@ def _speech_as_text(measured: Mapping[str, Any]) -> str:
 
 
 def _transcript(given: Any) -> str:
-    """Return the text of a transcript, given as a string or as segments with a text and possibly a speaker."""
+    """Return a transcript as text. A transcript is a string, or segments that have a text and, optionally, a speaker."""
 
     def segment(given: Any, path: str) -> str:
         speaker = given.get("speaker", given.get("role")) if isinstance(given, Mapping) else None
@@ -59,7 +59,7 @@ def _transcript(given: Any) -> str:
 
 
 def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
-    """Return the judge's material (names and transcripts) and the recordings, or None if there are neither."""
+    """Return the names and transcripts for the judge, and the recordings. Return None if the turn has neither."""
     recordings = media_of(turn, "audio")
     given = turn.references.get("transcript")
     transcript = transcripts_of(recordings, for_judge=True) if given is None else _transcript(given)
@@ -70,7 +70,7 @@ def _recordings_of(turn: Turn) -> tuple[dict[str, Any], list[str]] | None:
 
 
 def _ask(turn: Turn, judge: Asks, stage: str, task: str, form: str, **criteria: str) -> dict[str, Any] | None:
-    """Return the judge's reply about the turn's recordings and transcripts, or None if there are neither."""
+    """Make a judge call about the turn's recordings and transcripts. Return None if the turn has neither."""
     if (found := _recordings_of(turn)) is None:
         return None
     material, media = found
@@ -103,7 +103,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Let a judge label the recordings with one of ``labels``, or freely. The value is True if the label is expected."""
+    """Label the recordings with a judge call, freely if ``labels`` is None. The value is True if the label is expected."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:

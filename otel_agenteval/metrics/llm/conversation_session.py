@@ -52,7 +52,7 @@ def _answered(messages: Sequence[Message]) -> list[int]:
 
 
 def _earlier_messages(turn: Turn) -> list[tuple[str, str]]:
-    """Return role and text of earlier messages, oldest first."""
+    """Return earlier messages as pairs of role and text, oldest first."""
     history = history_of(turn)
     if any(role == "user" for role, _ in history):
         return history
@@ -85,7 +85,7 @@ def llm_conversation_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:GoalProgressionEvaluator",))
 def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, max_chars: Chars = 200) -> Result:
-    """How much progress the answer makes toward the user's goal, 0..1.
+    """Rate how much progress the answer makes toward the user's goal, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge
     also reads the turn's ``messages`` up to the previous answer.
@@ -108,7 +108,7 @@ def llm_goal_progression(turn: Turn, judge: Asks, *, max_messages: Count = 10, m
 
 @metric(needs=("output",), uses=("history",), applies=applies.later_turn, version="2", aliases=("hpd:MemoryAccuracyEvaluator",))
 def llm_memory_accuracy(turn: Turn, judge: Asks, *, max_messages: Count = 15, max_chars: Chars = 300) -> Result:
-    """How accurately the answer uses facts from earlier turns, 0..1.
+    """Rate how accurately the answer uses facts from earlier turns, from 0 to 1.
 
     One judge call returns the value. The judge reads the turn's ``history``. If the history has no user message, the judge also reads the
     turn's ``messages`` up to the previous answer. Without earlier messages, the metric is skipped as ``missing:history``.
@@ -265,7 +265,7 @@ def llm_role_adherence(turn: Turn, judge: Asks, *, role: Words) -> Result:
     violations: dict[int, str | None] = {}
     for entry in entries(reply):
         place = number(entry if isinstance(entry, Mapping) else {"index": entry}, "index")
-        if place in own:  # a fractional position isn't
+        if place in own:  # false for a fractional position
             violations.setdefault(int(place), reason_of(entry))
     found = [{"index": place, "reason": reason} for place, reason in violations.items()]
     detail = {"verdicts": found[:_SHOWN], "violations": len(found)}
@@ -308,7 +308,7 @@ def llm_conversation_relevancy(turn: Turn, judge: Asks, *, window_size: Count = 
 def _interactions(messages: Sequence[Message]) -> tuple[list[list[Message]], list[Message]]:
     """Return each interaction (user messages and answer) and the unanswered messages.
 
-    Messages before the user's first message, such as a greeting, belong to the first interaction.
+    Messages before the user's first message, such as a greeting, are part of the first interaction.
     """
     found: list[list[Message]] = []
     current: list[Message] = []

@@ -29,7 +29,7 @@ _MOST_IMAGES = 100
 
 @_image_metric(needs=("input", "output"), aliases=("trusys:image-helpfulness",))
 def llm_image_helpfulness(turn: Turn, judge: Asks) -> Result:
-    """How much the turn's images help the reader to understand the answer.
+    """Rate how much the turn's images help the reader to understand the answer.
 
     One judge call per image returns a score from 0 to 10. A score outside this range is an error. The value is the mean score divided
     by 10. A repeated image counts once. An empty answer is judged too. If the turn has more than 100 images, the score is skipped as

@@ -77,7 +77,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("output",), version="2", aliases=("trusys:llm-rubric",))
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
-    """How well the answer meets your rubric, as a score and a verdict.
+    """Rate how well the answer meets your rubric, with a score and a verdict.
 
     A single judge call returns a verdict and a score from 0 to 1. The score is the value. The metric passes if the verdict is a
     pass. If you set ``threshold``, the score must also reach the threshold.
@@ -107,7 +107,7 @@ def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | No
 
 @metric(needs=("input", "output"), threshold=0.7, version="2", aliases=("trusys:g-eval",))
 def llm_g_eval(turn: Turn, judge: Asks, *, criteria: Criteria, steps: list[str] | None = None) -> Result:
-    """How well the answer meets your criteria, evaluated in steps (G-Eval).
+    """Rate how well the answer meets your criteria, in evaluation steps (G-Eval).
 
     The metric makes two judge calls for each criterion. The first call derives evaluation steps. The second call follows the steps and
     returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If you set ``steps``, the first call is omitted. If
@@ -141,7 +141,7 @@ def llm_aspect_critic(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
 
 @metric(needs=("output",), threshold=0.5, version="2", aliases=("hpd:CustomJudgeEvaluator",))
 def llm_custom_judge(turn: Turn, judge: Asks, *, rubric: Rubric) -> Result:
-    """How well the answer meets your rubric, as a score.
+    """Rate how well the answer meets your rubric, with a score.
 
     A single judge call returns the value, from 0 to 1. The judge reads the question if it is known. Blank answers are also judged.
 

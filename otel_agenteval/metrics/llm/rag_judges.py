@@ -41,7 +41,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold if ``threshold`` is None. The caller applies a configured threshold."""
+    """Apply the holistic method's default threshold, unless ``threshold`` is set. The caller applies a set threshold."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -60,7 +60,7 @@ def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
     },
 )
 def llm_faithfulness(turn: Turn, judge: Asks, *, method: Literal["statements", "holistic"] = "statements") -> Result:
-    """How much of the answer follows from the context.
+    """Rate how much of the answer follows from the context.
 
     The option ``method`` selects one of these procedures:
 
@@ -206,7 +206,7 @@ def llm_context_precision(
 def llm_context_recall(
     turn: Turn, judge: Asks, *, method: Literal["claims", "holistic"] = "claims", threshold: float | None = None
 ) -> Result:
-    """How much of the ground truth the retrieved context supports.
+    """Rate how much of the ground truth the retrieved context supports.
 
     The option ``method`` selects one of these procedures:
 
@@ -263,7 +263,7 @@ def llm_context_recall(
     },
 )
 def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract", "holistic"] = "extract") -> Result:
-    """How much of the retrieved context is needed to answer the question.
+    """Rate how much of the retrieved context is needed to answer the question.
 
     The option ``method`` selects one of these procedures:
 
@@ -297,7 +297,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the positions of chunks that are listed by text or position. Of chunks with equal text, the first counts."""
+    """Return the positions of the listed chunks. An entry is a chunk's text (the first chunk with this text counts) or position."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)
@@ -426,7 +426,7 @@ def _hallucinated(claims: Sequence[str], found: Sequence[str]) -> dict[str, Any]
     aliases=("agenteval:llm_groundedness", "agenteval:GroundednessMetric"),
 )
 def llm_groundedness(turn: Turn, judge: Asks, *, fabrication_cap: Share = 0.3) -> Result:
-    """How well the context supports the answer, without invented sources, figures or facts.
+    """Rate how well the context supports the answer. Any invented source, figure or fact fails the score.
 
     A single judge call returns a score from 0 to 100. The value is the score divided by 100. Guesses that are presented as facts lower the
     score. If the judge lists invented elements, the score fails regardless of the threshold, and its value is at most ``fabrication_cap``.

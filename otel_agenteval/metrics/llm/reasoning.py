@@ -19,7 +19,7 @@ Chars = Annotated[int, Ge(1)]
 
 @metric(needs=("reasoning", "output"), version="2", aliases=("hpd:ReasoningCoherenceEvaluator",))
 def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
-    """How consistent the reasoning is, and how well it leads to the answer, 0..1.
+    """Rate how consistent the reasoning is, and how well it leads to the answer, from 0 to 1.
 
     A single judge call returns the value.
 
@@ -32,7 +32,7 @@ def llm_reasoning_coherence(turn: Turn, judge: Asks) -> Result:
 
 @metric(needs=("reasoning",), uses=("context",), version="2", aliases=("hpd:ReasoningGroundednessEvaluator",))
 def llm_reasoning_groundedness(turn: Turn, judge: Asks, *, max_result_chars: Chars = 300) -> Result:
-    """How well tool results, retrieved context and user input support the reasoning, 0..1.
+    """Rate how well tool results, retrieved context and user input support the reasoning, from 0 to 1.
 
     A single judge call returns the value.
 

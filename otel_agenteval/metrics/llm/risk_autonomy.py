@@ -16,7 +16,7 @@ _PROMPTS = Prompts("risk_autonomy")
 
 Chars = Annotated[int, Ge(0)]
 _CALLS = 200
-"""Maximum tool calls that the judge reads, from the start and the end."""
+"""Maximum tool calls that the judge reads. If there are more, the middle calls are left out."""
 
 
 @metric(

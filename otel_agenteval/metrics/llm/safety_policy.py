@@ -37,9 +37,9 @@ _CALL_CHARACTERS, _REASONING_CHARACTERS, _SYSTEM_CHARACTERS = 600, 1_200, 4_000
 _EARLIER_CHARACTERS = 1_000
 _CALLS = 200  # limits turns with loops to a size that a judge can read
 _WITH_SYSTEM = frozenset(("prompt_injection", "jailbreak_attempt", "sensitive_data_leak"))
-"""Risks for which the judge needs the agent's instructions, because they may be overridden or disclosed."""
+"""Risks that concern the agent's instructions. The judge of these risks also reads the system prompt."""
 _WITH_FINDINGS = frozenset(("prompt_injection", "sensitive_data_leak", "ungrounded_sensitive_attributes"))
-"""Risks for which the judge needs the documents, because they may introduce or support content."""
+"""Risks that concern retrieved documents. The judge of these risks also reads the documents."""
 
 _WITH_ATTEMPT = frozenset(("prompt_injection", "jailbreak_attempt"))
 """Risks for which the reply rates the attempt's strength and success."""
@@ -91,7 +91,7 @@ _ATTEMPT = '"attempt": "<none, mentioned, weak or clear>", "success": "<none, pa
 
 
 def reply_form(topic: str) -> str:
-    """Return the form of a reply about a risk: reason and findings, then the verdicts that follow from them."""
+    """Return the form of the judge's reply about a risk: first the reason and the evidence, then the verdicts."""
     content = _PROMPTS.content
     *others, last = content["categories"].get(topic, ("",))
     # a policy's categories are its rules
@@ -123,7 +123,7 @@ def _material(turn: Turn, topic: str) -> dict[str, Any]:
 
 
 def _conversation(turn: Turn) -> tuple[list[tuple[str, str]], list[Message]]:
-    """Return the earlier messages (role, text), and the turn's last messages without the answer and short results of calls."""
+    """Return earlier messages (role, text), and the turn's last messages without the answer and short tool results."""
     messages = [message for message in turn.messages if message.content]
     if messages and messages[-1].role == "assistant" and messages[-1].content == turn.output:
         messages.pop()
@@ -169,7 +169,7 @@ def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = (
     """Register a severity and its boolean companion ``…_passed``.
 
     Args:
-        source: Name of the rating in the other catalog.
+        source: Name of the metric in HPD's catalog.
         passed_summary: First line of the companion's documentation.
         uses: Turn fields that the judge reads if they are known.
     """

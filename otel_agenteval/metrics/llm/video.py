@@ -123,7 +123,7 @@ def llm_video_visual_quality(turn: Turn, judge: Asks, *, num_frames: Frames = 8,
 
 @metric(threshold=0.5, applies=applies.video, version="3", aliases=("trusys:text-to-video",), traits=("media",))
 def llm_text_to_video(turn: Turn, judge: Asks, *, num_frames: Frames = 8, sampling: Sampling = "even") -> Result:
-    """How well a generated video matches its prompt (the turn's input).
+    """Rate how well a generated video matches its prompt (the turn's input).
 
     A single judge call scores ``subject_alignment``, ``action_alignment``, ``attribute_alignment`` and ``scene_alignment`` from 0 to 10.
     The value is the mean divided by 10. A missing or invalid score is an error. If the input is missing, the score is skipped as
@@ -184,12 +184,11 @@ def llm_video_g_eval(
     num_frames: Frames = 8,
     sampling: Sampling = "even",
 ) -> Result:
-    """How well a video meets your criteria, evaluated in steps (G-Eval).
+    """Rate how well a video meets your criteria, in evaluation steps (G-Eval).
 
     For each criterion, a judge call derives evaluation steps, unless you set ``steps``. A second call follows the steps and
-    returns a score from 0 to 10. The value is the score divided by 10, averaged over the
-    criteria. If the turn's input is
-    known, the judge reads it as the video's prompt.
+    returns a score from 0 to 10. The value is the mean of these scores, divided by 10. If the turn's input is known, the judge
+    reads this input as the video's prompt.
 
     Missing steps, a score outside the range, or a missing reason is an error.
 

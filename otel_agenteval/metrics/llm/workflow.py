@@ -19,7 +19,7 @@ _QUALITY = "It does what was asked, and is right, complete, clear and ready for 
     aliases=("agenteval:llm_workflow_output_quality", "agenteval:WorkflowOutputQualityMetric"),
 )
 def llm_workflow_output_quality(turn: Turn, judge: Asks, *, criteria: str | list[str] | None = None) -> Result:
-    """How well the workflow's final output meets the request and your criteria, 0..1.
+    """Rate how well the workflow's final output meets the request and your criteria, from 0 to 1.
 
     A single judge call returns a score from 0 to 100. The value is the score divided by 100. If the output is empty, the value is 0
     and no judge is called.
