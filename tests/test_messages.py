@@ -46,8 +46,8 @@ def errors_of(capsys: Capture, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("config", "parts"),
     [
-        ("metrics: [{llm_faithfulness: {sample: {rate: 0.1}}}]", ["llm_faithfulness.sample", "beside the name"]),
-        ("metrics: [{code_latency: {policy: gate}}]", ["code_latency.policy", "beside the name"]),
+        ("metrics: [{llm_faithfulness: {sample: {rate: 0.1}}}]", ["llm_faithfulness.sample", "one level up"]),
+        ("metrics: [{code_latency: {policy: gate}}]", ["code_latency.policy", "one level up"]),
         ("sample: {rate: 0.1}", ["sample", "metrics"]),
         ("metrics: [{code_latency: {threshold: 5s}}]", ["code_latency.threshold", "'5s'", "Write 5 without a unit"]),
         ("outlets: {prometheus: 9464}", ["outlets.prometheus", "{port: 9464}"]),

@@ -4,8 +4,8 @@
     register_metric("brevity", BrevityMetric)  # a class with evaluate(case, trace, outcome)
     MultiAgentMetricsCalculator(interactions, handoffs, conflicts, agent_roles).calculate_all()
 
-Interactions, handoffs, conflicts and roles are AgentUnit's objects, or mappings with AgentUnit's keys or with a turn's keys. A
-value that the data doesn't determine is None instead of 0. Centralization is normalized, so that it is at most 1.
+Interactions, handoffs, conflicts and roles can be AgentUnit's objects, or mappings with the keys of AgentUnit or of a turn. Unlike
+in AgentUnit, unknown values are None instead of 0, and centralization is at most 1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NetworkMetrics:
     density: float = 0.0
     centralization: float = 0.0
     avg_path_length: float | None = None
-    """Mean length of the shortest paths. None without an edge."""
+    """Mean length of the shortest paths. None without edges."""
     clustering_coefficient: float = 0.0
     hub_agents: list[str] = field(default_factory=list)
     bottleneck_agents: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class EmergentBehaviorMetrics:
 
 
 def _facts(entry: Any) -> dict[str, Any]:
-    """Convert an object of AgentUnit, or a mapping, to a mapping with the keys of a turn."""
+    """Convert an AgentUnit object or a mapping to a mapping with the keys of a turn."""
     fields = entry if isinstance(entry, Mapping) else getattr(entry, "__dict__", None)
     if fields is None:
         raise ConfigError(f"each interaction, handoff, conflict and role must be a mapping or an object, got {entry!r}")
@@ -143,7 +143,7 @@ class InteractionAnalyzer:
 
 
 class NetworkAnalyzer:
-    """Graph with an edge from each sender to each recipient. Measures raise ``GraphTooLarge`` for millions of edges."""
+    """Graph with an edge from each sender to each recipient. Methods raise ``GraphTooLarge`` for millions of edges."""
 
     def __init__(self, adjacency: Mapping[str, Iterable[str]], agents: Sequence[str]) -> None:
         if not isinstance(adjacency, Mapping):
@@ -160,7 +160,7 @@ class NetworkAnalyzer:
     calculate_avg_path_length = _of_graph(AgentGraph.mean_distance)
 
     def find_hub_agents(self, threshold: float = 0.7) -> list[str]:
-        """Return the agents with at least this share of the highest number of recipients."""
+        """Return the agents whose number of recipients is at least ``threshold`` times the highest number."""
         return hubs_of(self._graph, threshold)
 
 
@@ -180,7 +180,7 @@ class EmergentBehaviorDetector:
 
 
 class MultiAgentMetricsCalculator:
-    """All multi-agent metrics of a run. ``task_allocations`` isn't read, as in AgentUnit."""
+    """All multi-agent metrics of a run. ``task_allocations`` is ignored, as in AgentUnit."""
 
     def __init__(
         self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = (),
@@ -251,7 +251,7 @@ Metric = object
 
 @dataclass
 class MetricResult:
-    """Result of a custom metric, which is skipped if ``value`` is None."""
+    """Result of a custom metric. If ``value`` is None, the score is skipped."""
 
     name: str
     value: float | None
@@ -264,8 +264,8 @@ DatasetCase = TraceEvent = TraceLog = AdapterOutcome = SimpleNamespace
 def register_metric(name: str, metric_class: Any) -> None:
     """Register a custom metric: a class without required arguments, or an instance, with ``evaluate(case, trace, outcome)``.
 
-    Its scores are called ``code_<name>``, or ``code_custom_<name>`` if a built-in metric has this name. ``<name>`` and
-    ``agentunit:<name>`` then mean this metric. It receives:
+    The scores are named ``code_<name>``, or ``code_custom_<name>`` if a built-in metric has the first name. ``<name>`` and
+    ``agentunit:<name>`` then refer to this metric. ``evaluate`` receives:
 
     - ``case``: ``id``, ``query``, ``expected_output``, ``tools``, ``context``, and ``metadata`` with the other columns
     - ``trace``: ``events`` with ``type`` (``agent_prompt``, ``tool_call``, ``agent_response``, ``error``), ``payload`` and
@@ -273,7 +273,7 @@ def register_metric(name: str, metric_class: Any) -> None:
     - ``outcome``: ``success``, ``output``, ``tool_calls``, ``error``
 
     Raises:
-        ConfigError: The name is one of AgentUnit's default metrics, or the class isn't a metric.
+        ConfigError: If the name is one of AgentUnit's default metrics, or the class isn't a metric.
     """
     if name in _BUILT_IN:
         raise ConfigError(f"register_metric: {name} is already registered. Choose another name")
@@ -296,7 +296,7 @@ def register_metric(name: str, metric_class: Any) -> None:
 
 
 def _as_result(given: Any) -> Any:
-    """Convert the return value of a custom metric: an object or mapping with ``value`` or ``score``, or a plain value."""
+    """Convert the return value of a custom metric. It can be an object or mapping with ``value`` or ``score``, or only the value."""
     known = ("name", "value", "score", "detail", "details")
     facts = given if isinstance(given, Mapping) else {key: getattr(given, key) for key in known if hasattr(given, key)}
     value = facts.get("value", facts.get("score"))
@@ -336,7 +336,7 @@ def _agentunit_objects(turn: Turn) -> tuple[SimpleNamespace, SimpleNamespace, Si
 
 
 def __getattr__(name: str) -> Callable[..., BoundMetric]:
-    """Return a stand-in for one of AgentUnit's metric classes: a function that takes its parameters and returns the metric."""
+    """Return a function in place of one of AgentUnit's metric classes. It accepts the same parameters and returns the metric."""
     if not any(f"agentunit:{name}" in row["aliases"] for row in builtin().values()):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "CompositeMetric":

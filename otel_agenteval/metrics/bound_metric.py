@@ -29,16 +29,16 @@ from .question import EvaluationState, evaluating
 from .registry import EPSILON, FIELD_OF_NEED, Applies, Metric, Result, name_under, resolve, under
 
 _PRESENT_WHEN_EMPTY = frozenset(("output", "duration", "cost", "usage", "tool_calls", "retrieved_ids", "llm_calls"))
-"""Needs that any value except ``None`` meets. All other needs also require more than ``""`` or ``[]``."""
+"""Needed fields that can be empty but not ``None``. All other needed fields must not be empty."""
 
 NOT_EVALUATED = frozenset((
     GATED, SHED, "no_judge", "no_embedder", "incomplete_turn", "sampled_out", "dropped", "error_of_ours",
 ))  # fmt: skip
-"""Skip reasons that don't depend on the turn, because the metric didn't run. Composites count such scores as missing."""
+"""Skip reasons of metrics that didn't run. Composite metrics count such scores as missing."""
 
 
 class _Absent:
-    """Missing judge or embedder. A metric is skipped only if it calls the missing model."""
+    """Placeholder for a missing judge or embedder. A metric is skipped only if it calls the placeholder."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -55,13 +55,13 @@ _NO_JUDGE, _NO_EMBEDDER = _Absent("no_judge"), _Absent("no_embedder")
 def get_metric(name: str, /, **params: Any) -> BoundMetric:
     """Return a metric by name, with parameters, ready to evaluate.
 
-    Names of the seed catalogs resolve too (``agentunit:tool_success``, ``trusys:icontains``), and so do names of other tools if
-    they mean the same (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Under such a name,
-    parameters have the units of the catalog or tool, and may also have its names and camel case.
+    The name can also be a name in another catalog (``agentunit:tool_success``, ``trusys:icontains``), or in a tool with an
+    equivalent metric (``deepeval:FaithfulnessMetric``, see ``docs/reference/metrics/other-tools.md``). Parameters then have the
+    units of that catalog or tool. Its parameter names, and camel case, are also accepted.
 
     Raises:
-        ConfigError: An unknown name or parameter, an invalid value, a parameter that is set twice, or a name with another
-            meaning in its tool.
+        ConfigError: If the name or a parameter is unknown, a value is invalid, a parameter is set twice, or a tool's name has no
+            equivalent here.
     """
     found = resolve(name)
     return BoundMetric(found.metric, found.parameters(params), view=found.view)
@@ -70,10 +70,10 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(
     name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
 ) -> BoundMetric:
-    """Return the metric of a configured entry, with its threshold on ``scale`` and a name that may be from ``system``.
+    """Return the metric of a configuration entry, with thresholds on ``scale``, and ``system`` as the default prefix of names.
 
-    Under its own name, a metric uses :attr:`Metric.live`, unless parameters other than ``threshold`` and ``inverse`` are set.
-    Inner metrics in the parameters are read in the same way. Raises ConfigError as :func:`get_metric` does.
+    :attr:`Metric.live` applies under the metric's own name, unless parameters other than ``threshold`` and ``inverse`` are set.
+    The same rules apply to inner metrics. Raises ConfigError as :func:`get_metric` does.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -81,7 +81,7 @@ def live_metric(
 
 
 InnerMetricOf = Callable[[str, Mapping[str, Any]], "BoundMetric"]
-"""Function that returns the inner metric for a name and parameters. If missing, :func:`get_metric` is used."""
+"""Function that returns the inner metric for a name and parameters. If None, :func:`get_metric` is used."""
 
 
 class ChoosesJudges(ABC):
@@ -92,7 +92,7 @@ class ChoosesJudges(ABC):
 
 
 class BoundMetric:
-    """Metric with its parameters. ``evaluate(turn)`` returns a Score even if the metric raises."""
+    """Metric with its parameters. ``evaluate(turn)`` returns a Score even if the metric raises an exception."""
 
     def __init__(
         self, metric: Metric, params: Mapping[str, Any], policy: Policy = "trend", view: SeedView | None = None,
@@ -102,7 +102,7 @@ class BoundMetric:
         self.view = view
         self._inner_metric = inner_metric
         self.judge_model: str | None = None
-        """Model that replaces the judge's own, from the parameter ``model`` of PandaProbe's metrics."""
+        """Model that replaces the judge's model. PandaProbe's metrics set it with the parameter ``model``."""
         self._fn: Callable[..., Any] = metric.fn if metric.is_imported else self._load_and_call
         self.applies: Applies | None = None
         """Function that returns the reason why the metric doesn't apply to a turn. None if the metric applies to all turns."""
@@ -110,7 +110,7 @@ class BoundMetric:
             self.applies = metric.applies if metric.is_imported else self._load_and_apply
         self._service = metric.kind if metric.kind != "code" else None
         self.when: Any = None
-        """Selector of turns from the configuration, if any (:func:`~otel_agenteval.evaluation.references.applies`)."""
+        """The configuration's condition for turns, or None (:func:`~otel_agenteval.evaluation.references.applies`)."""
         self.sample: Any = None
         """Sampling rule of a judged metric (:class:`~otel_agenteval.judging.sampling.SamplingRule`). None evaluates all turns."""
         self.rules: Rules | None = None
@@ -119,13 +119,13 @@ class BoundMetric:
         self.policy = policy
         self._inverse = False
         self._truth: Any = None
-        """Ground truth that replaces the turn's."""
+        """Ground truth that replaces the turn's ground truth, or None."""
         self.params: Mapping[str, Any] = dict(params)
         self.series_params: Mapping[str, Any] | None = None
-        """Parameters that identify the series in reports, if cases of a data set have other parameters. None means ``params``."""
+        """Parameters that identify the series in reports if data set cases have different parameters. None means ``params``."""
         self._call: Mapping[str, Any] = self.params
         self.threshold = metric.threshold if metric.own_threshold is None else metric.own_threshold
-        if params and params != metric.live:  # a metric's own parameters need no check, so its module is imported later
+        if params and params != metric.live:  # the metric's live parameters are valid, so its module is imported later
             self._set_parameters(metric, params)
         self.missing = next((name for name in metric.required if name not in self.params), None)
         """Name of a required parameter without a value, which makes every score an error."""
@@ -172,12 +172,12 @@ class BoundMetric:
         self._call = call
 
     def call_series(self, name: str) -> None:
-        """Add a name to the scores, to distinguish parameters of one metric: ``code_contains.refund``."""
+        """Add a suffix to the name of the scores, to distinguish entries of one metric: ``code_contains.refund``."""
         self.name = f"{self.metric.name}.{name}"
         self._change_facts(metric=self.name)
 
     def set_policy(self, policy: Policy) -> None:
-        """Make the metric's scores gates or trends."""
+        """Set the policy of the metric's scores to gate or trend."""
         self.policy = policy
         self._change_facts(policy=policy)
 
@@ -187,7 +187,7 @@ class BoundMetric:
             self._when_true = (self._facts, *self._when_true[1:])
 
     def but(self, params: Mapping[str, Any]) -> BoundMetric:
-        """Return the metric with other parameters, as part of the same series."""
+        """Return a copy of the metric with other parameters. Its scores are part of the same series."""
         found = BoundMetric(self.metric, params, self.policy, self.view, self._inner_metric)
         if self.name != self.metric.name:
             found.call_series(self.name.removeprefix(f"{self.metric.name}."))
@@ -227,16 +227,16 @@ class BoundMetric:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that is equal for two metrics with equal scores, even under different names."""
+        """Key that is equal for metrics with equal scores, even if their names differ."""
         return self.metric.name, self.signature_hash
 
     def evaluate(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
         """Score one turn.
 
-        The score of a metric that fails has ``status="error"``. If the metric lacks a turn field or doesn't apply, it has
-        ``status="skipped"``.
+        If the metric raises an exception, the score has ``status="error"``. If a needed turn field is missing, or the metric
+        returns a skip reason, the score has ``status="skipped"``.
 
-        The metric's exceptions aren't raised, not even ``SystemExit``. Only exceptions meant for the caller's thread are raised:
+        Exceptions of the metric, including ``SystemExit``, aren't raised. Only exceptions for the caller's thread are raised:
         ``KeyboardInterrupt``, the cancellation of a task or greenlet, and the exit of a signal handler. ``judge`` can also be a
         :class:`ChoosesJudges`.
         """
@@ -256,7 +256,7 @@ class BoundMetric:
             return self.failed(error)
 
     def _evaluate_fully(self, turn: Turn, judge: Any, embedder: Any) -> Score:
-        """Evaluate a metric that calls a model, opens media, has inner metrics, a view or a ground truth, or lacks a parameter."""
+        """Evaluate a metric that isn't plain, for example because it calls a model, opens media or has inner metrics."""
         turn = self._with_truth(turn)
         if self._service == "llm" and isinstance(judge, ChoosesJudges):
             return judge.evaluated(self, turn)
@@ -287,7 +287,7 @@ class BoundMetric:
             return self._accepted(self._score_of(found), evaluation)
 
     def _accepted(self, score: Score, evaluation: EvaluationState) -> Score:
-        """Accept the replies behind a score, and add details about input that the judge didn't read."""
+        """Accept the judge's replies, and add details about input that the judge didn't read."""
         evaluation.accept()
         if evaluation.truncated:
             score.detail["input_truncated"] = True
@@ -307,7 +307,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the metric's own ground truth, and with the view's text in place of an unknown input."""
+        """Return the turn with the configured ground truth. If the input is unknown, add the view's replacement."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
@@ -328,10 +328,10 @@ class BoundMetric:
         return None
 
     def not_applicable(self, turn: Turn) -> Score | None:
-        """Return a ``skipped`` score if the metric doesn't apply to a turn, an error if that check fails, or None.
+        """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it does. A failed check returns an error.
 
-        The reason is a missing need or the reason from ``applies``. Callers check this before they evaluate or sample a turn,
-        because :meth:`evaluate` doesn't.
+        The reason is a missing turn field, or comes from ``applies``. Call this before you evaluate or sample a turn, because
+        :meth:`evaluate` doesn't call ``applies``.
         """
         if self.missing is not None:
             return None
@@ -347,7 +347,7 @@ class BoundMetric:
             return self.failed(error)
 
     async def evaluate_async(self, turn: Turn, *, judge: Any = None, embedder: Any = None) -> Score:
-        """Run :meth:`evaluate` from an event loop. A metric that calls a model runs on a thread."""
+        """Run :meth:`evaluate` from an event loop. A metric that calls a model runs in a thread."""
         if self._service is None:
             return self.evaluate(turn)
         import asyncio  # already imported if a coroutine runs
@@ -358,7 +358,7 @@ class BoundMetric:
         """Compute a score from other scores, for composites and policies."""
         try:
             if not self.metric.combines:
-                raise MetricError("not_a_composite", f"{self.name}: evaluates turns, not scores")
+                raise MetricError("not_a_composite", f"{self.name}: must be a composite metric to combine scores")
             if self.missing is not None:
                 raise MetricError("missing_parameter", f"{self.name}: parameter {self.missing!r} is required")
             found = self._score_of(self._fn(scores, **self._call))
@@ -372,10 +372,10 @@ class BoundMetric:
             return self.failed(error)
 
     def over(self, scores: Sequence[Score]) -> Score:
-        """Compute the composite's score from the scores of its inner metrics, some of which may be missing.
+        """Compute a composite's score from the scores of its inner metrics.
 
-        A score is missing if its metric wasn't evaluated (:data:`NOT_EVALUATED`). Then the composite is skipped with that
-        metric's name, unless the other scores fail it already (``one_fails``). :meth:`combine` handles scores that were
+        If an inner metric wasn't evaluated (:data:`NOT_EVALUATED`), the composite is skipped as ``missing:METRIC``. A composite
+        with the trait ``one_fails`` fails instead if the other scores already fail it. :meth:`combine` handles scores that were
         evaluated without a value.
         """
         if "companion" in self.metric.traits:
@@ -402,7 +402,7 @@ class BoundMetric:
         if result.skipped is not None:
             return self._skipped(result.skipped, result.detail)
         value, passed, label, facts = result.value, result.passed, result.label, self._facts
-        if value is None and label is not None:  # a label without an expectation
+        if value is None and label is not None:  # a label without a value
             return Score.of(facts, None, None, "ok", label, result.explanation, result.detail, result.also, None)
         if not isinstance(value, (int, float)):
             (value,) = written((value,), finite=False)
@@ -425,7 +425,7 @@ class BoundMetric:
         return self._skipped(reason, None if by is None else {"by": by})
 
     def scored(self, value: float, detail: dict[str, Any], passed: bool | None = None) -> Score:
-        """Return the score of a turn whose value is known without evaluation. A configured threshold overrides ``passed``."""
+        """Return a score with a known value, without evaluating the turn. A configured threshold overrides ``passed``."""
         return self._score_of(Result(value, passed=passed if self._facts.threshold is None else None, detail=detail))
 
     def _skipped(self, reason: str, detail: Mapping[str, Any] | None = None) -> Score:
@@ -434,7 +434,7 @@ class BoundMetric:
     def failed(self, error: BaseException) -> Score:
         """Return the score of an evaluation that ended with an exception."""
         error_type = error.error_type if isinstance(error, (MetricError, JudgeError)) else type(error).__name__
-        # Messages of foreign exceptions can quote content, so the explanation only has our own.
+        # Messages of other exceptions can quote content, so only our own messages are used.
         is_ours = isinstance(error, (MetricError, ConfigError, JudgeError))
         explanation = str(error) if is_ours else f"{self.name} raised {error_type}"
         return Score.of(self._facts, None, None, "error", None, explanation, None, None, error_type)
@@ -483,7 +483,7 @@ def why_missing(score: Score) -> str | None:
 
 
 def asked_in(metrics: Sequence[BoundMetric]) -> Iterator[BoundMetric]:
-    """Yield the metrics that call a model themselves, at any depth of inner metrics."""
+    """Yield the metrics that call a model, including inner metrics at any depth."""
     for one in metrics:
         if one.inner:
             yield from asked_in(one.inner)
@@ -513,7 +513,7 @@ def _checked_parameter(metric: Metric, name: str, value: Any, inner_metric: Inne
     if (parameter := metric.parameters.get(name)) is None:
         if name in _BESIDE_A_METRIC:
             raise ConfigError(
-                f"{metric.name}.{name}: isn't a parameter of the metric. Move {name} one level up, beside the name {metric.name}"
+                f"{metric.name}.{name}: isn't a parameter of the metric. Move {name} one level up, next to {metric.name}"
             )
         if name == "model" and metric.kind == "llm":
             choice = f"{{metric: {metric.name}, model: {value}}}"

@@ -1,7 +1,7 @@
-"""Judge calls as values that judges can forward, cache or count, and the state of the evaluation that makes them.
+"""Judge calls as objects, and the state of the evaluation that makes these calls.
 
-The state is a context variable instead of an argument, so that wrappers of a judge (a budget, a panel, an application's own
-judge) don't have to pass it on.
+The state is a context variable rather than an argument, so that wrappers of a judge, such as budgets and panels, don't have to
+pass it on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Judge call of a metric. The arguments of :meth:`Answers.ask` describe the fields."""
+    """One judge call. Its fields are the arguments of :meth:`Answers.ask`."""
 
     stage: str
     task: str
@@ -28,7 +28,7 @@ class Question:
 
 
 class Answers(ABC):
-    """Base class of judges. A subclass answers questions, and metrics call :meth:`ask`."""
+    """Base class of judges. Metrics call :meth:`ask`, and subclasses implement :meth:`answer`."""
 
     def ask(
         self,
@@ -43,21 +43,21 @@ class Answers(ABC):
     ) -> dict[str, Any]:
         """Make one judge call and return the model's JSON object.
 
-        An unreadable reply is requested once more.
+        If the reply is unreadable, the model is called once more.
 
         Args:
-            stage: a name for the call in errors and accounts.
-            task: what to judge, how, and the meaning of each level. It is trusted, so it must not contain anything of a turn.
-            data: the material by name: texts, or values to send as JSON. It isn't trusted.
-            reply: the requested JSON object, with a hint for each value, and the reason before the verdict.
-            criteria: the user's criteria by name: a rubric, a policy, a role, labels, steps. They are trusted and never
+            stage: Name of the call in errors and statistics, such as ``score``.
+            task: Instructions: what to judge, how, and the meaning of each level. Trusted, so it must not contain turn content.
+            data: Material by name, as texts or as values to send as JSON. Not trusted.
+            reply: Requested JSON object, with a hint for each value. Put the reason before the verdict.
+            criteria: The user's criteria by name, such as a rubric, a policy, a role, labels or steps. Trusted, and never
                 truncated.
             media: URIs of images and other media, for models that accept them.
-            schema: the reply's JSON schema, for servers that enforce one. The default is derived from ``reply``. Other
+            schema: JSON Schema of the reply, for servers that enforce schemas. The default is derived from ``reply``. Other
                 servers are asked for JSON.
 
         Raises:
-            JudgeError: the model couldn't be called or declined, or two replies were unreadable.
+            JudgeError: If the model can't be called, declines, or returns two unreadable replies.
         """
         evaluation = _CURRENT.get()
         if evaluation is not None and media:
@@ -68,7 +68,7 @@ class Answers(ABC):
 
     @abstractmethod
     def answer(self, question: Question) -> dict[str, Any]:
-        """Answer one question, see :meth:`ask`."""
+        """Make one judge call and return the reply, as described in :meth:`ask`."""
 
 
 @dataclass(slots=True)
@@ -81,15 +81,15 @@ class EvaluationState:
     reads_all: bool = False
     """True if the judge must read all of the material. Input that is too long is then judged in pieces."""
     model: str | None = None
-    """Model that the metric chooses at the judge's server."""
+    """Model that the metric requests from the judge's server."""
     piece: int = 0
-    """Index, from 0, of the piece of each input that the next judge call reads."""
+    """Index, from 0, of the input piece that the next judge call reads."""
     pieces: int = 1
-    """Number of pieces, as far as known."""
+    """Number of input pieces that are known so far."""
     truncated: bool = False
     """True if a judge read only a part of the material."""
     media_not_shown: str = ""
-    """The turn's media, such as ``image × 1``, if the metric doesn't send them."""
+    """The turn's media, such as ``image × 1``, if the metric doesn't send them to the judge."""
     _when_accepted: list[Callable[[], None]] = field(default_factory=list)
 
     def learn(self, pieces: int, truncated: bool) -> None:
@@ -102,7 +102,7 @@ class EvaluationState:
         return self.piece < self.pieces
 
     def when_accepted(self, do: Callable[[], None]) -> None:
-        """Register a callback that runs as soon as the metric has accepted its replies."""
+        """Register a callback that runs when the metric has accepted the judge's replies."""
         self._when_accepted.append(do)
 
     def accept(self) -> None:
@@ -119,7 +119,7 @@ def current_evaluation() -> EvaluationState | None:
 
 @contextmanager
 def evaluating(metric: str, identity: str, reads_all: bool, model: str | None = None) -> Iterator[EvaluationState]:
-    """Make an evaluation current in this thread or task for the duration of the block."""
+    """Set the current evaluation of this thread or task during the ``with`` block."""
     evaluation = EvaluationState(metric, identity, reads_all, model)
     token = _CURRENT.set(evaluation)
     try:

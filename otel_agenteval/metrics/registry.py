@@ -7,7 +7,7 @@
 The properties are the name, kind (prefix), family (by default the module), parameters (keyword-only arguments, checked by
 their annotations) and user documentation (docstring). An invalid function is refused at import, with its file and line. The
 generated file ``catalog_index.json`` makes it possible to import a built-in metric's module on first use. A parameter without a
-default is required: the name resolves without it, but each evaluation then has ``status="error"``.
+default is required. If it is missing, the metric can be created, but each score has ``status="error"``.
 
 A metric function returns a number, a bool, ``None`` (not applicable), or a :class:`Result`. It raises :class:`MetricError`
 for a configuration that can't work. It never receives OpenTelemetry objects.
@@ -37,7 +37,7 @@ from .question import Answers
 from .spellings import Converted, Spelling, Spellings, Unsupported
 
 EPSILON = 1e-9
-"""Tolerance of every threshold comparison, so that 0.1 + 0.2 reaches 0.3."""
+"""Tolerance of every threshold comparison, so that 0.1 + 0.2 is at most 0.3."""
 
 Asks = Answers
 """Judge that an ``llm_`` metric receives."""
@@ -70,12 +70,12 @@ def skip(reason: str, **detail: Any) -> Result:
 
 
 def vacuous(value: float | bool, **detail: Any) -> Result:
-    """Return the result of a turn with nothing to evaluate, which aggregations exclude."""
+    """Return the result for a turn with nothing to evaluate. Aggregations exclude such results."""
     return Result(value, detail={"vacuous": True, **detail})
 
 
 Applies = Callable[[Turn, Mapping[str, Any]], "str | None"]
-"""Function of a turn and a metric's parameters that returns the reason that the metric doesn't apply, or None.
+"""Function that returns the reason why a metric doesn't apply to a turn, or None. Receives the turn and the parameters.
 
 The first line of its docstring completes "applies to …".
 """
@@ -88,7 +88,7 @@ FIELD_OF_NEED = {"duration": "duration_s", "cost": "cost_usd", "llm_calls": "llm
 
 
 class Param:
-    """Other names of a parameter, in its annotation: ``value: Annotated[str, Param("expected_output")]``."""
+    """Alternative names of a parameter, in its annotation: ``value: Annotated[str, Param("expected_output")]``."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -110,19 +110,19 @@ class MetricParameter:
 
 
 class Definition(NamedTuple):
-    """Facts about a metric that only its module has."""
+    """Properties of a metric that are known after its module is imported."""
 
     fn: Callable[..., Any]
     parameters: Mapping[str, MetricParameter]
     applies: Applies | None
     aliases: Mapping[str, Mapping[str, Any]]
-    """Other names, each with the parameters that it presets."""
+    """Alternative names, each with the parameters that it presets."""
     doc: str
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Metric function and the facts derived from it."""
+    """A metric function and the properties derived from it."""
 
     name: str
     source: Definition | str
@@ -139,13 +139,13 @@ class Metric:
     groups: tuple[str, ...] = ()
     """Declared groups of :data:`GROUPS`. ``default`` marks the default metrics."""
     live: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters of a configured entry that sets no parameters other than ``threshold`` and ``inverse``."""
+    """Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``."""
     extra: str | None = None
     traits: tuple[Trait, ...] = ()
     combines: bool = False
     """True if the metric is computed from other scores (:meth:`BoundMetric.combine`)."""
     selective: bool = False
-    """True if the metric excludes turns with :attr:`Definition.applies`."""
+    """True if :attr:`Definition.applies` excludes some turns."""
     required: tuple[str, ...] = ()
     own_threshold: float | None = None
     """Default of the function's own parameter ``threshold``."""
@@ -160,7 +160,7 @@ class Metric:
 
     @property
     def definition(self) -> Definition:
-        """Definition of the metric, whose module is imported if necessary."""
+        """Definition of the metric. Imports the metric's module if necessary."""
         if isinstance(self.source, str):
             importlib.import_module(self.source)
             return _METRICS[self.name].definition
@@ -193,7 +193,7 @@ class Metric:
 
     @property
     def spellings(self) -> Mapping[str, str]:
-        """Other names of parameters, mapped to the parameters' own names."""
+        """Alternative parameter names, mapped to the parameters' own names."""
         notes = ((p.name, note) for p in self.parameters.values() for note in getattr(p.annotation, "__metadata__", ()))
         return {name: ours for ours, note in notes if isinstance(note, Param) for name in note.names}
 
@@ -220,7 +220,7 @@ class Metric:
 
     @property
     def applies_to(self) -> str | None:
-        """Description of the turns to which the metric applies, or None if its needs decide."""
+        """Description of the turns to which the metric applies, or None if only ``needs`` decides."""
         line = (inspect.getdoc(self.applies) or "").split("\n", 1)[0].rstrip(".") if self.selective else ""
         return line[:1].lower() + line[1:] or None
 
@@ -251,21 +251,21 @@ def metric(
 ) -> Callable[[Function], Function]:
     """Register a function as a metric, and return the function unchanged.
 
-    Everything else is read from the function. Its name begins with its kind. Its keyword-only arguments are the parameters,
-    which are checked by their annotations (:class:`Param` adds other names). A metric whose first argument can be scores is a
-    composite. Its family is its module's name, or the module's constant ``FAMILY``.
+    The function defines all other properties. Its name starts with the kind. Its keyword-only arguments are the parameters,
+    which are validated by their annotations (:class:`Param` adds other names). If the first argument can be scores, the
+    metric is a composite. The family is the name of the module, or the module's constant ``FAMILY``.
 
-    Data that costs memory or work, such as earlier turns for judged metrics, is only provided if a configured metric declares
-    it in ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
+    Expensive data, such as earlier turns for judged metrics, is only provided if a configured metric declares it in
+    ``needs``, ``uses`` or ``references``. A score names the source of each declared reference.
 
     Args:
         needs: Turn fields that must be known. Otherwise the score is ``skipped`` with the reason
-            ``missing:<first absent>``. ``ground_truth`` adds a parameter of this name, which replaces the turn's.
+            ``missing:<first absent>``. ``ground_truth`` adds a parameter of this name, which overrides the turn's value.
         uses: Turn fields that the metric reads if they are known (``history``, ``session``, ``context``).
         references: Names of the turn's references that the metric reads (``expected_tools``).
         unit: UCUM unit of the value: ``1`` (0..1), ``s``, ``{token}``, ``USD``, ``{level}``, or ``{item}`` for other numbers.
         direction: ``up`` if higher is better, ``down`` if lower is better, ``neutral`` if neither is.
-        boolean: True if the value is 1.0 or 0.0 with ``passed``. Adds the parameter ``inverse``. Numeric metrics have
+        boolean: True if the value is always 1.0 or 0.0. The metric then has the parameter ``inverse`` instead of
             ``threshold``.
         threshold: Default threshold. Without one, the metric has no verdict.
         applies: Function that returns the reason that the metric doesn't apply to a turn (``missing:interactions``,
@@ -274,24 +274,24 @@ def metric(
             completes "applies to …".
         groups: Groups that include the metric: ``safety``, ``quality``, ``cost``, or ``default`` for a default metric
             (reference-free, cheap, and meaningful for any answer).
-        version: Version to change whenever the same turn would get another value.
+        version: Version of the metric. Change it if the same turn gets a different value.
         aliases: Names in other catalogs (``seed:name``), optionally with preset parameters. ``{k}`` in a name matches a
             number, which becomes the parameter of that name.
-        live: Parameters for an entry of the configuration that sets none except ``threshold`` and ``inverse``. They select
-            our precise method if the catalog prescribes another one for the metric's name.
-        extra: Optional extra that the metric needs (``[text]`` …).
+        live: Parameters for configuration entries that set no parameters, or only ``threshold`` and ``inverse``. They can
+            select a more precise method than the default.
+        extra: Optional extra that the metric requires, such as ``text``.
         traits: Rare properties:
 
             - ``heavy``: one evaluation can take milliseconds, so it never runs while an exporter waits for span events.
-            - ``media``: it opens images, audio or video by the rules of the section ``media``. A ``code_`` metric is then
+            - ``media``: it opens images, audio or video, as configured in the section ``media``. A ``code_`` metric is then
               also heavy.
             - ``reads_all``: the judge must read all of its input, because a finding can be anywhere (safety). Input longer
-              than ``max_input_tokens`` is judged in overlapping pieces, of which the worst counts. The metric must call the
-              judge in its own thread or task.
+              than ``max_input_tokens`` is judged in overlapping pieces, and the worst result is used. The metric must call
+              the judge in the thread or task that evaluates it.
             - ``one_fails``: a single score can fail the composite, so it doesn't wait for missing scores.
-            - ``own_verdict``: the numeric metric decides on its own verdict and has no parameter ``threshold``.
-            - ``companion``: the metric is named ``X_passed``, and its score is among the ``also`` of the metric ``X``, which is
-              evaluated instead. Both together make one judge call.
+            - ``own_verdict``: the numeric metric sets its verdict itself, and has no parameter ``threshold``.
+            - ``companion``: the metric is named ``X_passed``. The metric ``X`` is evaluated instead, and its ``also`` contains
+              this score. Both share one judge call.
     """
     if _misplaced:
         _refuse_class(_misplaced[0])
@@ -336,12 +336,12 @@ def metric(
 
 
 def metric_of(fn: Callable[..., Any]) -> Metric:
-    """Return the metric that a function of a turn defines, and register it if it isn't one yet.
+    """Return the metric for a function of a turn. If the function isn't a metric yet, register it.
 
     A function without the decorator becomes ``code_<its name>``. If it returns True or False, the score passes or fails.
 
     Raises:
-        ConfigError: the function has no name, or takes other arguments than one turn.
+        ConfigError: If the function has no name, or doesn't accept exactly one turn.
     """
     _refuse_class(fn)
     name = getattr(fn, "__name__", "")
@@ -374,7 +374,7 @@ _DECLARED = ("safety", "quality", "cost", "default")
 
 def _refuse_class(given: Any) -> None:
     if inspect.isclass(given):
-        how = "Define a function of a turn. For a class with evaluate(case, trace, outcome), use register_metric of otel_agenteval.metrics.agentunit"
+        how = "Write a function that accepts a turn. Classes with evaluate(case, trace, outcome) use otel_agenteval.metrics.agentunit.register_metric"
         raise ConfigError(f"metric: must be a function, got the class {given.__name__}. {how}")
 
 
@@ -420,7 +420,7 @@ def _parameters(fn: Callable[..., Any], hints: Mapping[str, Any], place: str) ->
     kinds = [p.kind.name for p in arguments if p.kind is not p.KEYWORD_ONLY]
     second = {"llm": ", judge", "embed": ", embedder"}.get(fn.__name__.split("_", 1)[0], "")
     if len(kinds) != (2 if second else 1) or {"VAR_POSITIONAL", "VAR_KEYWORD"} & set(kinds):
-        raise ConfigError(f"{place} must take (turn{second}, *, parameters by keyword)")
+        raise ConfigError(f"{place} must have the arguments (turn{second}, *, keyword-only parameters)")
     found: dict[str, MetricParameter] = {}
     for p in arguments:
         if p.kind is p.KEYWORD_ONLY:
@@ -444,7 +444,7 @@ def _add_alias(alias: str, name: str, preset: Mapping[str, Any]) -> None:
 
 
 def call_metric(name: str, alias: str) -> None:
-    """Make an alias, with and without its prefix, refer to a metric. An earlier meaning is replaced."""
+    """Make an alias, with and without its prefix, refer to a metric. Replaces an earlier meaning."""
     for spelled in (alias, alias.rpartition(":")[2]):
         _import_metrics_called(spelled)
         _ALIASES[spelled] = [(name, {})]
@@ -452,7 +452,7 @@ def call_metric(name: str, alias: str) -> None:
 
 @functools.cache
 def discover() -> None:
-    """Import every family module, and other packages' metrics by entry point."""
+    """Import all metric modules, and the metrics of other packages by entry point."""
     import pkgutil
 
     for room in ("code", "llm", "embed"):
@@ -515,10 +515,10 @@ def _import_metrics_called(name: str) -> None:
 
 
 def group_of(name: str, *, is_installed: bool = True) -> list[str]:
-    """Return the sorted names of a group's metrics whose optional package is (or if not ``is_installed``, isn't) installed.
+    """Return the sorted names of a group's metrics whose extra is installed. With ``is_installed=False``, return all others.
 
     Raises:
-        ConfigError: An unknown group.
+        ConfigError: If the group is unknown.
     """
     if name not in GROUPS:
         raise ConfigError(f"{name}: unknown group of metrics. Allowed: {', '.join(GROUPS)}")
@@ -545,7 +545,7 @@ def default_pack() -> list[str]:
 
 
 def under(system: str | None, name: str) -> str:
-    """Return a name with the prefix ``system`` if that seed catalog has the name. Our own and prefixed names stay unchanged."""
+    """Add the prefix ``system`` to a name that this seed catalog contains. Our own names and prefixed names stay unchanged."""
     if system is None or ":" in name or _find(name.partition(".")[0]):
         return name
     known = (f"{system}:{name.removeprefix('not-') if system == 'trusys' else name}", f"{system}:{name}Evaluator")
@@ -557,7 +557,7 @@ _PASS_MARKS = ("pass_threshold", "passing_threshold")
 
 
 class ResolvedName(NamedTuple):
-    """Metric and parameters behind a name."""
+    """Metric and parameters for a name."""
 
     metric: Metric
     preset: dict[str, Any]
@@ -566,23 +566,23 @@ class ResolvedName(NamedTuple):
     note: str = ""
     """Note for users of the tool that has this name."""
     view: names.SeedView | None = None
-    """Details and needs under this name."""
+    """Additional details, and a replacement for an unknown input, under this name."""
     live: Mapping[str, Any] = {}
-    """Parameters of an entry of the configuration that sets none: :attr:`Metric.live` under the metric's own name."""
+    """Parameters for configuration entries that set none: :attr:`Metric.live` if the entry has the metric's own name."""
 
     def parameters(self, given: Mapping[str, Any], scale: int = 1, *, configured: bool = False) -> dict[str, Any]:
         """Return the preset and given parameters with our names and units. Unknown names stay unchanged.
 
         Args:
-            given: parameters as the caller spells them.
-            scale: scale on which thresholds of ratios are given (1 or 100).
-            configured: True for an entry of the configuration, to which :attr:`live` applies.
+            given: Parameters with the names that the caller uses.
+            scale: Scale of the given thresholds for ratios (1 or 100).
+            configured: True for a configuration entry, to which :attr:`live` applies.
 
         Raises:
-            ConfigError: A parameter that is set twice, has no equivalent here, or has an invalid value.
+            ConfigError: If a parameter is set twice, has no equivalent here, or has an invalid value.
         """
         metric, found, given_as = self.metric, dict(self.preset), dict[str, str]()
-        spellings = self._all_spellings(scale) if given else {}  # don't import the metric's module for no parameter
+        spellings = self._all_spellings(scale) if given else {}  # without parameters, the metric's module isn't needed
         for key, value in given.items():
             spelling = next((spellings[name] for name in (key, snake_case(key)) if name in spellings), key)
             if isinstance(spelling, Unsupported):
@@ -600,7 +600,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return the spellings of parameters. Tool names take precedence over the metric's, and both over the parameters' names."""
+        """Return all names of parameters. Names in the tool override the metric's alternative names, and both override its own names."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,
@@ -615,11 +615,11 @@ class ResolvedName(NamedTuple):
 
 
 def resolve(name: str) -> ResolvedName:
-    """Return the metric and parameters that a name stands for. The name can also be a seed's or another tool's.
+    """Return the metric and parameters for a name, which can also be a name in a seed catalog or another tool.
 
     Raises:
-        ConfigError: An unknown name (with the closest three), an ambiguous one (with the candidates), or a name with
-            another meaning in its tool (with an alternative).
+        ConfigError: If the name is unknown (lists the three closest names), ambiguous (lists the candidates), or has no
+            equivalent here (suggests an alternative).
     """
     if canonical := _find(name) or _find(name.partition(".")[0]):  # an entry's name follows the dot
         return ResolvedName(canonical, {}, {}, live=canonical.live if name == canonical.name else {})
@@ -655,7 +655,7 @@ def _resolve_seed_name(name: str, target: str, preset: Mapping[str, Any]) -> Res
 
 
 def name_under(seed: str, name: str) -> str:
-    """Return a seed's first name for a metric, or the name itself."""
+    """Return a metric's first name in a seed catalog, or the name itself if there is none."""
     plain, sign, number = name.partition("#")
     aliases = () if (found := _find(plain)) is None else found.aliases
     return next((alias.partition(":")[2] for alias in aliases if alias.startswith(f"{seed}:")), plain) + sign + number
@@ -666,7 +666,7 @@ def _resolve_tool_name(name: str) -> ResolvedName:
         ours = _find(found.ours or "")
         assert ours is not None, found.ours
         return ResolvedName(ours, dict(found.preset), found.parameters, found.note)
-    if any(f"hpd:{name.removeprefix('hpd:')}Evaluator" in row["aliases"] for row in builtin().values()):  # as in its data sets
+    if any(f"hpd:{name.removeprefix('hpd:')}Evaluator" in row["aliases"] for row in builtin().values()):  # HPD's short name
         return resolve(f"hpd:{name.removeprefix('hpd:')}Evaluator")
     discover()
     if name in _METRICS:  # added after the index was generated
@@ -674,5 +674,5 @@ def _resolve_tool_name(name: str) -> ResolvedName:
     close = nearest(name, [*_METRICS, *_ALIASES, *names.all_names()])
     message = f"unknown metric {name!r}. Did you mean {', '.join(close)}?"
     if likeness(name, close[0]) < 0.75:  # not a misspelled name
-        message += " For a metric of your own, import its module, or declare it as an entry point (otel_agenteval.metrics)."
+        message += " To use your own metric, import its module, or declare it as an entry point (otel_agenteval.metrics)."
     raise ConfigError(message)

@@ -1,7 +1,7 @@
-"""Other spellings of parameters: camel case, and names and units of other tools.
+"""Alternative names and units of parameters, as in other tools.
 
-A metric's decorator lists spellings that work under any of its names. Spellings under the names of one catalog or tool
-(:mod:`.names`) map a parameter's name there to our name, to :class:`Converted`, or to :class:`Unsupported`.
+``Param`` in a parameter's annotation adds names that always work. The data files in :mod:`.names` define the names of each
+catalog or tool. They map a parameter's name to our name, to :class:`Converted`, or to :class:`Unsupported`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 
 
 class Converted(NamedTuple):
-    """Parameter whose value has another form here."""
+    """A tool's parameter whose value must be converted."""
 
     ours: str
-    """Resulting parameters, for the documentation."""
+    """Our parameters that result from the conversion, for the documentation."""
     convert: Callable[[Any], Mapping[str, Any]]
-    """Conversion from a value in the other tool to our parameters. Raises TypeError or ValueError for an invalid value."""
+    """Function that converts the tool's value to our parameters. Raises TypeError or ValueError for an invalid value."""
 
 
 class Unsupported(NamedTuple):
-    """Parameter without an equivalent here."""
+    """A tool's parameter without an equivalent here."""
 
     how: str
-    """Alternative to the parameter."""
+    """Alternative to the parameter, for users."""
 
 
 Spelling = str | Converted | Unsupported
-"""Meaning of a parameter name. A string is our name for the same parameter."""
+"""Meaning of a parameter name in another tool. A string is our name for the same parameter."""
 Spellings = Mapping[str, Spelling]
 
 

@@ -254,7 +254,7 @@ def test_a_turn_without_inner_metrics_is_an_error(metric: str, params: dict[str,
     [
         ("code_composite_mean", {"metrics": ["code_latenc"]}, r"code_composite_mean\.metrics\.0: .*Did you mean"),
         ("code_composite_mean", {"metrics": [{"code_max_duration": {"max_secs": 1}}]}, r"code_max_duration\.max_secs: unknown parameter"),
-        ("code_not", {"metric": {"code_latency": {}, "code_cost": {}}}, r"must be a metric's name"),
+        ("code_not", {"metric": {"code_latency": {}, "code_cost": {}}}, r"must be a metric name"),
         ("code_weighted_score", {"entries": [{"metric": "code_cost", "weight": 1, "w": 2}]}, r"code_weighted_score\.entries\.0\.w"),
         ("code_weighted_score", {"entries": [{"metric": "code_cost"}]}, r"code_weighted_score\.entries\.0\.weight"),
         ("code_threshold_gate", {"direction": "sideways"}, r"code_threshold_gate\.direction"),

@@ -79,7 +79,7 @@ def code_contains_code_language(turn: Turn, *, language: Language) -> Result:
 
 def _only_python(name: str) -> str:
     if language_name(name) != "python":
-        raise ValueError("must be python, the only language of the sandboxes")
+        raise ValueError("must be python, the only supported language")
     return "python"
 
 
@@ -148,7 +148,7 @@ def code_code_execution(
         return Result(False, explanation=f"there is no {language} code in the output")
     programs = {"all": ["\n".join(texts)], "first": texts[:1], "last": texts[-1:], "each": texts[:_MOST_PROGRAMS]}[block]
     checks = jsonio.text_of(reference(turn, tests, "tests"))
-    end = secrets.randbelow(100) + 100 if checks else 0  # a program that exits early doesn't know the exit status of its tests
+    end = secrets.randbelow(100) + 100 if checks else 0  # random, so that a program can't exit early with this status
     tail = f"\n\n{checks}\n\n{sandboxes.EXIT[chosen].format(end)}\n" if checks else ""
     outcomes = [sandboxes.run(chosen, program + tail, stdin, timeout_s) for program in programs]
     codes = [0 if outcome.exit_code == end else outcome.exit_code for outcome in outcomes]

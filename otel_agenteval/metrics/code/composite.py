@@ -42,7 +42,7 @@ def _inner_metric(given: Any, info: ValidationInfo) -> BoundMetric:
         raise ValueError(str(error)) from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    raise ValueError("must be a metric's name, or {name: {parameters}}")
+    raise ValueError("must be a metric name or {name: {parameters}}")
 
 
 InnerMetric = Annotated[BoundMetric, BeforeValidator(_inner_metric)]
@@ -221,7 +221,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
     """
     inner = _inner_score(subject, metric)
     if inner is not None and inner.status == "error":
-        raise MetricError(inner.error_type or "inner_error", f"{inner.metric}: the inner metric failed")
+        raise MetricError(inner.error_type or "inner_error", f"{inner.metric}: the inner metric returned an error")
     if inner is None or not _has_value(inner):
         return skip("inner_null")
     value = inner.value or 0.0
@@ -268,7 +268,7 @@ def _oracle(given: Any) -> Oracle:
             raise ValueError("must be a function")  # noqa: TRY004 - pydantic reads it
         return Oracle(found, given)
     if not callable(given):
-        raise ValueError("must be a function of a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
+        raise ValueError("must be a function that accepts a turn, or its import path module:function")  # noqa: TRY004 - pydantic reads it
     name = getattr(given, "__qualname__", type(given).__qualname__)
     return Oracle(given, f"{getattr(given, '__module__', '')}:{name}")
 

@@ -196,7 +196,7 @@ def code_tool_schema_validity(turn: Turn) -> Result:
     if broken:
         detail["schema_errors"] = broken
     if total:
-        why = f"{len(invalid)} of {total} calls have arguments that their schema refuses" if invalid else None
+        why = f"{len(invalid)} of {total} calls have arguments that violate their schema" if invalid else None
         return Result((total - len(invalid)) / total, explanation=why, detail=detail)
     cut = turn.truncated and any(wrote_no_object(turn, call) for call in calls)
     return skip("truncated" if cut else "missing:arguments", **detail) if unknown else vacuous(1.0, **detail)
@@ -458,7 +458,7 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     findings = []
     for written in ungrounded:
         start, found = output.find(written), written
-        if start < 0:  # the answer has the link in another spelling: the finding covers the line
+        if start < 0:  # the answer spells the link differently, so the finding covers the line
             found = next((line for line in output.split("\n") if written in revealed(line)), "")
             start = output.find(found)
         findings.append(Finding("output", start, start + len(found), "url", text=excerpt(written, _SHOWN)))

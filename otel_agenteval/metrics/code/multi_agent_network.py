@@ -127,7 +127,7 @@ class AgentGraph:
         through = [0.0] * len(self)
         steps = 0
         for start in range(len(self)):
-            # The agents by distance from the start, those before each on shortest paths, and their path counts.
+            # Distances from the start, predecessors on shortest paths, and numbers of shortest paths.
             distance, paths = {start: 0}, {start: 1}
             before: dict[int, list[int]] = {start: []}
             order = [start]

@@ -62,7 +62,7 @@ def _rating(score: Score) -> Rating:
     elif score.direction == "down" and score.type == "numeric":
         severity = score.value
     else:
-        raise MetricError("invalid_rating", f"{score.metric}: must be a severity, with detail.score or direction down")
+        raise MetricError("invalid_rating", f"{score.metric}: must be a severity metric, with detail.score or direction down")
     if severity is None:
         raise MetricError("invalid_rating", f"{score.metric}: detail.score must be a finite number")
     passed = as_boolean(written.get("passed"))

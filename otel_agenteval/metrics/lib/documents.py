@@ -313,9 +313,9 @@ def _parse_content(data: bytes, start: int, found: list[tuple[int, int]]) -> int
             start += size
             size = min(2 * size, _LARGEST_CHUNK)
     except expat.ExpatError:
-        return origin + parser.ErrorByteIndex  # at the latest, the artificial element lacks its end
+        return origin + parser.ErrorByteIndex  # at the latest, the missing end of the artificial element
     except _RefusedMarkup as refused:
         return int(refused.args[0])
-    finally:  # without the handlers, which refer to the parser, its memory is freed at once
+    finally:  # the handlers refer to the parser, which delays freeing its memory
         parser.StartElementHandler = parser.EndElementHandler = None
         parser.CharacterDataHandler = parser.StartCdataSectionHandler = None

@@ -86,7 +86,7 @@ def _normalized(schema_text: str) -> str:
         if isinstance(schema, dict) and isinstance(schema.get(key), dict) and "properties" not in schema:
             schema = schema[key]
     if not isinstance(schema, (dict, bool)) or (isinstance(schema, dict) and schema and set(schema).isdisjoint(keywords)):
-        problem = "schema: must be an object with keywords of JSON Schema or a boolean, or its JSON text"
+        problem = "schema: must be an object with JSON Schema keywords, a boolean, or JSON text of either"
         raise MetricError("invalid_schema", problem)
     _check_keywords(schema, keywords)
     return jsonio.dumps(schema)

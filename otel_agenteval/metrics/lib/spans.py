@@ -50,7 +50,7 @@ class Forest:
         for start in (*roots, *range(len(spans))):
             if placed[start]:
                 continue
-            root = self._first_of_circle(start)  # spans that no root leads to depend on a cycle
+            root = self._first_of_circle(start)  # spans without a path from a root are below a cycle
             self.parents[root] = None
             pending = [root]
             while pending:

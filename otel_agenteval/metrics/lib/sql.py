@@ -218,7 +218,7 @@ def _parser(name: str) -> tuple[Any, Any]:
     try:
         dialect = Dialect.get_or_raise(name)
     except ValueError:
-        problem = f"dialect: unknown SQL dialect, got {name[:50]!r}; see the dialects of sqlglot"
+        problem = f"dialect: unknown SQL dialect, got {name[:50]!r}; use a dialect of sqlglot, such as 'postgres'"
         raise MetricError("invalid_dialect", problem) from None
 
     logging.getLogger("sqlglot").addFilter(_silence)
@@ -250,7 +250,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
         words = ("0" if token.token_type.name.endswith(("STRING", "IDENTIFIER")) else token.text.upper() for token in tokens)
         if _has_fault(words, name):
             return None
-        trees = parser.parse(tokens, text)  # with a Semicolon for a comment behind a statement
+        trees = parser.parse(tokens, text)  # a comment after a statement becomes a Semicolon
         return [tree for tree in trees if tree is not None and type(tree).__name__ != "Semicolon"]
     except (TooComplex, RecursionError):
         raise TooComplex from None

@@ -44,7 +44,7 @@ def failure_in(result: Any) -> str | None:
         signs = {key: result.get(key) is True for key in ("isError", "is_error")}
         if result.keys() <= _ABOUT_FAILURES:
             signs |= {"error": bool(result.get("error")), "status": result.get("status") == "error"}
-            # alone, success and ok can be an answer
+            # without other keys, success or ok can be the answer
             signs |= {key: result.get(key) is False and len(result) > 1 for key in ("success", "ok")}
         return next((key for key, is_true in signs.items() if is_true), None)
     return None
@@ -61,7 +61,7 @@ def expected_entries(turn: Turn, given: Sequence[Any] | None, *names: str) -> li
     """
     if (entries := reference(turn, given, *names)) is None:
         return None
-    if isinstance(entries, str):  # a cell of a data set
+    if isinstance(entries, str):  # from a data set
         entries = [name.strip() for name in re.split("[,;|]", entries) if name.strip()]
     elif isinstance(entries, Mapping):
         entries = [entries]
@@ -378,7 +378,7 @@ def circles_in(calls: Sequence[ToolCall], names: Collection[str], most: int, ask
         elif key is None or (key, outcome) not in seen:
             seen.add((key, outcome))
             counts = {key: 1}
-        elif call.error is None and outcome != before[key]:  # the state went back
+        elif call.error is None and outcome != before[key]:  # the state changed back
             counts[key] = 1
         else:
             counts[key] = counts.get(key, 1) + 1

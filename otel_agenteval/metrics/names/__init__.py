@@ -1,8 +1,8 @@
 """Metric names and parameters of other tools and of the seed catalogs, loaded from YAML files on first use.
 
-A tool's file maps each of its metrics to the equivalent metric here, or to the difference and an alternative. A name is
-equivalent if question, scale and direction are equal, and ``note`` describes smaller differences. Metrics and parameters with
-the same meaning share an entry, with a comma between their names. A parameter maps to our name, or to one of
+A tool's file maps each of its metrics to the equivalent metric here, or to a text with the difference and an alternative. Two
+metrics are equivalent if they evaluate the same property, on the same scale and in the same direction. ``note`` describes smaller
+differences. Names with the same entry are separated by commas. A parameter maps to our name, or to one of
 :data:`.conversions.SPELLINGS`.
 """
 
@@ -30,9 +30,9 @@ class ToolMetric(NamedTuple):
     """The equivalent metric here, or None."""
     preset: Mapping[str, Any]
     parameters: Spellings
-    """Parameter names of this metric, in addition to the tool's names."""
+    """Parameter names of this metric, in addition to :attr:`Tool.parameters`."""
     note: str
-    """Note for users. Without an equivalent, the difference and an alternative."""
+    """Note for users. If there is no equivalent, describes the difference and an alternative."""
 
 
 class Tool(NamedTuple):
@@ -41,7 +41,7 @@ class Tool(NamedTuple):
     version: str
     """Version on which the file is based."""
     parameters: Spellings
-    """Parameter names that all of its metrics have."""
+    """Parameter names that all metrics of the tool have."""
     metrics: Mapping[str, ToolMetric]
 
 
@@ -97,12 +97,12 @@ def names_of(ours: str) -> list[str]:
 
 
 def find(name: str) -> ToolMetric | None:
-    """Resolve a name with its tool's prefix, or without it if the name is unambiguous.
+    """Return the metric with a tool's name, or None if no tool has the name. An unambiguous name needs no prefix.
 
-    The parameters of the result include those of the tool. Returns None if no tool has the name.
+    The parameters of the result include the tool's common parameters.
 
     Raises:
-        ConfigError: A name with another meaning (the error explains the alternative), or with several meanings.
+        ConfigError: If the name is ambiguous, or has no equivalent here. The error then suggests an alternative.
     """
     prefix, colon, rest = name.partition(":")
     prefix = prefix.replace("-", "_")
@@ -129,13 +129,13 @@ def _with_tool_parameters(tool: Tool, metric: ToolMetric) -> ToolMetric:
 class SeedPreset(NamedTuple):
     title: str
     metrics: Sequence[Any]
-    """Entries as under ``metrics`` of the configuration."""
+    """Entries for ``metrics`` in the configuration."""
     conversation: Sequence[Any] = ()
-    """Entries as under ``conversation.metrics``."""
+    """Entries for ``conversation.metrics``."""
     response: Mapping[str, Any] = {}
     """Default of ``references.response``."""
     gates: bool = False
-    """True if deterministic metrics with a verdict are gates unless their entry sets a policy."""
+    """True if deterministic metrics with a verdict are gates by default. An entry's policy takes precedence."""
 
 
 @functools.cache
@@ -145,7 +145,7 @@ def presets() -> Mapping[str, SeedPreset]:
 
 @functools.cache
 def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
-    """Return the spellings of each seed catalog: for all metrics, and by metric."""
+    """Return the parameter names of each seed catalog: those of all metrics, and those of single metrics."""
     return {
         seed: (
             _spellings(content.get("parameters", {})),
@@ -156,7 +156,7 @@ def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
 
 
 class SeedView(NamedTuple):
-    """Differences of a metric under a seed's name (``seeds.yaml``): more keys of ``detail``, and a text for an unknown input."""
+    """Differences of a metric under a seed's name (``seeds.yaml``): additional ``detail`` keys, and a replacement for an unknown input."""
 
     seed: str
     details: Mapping[str, str]

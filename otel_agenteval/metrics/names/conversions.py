@@ -1,7 +1,7 @@
-"""Conversions of parameter values from the forms of other tools to ours.
+"""Convert parameter values of other tools to our parameters.
 
-A name in :data:`SPELLINGS` is the first key of a spelling in the data files, and its value and the other keys are the
-arguments.
+In a data file, the first key of a converted parameter is a name in :data:`SPELLINGS`. The value of this key and the remaining
+keys are the arguments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _number(value: Any) -> float:
 
 
 def _share(value: Any) -> float | None:
-    """Convert a threshold from 0 to 100. A number below 1 is a share, and 1 is refused as ambiguous."""
+    """Convert a threshold from 0 to 100: 70 → 0.70. A number below 1 stays unchanged. The number 1 is ambiguous and refused."""
     if value is None:
         return None
     number = _number(value)
@@ -49,7 +49,7 @@ _SECONDS_OF = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def _seconds(value: Any) -> float:
-    """Convert a duration: seconds, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
+    """Convert a duration to seconds: a number, ``00:00:30`` (.NET ``TimeSpan``), ``30s`` or ``timedelta``."""
     if isinstance(value, datetime.timedelta):
         return value.total_seconds()
     if isinstance(value, str):
@@ -63,11 +63,11 @@ def _seconds(value: Any) -> float:
 
 
 _ATTRIBUTE_CONDITIONS = frozenset(("has_attributes", "has_attribute_keys"))
-"""Query conditions with names of span attributes, which aren't converted."""
+"""Query conditions that contain attribute names. Attribute names aren't converted."""
 
 
 def _query(query: Any) -> Any:
-    """Convert a span query with camel-case keys, ``not_``, or durations as in :func:`_seconds`."""
+    """Convert a span query: keys in camel case, ``not_``, and durations."""
     if isinstance(query, list):
         return [_query(one) for one in query]
     if not isinstance(query, Mapping):
@@ -88,7 +88,7 @@ def _flag(value: Any) -> bool:
 
 
 def _of_one(shown: str, convert: Callable[[Any], Any]) -> Callable[[str], Converted]:
-    """Return a kind of spelling that converts the value. In the documentation, our name precedes ``shown``."""
+    """Return a constructor of spellings that use ``convert``. The documentation shows our name, followed by ``shown``."""
     return lambda ours: Converted(f"`{ours}`{shown}", lambda value: {ours: convert(value)})
 
 
@@ -96,7 +96,7 @@ percent = _of_one(" (70 becomes 0.70)", _share)
 
 
 def renamed(ours: str, keys: Mapping[str, str]) -> Converted:
-    """Accept an object, or a list of objects, whose keys are renamed by ``keys`` and converted from camel case."""
+    """Accept an object or a list of objects. Rename keys by ``keys``, and convert other keys from camel case."""
 
     def rename(value: Any) -> Any:
         if isinstance(value, list):
@@ -123,7 +123,7 @@ def keyed_by(ours: str, keys: list[str]) -> Converted:
 
 
 def only(allowed: Any, how: str, sets: Mapping[str, Any] | None = None) -> Converted:
-    """Accept only the value ``allowed``, with the effect of ``sets``. Refuse other values with the message ``how``."""
+    """Accept only the value ``allowed``, which sets the parameters ``sets``. Refuse other values with the message ``how``."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         if value != allowed or isinstance(value, bool) is not isinstance(allowed, bool):
@@ -142,7 +142,7 @@ def flag(sets: Mapping[str, Any], shown: str = "") -> Converted:
 
 
 def ignored(why: str) -> Converted:
-    """Accept a parameter without effect, and warn once."""
+    """Accept a parameter that has no effect, and log a warning once."""
 
     def convert(value: Any) -> Mapping[str, Any]:
         _warn_once(why)
@@ -201,7 +201,7 @@ def _sequence(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         if value.get("mode", "in_order") != "in_order":
             how = "For an exact sequence, use code_tool_correctness with exact_match"
-            raise ValueError(f"must be in_order, because other calls may occur between. {how}")
+            raise ValueError(f"must be in_order, because other calls may occur in between. {how}")
         value = value.get("steps")
     if not isinstance(value, list) or not all(isinstance(step, str) for step in value):
         raise ValueError("must be a list of tool names")
@@ -218,7 +218,7 @@ def _one_argument(value: Any) -> Mapping[str, Any]:
 
 
 _DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "transactsql": "tsql"}
-"""Databases of promptfoo's parser that have another name here."""
+"""Maps database names in promptfoo to dialect names in sqlglot."""
 
 
 def _sql(value: Any) -> Mapping[str, Any]:
@@ -226,7 +226,7 @@ def _sql(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not value.keys() <= names.keys():
         raise ValueError("must be an object with databaseType, allowedTables and allowedColumns")
     if any("::" in str(name) for key in ("allowedTables", "allowedColumns") for name in value.get(key) or ()):
-        raise ValueError("must have plain names of tables and columns, without select::null::")
+        raise ValueError("must contain table and column names without a prefix such as select::null::")
     if (database := str(value.get("databaseType", "")).lower()) in ("db2", "flinksql", "noql"):
         raise ValueError("must be a supported dialect. Omit databaseType for a generic one")
     return {names[key]: _DIALECTS.get(database, database) if key == "databaseType" else item for key, item in value.items()}

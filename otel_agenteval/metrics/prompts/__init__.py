@@ -5,10 +5,10 @@ scale with a sentence for each level, ``What counts:``, ``What does not count:``
 rules for frequent cases (missing evidence, partial answers, refusals). Only the first is required. The system prompt explains
 delimiters, redaction markers, truncated material and other languages once for all prompts.
 
-A line with more indentation continues the line before. ``{missing}`` and the other names in :data:`SENTENCES` stand for a
-sentence that several prompts share.
+An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a sentence from :data:`SENTENCES`, which
+several prompts share.
 
-``cases`` are the good and bad turns for ``judge probe``.
+``cases`` contains good and bad example turns for ``judge probe``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SENTENCES = {
 }
 
 SCORE = '{"reason": "<why, in one or two sentences>", "score": <0 to 1>}'
-"""Reply with a score from 0 to 1. The reason is first, because a judge that decides before it reasons defends its guess."""
+"""Reply with a score from 0 to 1. The reason is first, so that the judge reasons before it decides."""
 PERCENT = '{"reasoning": "<why, in one to three sentences>", "score": <0 to 100>}'
 TEN = '{"reason": "<why, in one or two sentences>", "score": <0 to 10>}'
 VERDICT = '{"reason": "<why, in one or two sentences>", "verdict": "<yes or no>"}'
