@@ -70,10 +70,10 @@ def get_metric(name: str, /, **params: Any) -> BoundMetric:
 def live_metric(
     name: str, params: Mapping[str, Any], policy: Policy = "trend", scale: int = 1, system: str | None = None
 ) -> BoundMetric:
-    """Return the metric of a configuration entry, with thresholds on ``scale``, and ``system`` as the default prefix of names.
+    """Return the metric for a configuration entry.
 
-    :attr:`Metric.live` applies under the metric's own name, unless parameters other than ``threshold`` and ``inverse`` are set.
-    The same rules apply to inner metrics. Raises ConfigError as :func:`get_metric` does.
+    ``system`` is the default prefix of names, and ``scale`` (1 or 100) the scale of thresholds. Under a metric's own name,
+    :attr:`Metric.live` applies, unless parameters other than ``threshold`` and ``inverse`` are set. Raises ConfigError.
     """
     found = resolve(under(system, name))
     inner = functools.partial(live_metric, scale=scale, system=system)
@@ -307,7 +307,7 @@ class BoundMetric:
         return failed, value if self.metric.direction == "down" else -value
 
     def _with_truth(self, turn: Turn) -> Turn:
-        """Return the turn with the configured ground truth. If the input is unknown, add the view's replacement."""
+        """Return the turn with the configured ground truth. If the input is unknown, insert the replacement of the seed view."""
         changed = {} if self._truth is None else {"ground_truth": self._truth}
         if self.view is not None and self.view.input is not None and not turn.input:
             changed["input"] = self.view.input.replace("{output}", turn.output or "")
@@ -330,7 +330,7 @@ class BoundMetric:
     def not_applicable(self, turn: Turn) -> Score | None:
         """Return a ``skipped`` score if the metric doesn't apply to a turn, or None if it does. A failed check returns an error.
 
-        The reason is a missing turn field, or comes from ``applies``. Call this before you evaluate or sample a turn, because
+        The reason is a missing turn field or the result of ``applies``. Call this before you evaluate or sample a turn, because
         :meth:`evaluate` doesn't call ``applies``.
         """
         if self.missing is not None:

@@ -75,7 +75,7 @@ def _choices(annotation: Any, s: str) -> Iterator[str]:
 
 
 def value_of(metric: Metric) -> str:
-    """Return a metric's unit, better direction and default threshold in one line."""
+    """Return a metric's unit, preferred direction and default threshold in one line."""
     if metric.type == "boolean":
         return "1 passes, 0 fails" if metric.direction != "neutral" else "1 or 0, as described below. Neither value is a failure"
     levels = _LEVELS.get(metric.family) if metric.unit == "{level}" else None

@@ -37,7 +37,7 @@ from .question import Answers
 from .spellings import Converted, Spelling, Spellings, Unsupported
 
 EPSILON = 1e-9
-"""Tolerance of every threshold comparison, so that 0.1 + 0.2 is at most 0.3."""
+"""Tolerance of every threshold comparison, so that 0.1 + 0.2 isn't above a limit of 0.3."""
 
 Asks = Answers
 """Judge that an ``llm_`` metric receives."""
@@ -47,7 +47,7 @@ class Embeds(Protocol):
     """Embedder that an ``embed_`` metric receives."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector per text, see :class:`otel_agenteval.Embedder`."""
+        """Return one vector per text, as described in :class:`otel_agenteval.Embedder`."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -600,7 +600,7 @@ class ResolvedName(NamedTuple):
         return {**self.live, **found} if configured and found.keys() <= {"threshold", "inverse"} else found
 
     def _all_spellings(self, scale: int) -> Spellings:
-        """Return all names of parameters. Names in the tool override the metric's alternative names, and both override its own names."""
+        """Return all names of parameters. The tool's names override alternative names, which override the parameters' own names."""
         found: dict[str, Spelling] = {
             **{name: name for name in self.metric.parameters},
             **self.metric.spellings,

@@ -119,7 +119,7 @@ def code_audio_clipping(turn: Turn) -> Result:
 
 @metric(direction="down", applies=applies.recording, extra="media", traits=("media",))
 def code_audio_talk_over(turn: Turn) -> Result:
-    """Share of a call's speech during which two speakers talk at once.
+    """Share of a call's speech during which two speakers talk at the same time.
 
     The value is the time in which at least two channels contain speech, divided by the time in which any channel contains speech.
     If there are several recordings, the highest value is used. WebRTC's detector finds speech in 30 ms intervals. Pauses of up to

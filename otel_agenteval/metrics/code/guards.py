@@ -416,9 +416,9 @@ def code_ungrounded_urls(turn: Turn, *, allowed: tuple[str, ...] = ()) -> bool |
     (``example.com``, ``localhost``, but not ``acme.example``), placeholders, file and package names, and
     e-mail addresses. It checks only the first 100 links that don't occur literally in a source.
 
-    The metric can't verify public pages that no source contains. List such sites in ``allowed``. If the turn has no tool results,
-    documents or URLs in other sources, the metric fails only on links that imitate a well-known site or contain the company's
-    name from the instructions. Don't use this metric if the provider runs web searches, because their results aren't in the
+    The metric can't verify public pages that no source contains. List such sites in ``allowed``. Without tool results, documents
+    and URLs in other sources, the metric fails only on two kinds of links: those that imitate a well-known site, and those
+    that contain the company's name from the instructions. Don't use this metric if the provider runs web searches, because their results aren't in the
     telemetry.
 
     Parameters:

@@ -168,7 +168,7 @@ def code_communication_efficiency(turn: Turn, *, slow_s: Annotated[float, Gt(0)]
 
     The value is ``0.5 * success + 0.3 * response + 0.2 * evenness``:
 
-    - success: share of successful interactions among those with a known result, or 1 if no result is known.
+    - success: share of the interactions with a known result that succeeded, or 1 if no result is known.
     - response: ``min(1, slow_s / mean response time)``. Only response times above 0 count. If no response time is above 0,
       ``response`` is 1.
     - evenness: mean number of messages per (sender, recipient) pair, divided by the highest number for a pair. With fewer than two

@@ -34,7 +34,7 @@ MOST_AGENTS = 10_000
 
 
 class GraphTooLarge(Exception):
-    """A graph that exceeds the step limit or :data:`MOST_AGENTS`."""
+    """Raised for a graph that exceeds the step limit or :data:`MOST_AGENTS`."""
 
 
 def _check(steps: int, most: int) -> None:

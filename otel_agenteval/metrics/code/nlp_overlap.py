@@ -321,7 +321,7 @@ def code_rouge(
 ) -> Result:
     """ROUGE of the output: its overlap with the best reference text.
 
-    ``variant`` selects what is counted:
+    ``variant`` selects the units to compare:
 
     - ``rouge1`` and ``rouge2``: n-grams of one or two words that both texts contain
     - ``rougeS``: pairs of words that occur in both texts in the same order, with any gap
@@ -351,7 +351,7 @@ def code_rouge(
 
 @_overlap_metric(threshold=0.75, aliases=("trusys:rouge-n",))
 def code_rouge_n(turn: Turn, *, reference: Reference = None, n: Order = 1, measure: Measure = "f1") -> Result:
-    """ROUGE-N of the output: overlap of its n-grams with those of a reference text.
+    """ROUGE-N of the output: overlap of its n-grams with a reference text's n-grams.
 
     The tokenizer is ``word`` (see ``code_bleu``). A repeated n-gram counts as often as it occurs in both texts. If the output or
     the reference has fewer than ``n`` words, the value is 0, even if the texts are equal. An empty output isn't skipped. The score

@@ -226,7 +226,7 @@ def code_tool_success(
         count_denied: If true, declined calls count as failed. By default, they are ignored.
         repair_all: If true, any failure that the agent didn't repair fails the turn, even if the value is high enough.
 
-    Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if any).
+    Detail: ``total``, ``successful``, ``failed`` (``[{name, error}]``), and ``repaired`` (number of repaired failures, if above 0).
     """
     calls = [call for call in turn.tool_calls or () if call.ran or (count_denied and call.state == "declined")]
     if not calls:

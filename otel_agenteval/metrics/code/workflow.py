@@ -274,7 +274,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """Requirement for the calls of one tool."""
+    """Required order and executor of the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 

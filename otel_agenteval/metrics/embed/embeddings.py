@@ -166,8 +166,8 @@ def embed_similar(
     | ``dot`` | the similarity is at least the threshold | the similarity |
     | ``euclidean`` | the distance is at most the threshold | ``1 / (1 + distance)`` |
 
-    If ``value`` is a list, the metric passes if one of its texts passes. The score's value comes from the first text that passes.
-    If no text passes, the highest value is used.
+    If ``value`` is a list, the metric passes if one of its texts passes. The score has the value of the first text that
+    passes. If no text passes, it has the highest value.
 
     If ``inverse`` is true, the output must differ from all texts. The conditions in the table are reversed, and each value
     becomes ``1 - value``. The score's value is the lowest of these values.

@@ -72,7 +72,7 @@ Roles = Annotated[dict[str, dict[str, Any]], _AsFact]
 
 
 def read_once(turn: Turn, roles: Roles | None = None) -> Turn:
-    """Return a reduced turn with its interactions already read, for use by several metrics. ``roles`` replaces the turn's agents, unless None."""
+    """Return a reduced turn with its interactions already read, for use by several metrics. ``roles`` replaces its agents, if set."""
     return Turn(
         interactions=interactions_of(turn), agents=turn.agents if roles is None else roles, agent_runs=turn.agent_runs, handoffs=turn.handoffs,
         conflicts=turn.conflicts,
@@ -133,7 +133,7 @@ def _from_spans(turn: Turn) -> list[Interaction]:
 
 
 def _agent_calls(turn: Turn) -> list[Interaction]:
-    """Return the calls between agents. A tool call with an agent's name and the agent run that it started are one call."""
+    """Return the calls between agents. A tool call and the agent run that it started count as one call."""
     runs = [run for run in turn.agent_runs if run.name]
     names = {_folded(name): name for name in (*turn.agents, *(run.name or "" for run in runs))}
     through_tools: dict[str, deque[Interaction]] = {}

@@ -169,7 +169,7 @@ _KEYWORDS = {
     }.items()
 }
 _BUILDS_ON = {"typescript": "javascript", "csharp": "java", "cpp": "c", "xml": "html"}
-"""Maps a language to a similar language whose pattern also matches its lines. One match of its own pattern then decides."""
+"""Maps a language to a similar language, whose pattern matches most of its lines too: TypeScript → JavaScript."""
 
 
 def _language_by_keywords(text: str) -> tuple[str | None, int]:

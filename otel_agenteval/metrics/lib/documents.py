@@ -71,7 +71,7 @@ def first_difference(expected: Any, actual: Any, *, ignore_list_order: bool) -> 
     """Return the JSONPath of the first difference between two documents, or None if they are equal.
 
     Keys are compared in the order of the expected document. With ``ignore_list_order``, lists are compared as multisets, and a
-    difference is reported at the list. Without it, documents can be nested to any depth, because the comparison isn't recursive.
+    difference has the list's path. Without it, documents can be nested to any depth, because the comparison isn't recursive.
     """
     pending: list[tuple[Any, Any, _Place]] = [(expected, actual, None)]
     while pending:

@@ -1,6 +1,6 @@
-"""Collect a turn's answer, and the texts that the agent was given, which can support the answer's claims.
+"""Collect a turn's answer, and the given texts that can support its claims.
 
-Given texts are tool results, user messages, retrieved documents, system instructions, tool definitions and earlier messages,
+The given texts are tool results, user messages, retrieved documents, system instructions, tool definitions and earlier messages,
 including the agent's. Tool *arguments* and the agent's messages in this turn are excluded, because the model wrote them.
 """
 

@@ -196,7 +196,7 @@ class _StepCount:
         return known
 
     def steps(self, schema: Any, value: Any) -> int:
-        """Count the steps to validate a value. Each pair of schema and value is computed once, but added each time."""
+        """Count the steps to validate a value. The count for each pair of schema and value is cached."""
         if not isinstance(schema, dict):
             return 1
         pair = id(schema), id(value)

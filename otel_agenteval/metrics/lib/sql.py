@@ -119,7 +119,7 @@ def _has_fault(words: Iterable[str], dialect: str) -> bool:
 
 
 def _flat(words: Iterable[str]) -> str:
-    """Return the words as one text. The content of each parenthesis becomes a separate statement, replaced by 0, or by NIL if empty."""
+    """Join the words, with the content of parentheses as separate statements: ``F ( A )`` → ``A ; F 0``. Empty parentheses become NIL."""
     done: list[str] = []
     open_parts: list[list[str]] = [[]]
     for word in words:
@@ -157,7 +157,7 @@ _NO_LEADING_VERB = re.compile(r"(?:\A|;)[\s(]*(from|table)\b", re.IGNORECASE)
 
 
 class TooComplex(Exception):
-    """A text that the parser can't read within the limits on time and depth."""
+    """Raised for a text that the parser can't read within the limits on time and depth."""
 
 
 @dataclass(slots=True)
@@ -261,7 +261,7 @@ def _syntax_trees(dialect_and_parser: tuple[Any, Any], text: str, chained: int, 
 
 
 def _is_statement(tree: Any, dialect: str) -> bool:
-    """Return True for a complete statement. The parser also accepts a single word, and prose such as ``update it``."""
+    """Return True for a complete statement. The parser also accepts single words, and prose such as ``update it``."""
     kind = type(tree).__name__
     if kind == "Create" and tree.args.get("kind") in ("TABLE", "VIEW"):
         return any(tree.args.get(part) for part in ("expression", "properties", "clone")) or bool(tree.this.expressions)

@@ -258,7 +258,7 @@ def _same_output(expected: Any, result: Any) -> bool:
 
 
 def _similarity(expected: Any, actual: Any, depth: int = 0) -> float:
-    """Return 1 for equal values, or 0. Two objects have the mean similarity of their keys, where a missing key counts as 0."""
+    """Return 1 for equal values, the mean similarity of all keys for two objects, or 0 for other values. A missing key counts as 0."""
     if json_equal(expected, actual):
         return 1.0
     if not isinstance(expected, Mapping) or not isinstance(actual, Mapping) or depth > _DEEPEST_SIMILARITY:

@@ -126,9 +126,9 @@ def word_list(name: str) -> Any:
 _PIECE = re.compile(r"[\w.@+%-]*\Z")
 """The word characters and ``.@+%-`` at the end of a text: ``token=abc1`` → ``abc1``."""
 _TELLING = re.compile(r"[\d@%]")
-"""A character that addresses, numbers and tokens contain."""
+"""A character that is typical of addresses, numbers and tokens."""
 _LAST_WORD_REVERSED = re.compile(r"\S*(?:[\d\s()./-]*\d[+(]?)?")
-"""The last word of a text, matched in the reversed text. Includes a card or phone number before it.
+"""The last word of a text, matched in the reversed text. A phone or card number with spaces counts as one word.
 
 For example, the last word of ``call +1 (415) 55`` is ``+1 (415) 55``.
 """

@@ -103,7 +103,7 @@ def _free_label(label: Any) -> str:
 def _label_recordings(
     turn: Turn, judge: Asks, task: str, labels: Sequence[str] | None, expected: str | Sequence[str] | None
 ) -> Result:
-    """Label the recordings with a judge call, freely if ``labels`` is None. The value is True if the label is expected."""
+    """Label the recordings with a judge call, in the judge's words if ``labels`` is None. The value is True for an expected label."""
     if labels is None:
         wanted = {_free_label(label) for label in ([expected] if isinstance(expected, str) else expected or ())} or None
     else:

@@ -41,7 +41,7 @@ def _joined_context(context: Sequence[str]) -> str:
 
 
 def _with_holistic_threshold(result: Result, threshold: float | None) -> Result:
-    """Apply the holistic method's default threshold, unless ``threshold`` is set. The caller applies a set threshold."""
+    """Apply the holistic method's default threshold if ``threshold`` is None."""
     if threshold is None and result.value is not None:
         result.passed = result.value >= _HOLISTIC_THRESHOLD - EPSILON
     return result
@@ -297,7 +297,7 @@ def llm_context_relevance(turn: Turn, judge: Asks, *, method: Literal["extract",
 
 
 def _chunks_listed(listed: Sequence[Any], context: Sequence[str]) -> set[int]:
-    """Return the positions of the listed chunks. An entry is a chunk's text (the first chunk with this text counts) or position."""
+    """Return the positions of the listed chunks. An entry is a chunk's position or text. For repeated texts, the first position counts."""
     places: dict[str, int] = {}
     for place, chunk in enumerate(context):
         places.setdefault(chunk.strip(), place)

@@ -166,7 +166,7 @@ _Metric = Callable[..., Result]
 
 
 def _severity_metric(source: str, passed_summary: str, uses: tuple[str, ...] = ()) -> Callable[[_Metric], _Metric]:
-    """Register a severity and its boolean companion ``…_passed``.
+    """Register a severity metric and its boolean companion ``…_passed``.
 
     Args:
         source: Name of the metric in HPD's catalog.

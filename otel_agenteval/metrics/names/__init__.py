@@ -145,7 +145,7 @@ def presets() -> Mapping[str, SeedPreset]:
 
 @functools.cache
 def seeds() -> Mapping[str, tuple[Spellings, Mapping[str, Spellings]]]:
-    """Return the parameter names of each seed catalog: those of all metrics, and those of single metrics."""
+    """Return the parameter names of each seed catalog: names for all metrics, and names for single metrics."""
     return {
         seed: (
             _spellings(content.get("parameters", {})),

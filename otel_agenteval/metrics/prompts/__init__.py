@@ -1,8 +1,8 @@
 """Texts of judge prompts, in one YAML file for each family of metrics.
 
-A prompt is the text that the judge reads, in this order: the text to judge and the standard, ``How:`` (the procedure), the
+A prompt starts with the text to judge and the standard. Optional parts follow, in this order: ``How:`` (the procedure), the
 scale with a sentence for each level, ``What counts:``, ``What does not count:``, a short ``Good:`` and ``Bad:`` example, and
-rules for frequent cases (missing evidence, partial answers, refusals). Only the first is required. The system prompt explains
+rules for frequent cases such as refusals. The system prompt explains
 delimiters, redaction markers, truncated material and other languages once for all prompts.
 
 An indented line continues the previous line. A placeholder such as ``{missing}`` inserts a sentence from :data:`SENTENCES`, which
