@@ -110,8 +110,6 @@ def _of_graph(measure: Callable[[AgentGraph], T]) -> Callable[[Any], T]:
 
 
 class InteractionAnalyzer:
-    """Messages, handoffs and conflicts between agents."""
-
     def __init__(self, interactions: Sequence[Any], handoffs: Sequence[Any] = (), conflicts: Sequence[Any] = ()) -> None:
         self._turn = _turn(interactions, handoffs, conflicts)
         self.adjacency: dict[str, set[str]] = {}
@@ -165,8 +163,6 @@ class NetworkAnalyzer:
 
 
 class EmergentBehaviorDetector:
-    """Detector of group behavior in a sequence of interactions."""
-
     def __init__(
         self, interactions: Sequence[Any], agent_roles: Mapping[str, Any] | None = None, task_allocations: Any = None
     ) -> None:

@@ -236,7 +236,7 @@ def code_not(subject: Subject, *, metric: InnerMetric | None = None, threshold: 
 
 
 class Oracle:
-    """User function that scores a turn, with a name that is the same in every process."""
+    """User function that scores a turn, with a name that is stable across processes."""
 
     __slots__ = ("_fn", "name")
 

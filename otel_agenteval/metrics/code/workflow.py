@@ -274,7 +274,7 @@ def code_workflow_executor_success(turn: Turn) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequirement:
-    """Required order and executor of the calls of one tool."""
+    """Conditions for the calls of one tool."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 

@@ -240,7 +240,7 @@ def _plain_call(call: ToolCall) -> Detail:
 
 
 _CALLS = 200
-"""Maximum number of tools, and of calls, in a judge call about the choice of tools."""
+"""Maximum tools, and maximum calls, in a judge call about tool choice."""
 _ARGUMENT_CHARS = 2_000
 """Maximum characters of each call's arguments in a judge call about arguments."""
 

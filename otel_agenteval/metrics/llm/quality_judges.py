@@ -79,7 +79,7 @@ def llm_fluency(turn: Turn, judge: Asks) -> Result:
 def llm_rubric(turn: Turn, judge: Asks, *, rubric: Rubric, threshold: float | None = None) -> Result:
     """Rate how well the answer meets your rubric, with a score and a verdict.
 
-    A single judge call returns a verdict and a score from 0 to 1. The score is the value. The metric passes if the verdict is a
+    A single judge call returns a verdict and a score from 0 to 1. The metric's value is this score. The metric passes if the verdict is a
     pass. If you set ``threshold``, the score must also reach the threshold.
 
     - If the judge returns only a score, 0.5 or more is a pass.
