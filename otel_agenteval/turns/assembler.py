@@ -1,17 +1,17 @@
 """Track open turns and close each one when its spans are complete.
 
-The assembler receives spans in two ways. Spans of this process report their start, so a turn closes as soon as its
-root has ended and no span below it is open, or ``decision_delay`` after the root's end. *Loose* spans are seen only after
+The assembler receives spans in two ways. Spans of this process report their start, so a turn closes when its root and
+all spans below it have ended, or ``decision_delay`` after the root's end. *Loose* spans are seen only after
 they end, because they arrive over OTLP or started before the processor was added. Their turn closes ``decision_delay``
-after the local root arrives or, without a local root, when no span has arrived for ``idle_timeout``.
+after the local root arrives. Without a local root, the turn closes when no span has arrived for ``idle_timeout``.
 
 A *candidate* is a span that may become a turn root. It is a local root, or the topmost agent, workflow, chain or
-unknown span below an application's spans. All spans below a candidate count towards it, even if their parent has
-ended. A candidate that isn't a root passes its spans to the candidate above.
+unknown span below an application's spans. All spans below a candidate are assigned to it, even if their parent has
+ended. If a candidate turns out not to be a root, its spans move to the candidate above.
 
-The assembler does no I/O. The caller serializes the calls (see :attr:`Assembler.lock`) and evaluates each
-:class:`Closed` after it releases the lock. :mod:`.open_traces` holds the open traces, and :mod:`.late_data` holds the data
-that arrives after their turns closed.
+The assembler does no I/O. The caller holds :attr:`Assembler.lock` for most calls and evaluates each :class:`Closed` after it
+releases the lock. :mod:`.open_traces` holds the open traces, and :mod:`.late_data` holds the data that arrives after the turn
+closed.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 _TURN_ROLES = frozenset((AGENT, WORKFLOW))
 _MAX_PLAIN_SPANS = 256
-"""Maximum number of spans that are kept for a candidate without GenAI spans."""
+"""Maximum number of spans kept for a possible turn root without GenAI spans."""
 _MAX_PLAIN_TRACES = 2_048
 _PER_TICK = 3_000
 _MOST_BESIDE = 32
 
 
 class Assembler:
-    """Tracker of all open turns. Callers hold :attr:`lock`, except for :meth:`start_below`, :meth:`ending` and
-    :meth:`open_spans`, which acquire it. ``role`` returns the current role of an open or ended span.
+    """Tracker of all open turns. Callers must hold :attr:`lock`. Only :meth:`start_below`, :meth:`ending` and :meth:`open_spans`
+    acquire the lock themselves.
     """
 
     def __init__(self, limits: TurnLimits, role: Role, now: Callable[[], float]) -> None:
@@ -58,19 +58,18 @@ class Assembler:
         self.set_limits(limits)
         self._traces = self._open.by_id
         self._plain_traces: OrderedDict[int, None] = OrderedDict()
-        """Ids of traces that ended without GenAI spans. A span that starts in such a trace later isn't an orphan."""
+        """Ids of traces that ended without GenAI spans. Their later spans aren't counted as orphans."""
         self.plain_scopes: dict[str, bool] = {}
-        """True for each scope that no known GenAI instrumentation uses, so only attributes decide roles. Set by the caller."""
+        """True for each instrumentation scope that no known GenAI instrumentation uses. The caller fills the dictionary."""
         self.received = 0
         self.orphan_parents = 0
         self.pruned_spans = 0
         self.duplicates = 0
-        """Number of spans that were received again while their turn was open."""
         self.moved = 0
         """Number of spans dropped because another process evaluates them."""
 
     def set_limits(self, limits: TurnLimits) -> None:
-        """Replace the limits. Deadlines that are already set don't change."""
+        """Replace the limits. Existing deadlines don't change."""
         self.limits = limits
         self.late.limits = limits
         self._max_spans = limits.max_spans
@@ -80,11 +79,11 @@ class Assembler:
     # --- spans of this process
 
     def start_below(self, span: Any, roles_matter: bool) -> bool:
-        """Record the start of a span below an open candidate, the usual case.
+        """Record the start of a span whose parent is in an open candidate.
 
-        Return False and change nothing if the caller must determine the span's role and call :meth:`start`. If not
-        ``roles_matter``, the roles of spans below an agent aren't needed. The application's thread waits for this method and
-        for :meth:`ending`, so both read private fields of the SDK's spans (see :func:`~..spans.sdk.has_known_fields`).
+        Return False, without any change, if the caller must determine the span's role and call :meth:`start` instead.
+        Pass ``roles_matter=False`` if roles of spans below an agent aren't needed. The application's thread waits for this method
+        and :meth:`ending`. To be fast, they read private fields of SDK spans (see :func:`~..spans.sdk.has_known_fields`).
         """
         parent = span._parent
         if parent is None:
@@ -106,9 +105,7 @@ class Assembler:
             return True
 
     def ending(self, span: Any) -> Sequence[Closed] | None:
-        """Record the end of a span and return the turns that it closes, or None if no open turn has the span (then call
-        :meth:`end`). The most frequent case, a span of a turn with other open spans, is handled here to avoid function calls.
-        """
+        """Record the end of a span, and return the turns that it closes. If the result is None, call :meth:`end` instead."""
         context = span._context
         span_id = context[1]
         attributes = span._attributes._dict
@@ -152,8 +149,9 @@ class Assembler:
         references: dict[str, Any] | None = None,
         carried_id: int = 0,
     ) -> None:
-        """Record the start of a span. ``parent_id`` is 0 without a parent in this process, ``carried_id`` without a remote
-        parent. A parent in this process seems remote if the application itself transferred the context.
+        """Record the start of a span. ``parent_id`` is the local parent's id, and ``carried_id`` the remote parent's id, or 0.
+
+        A local parent seems remote if the application itself transferred the context.
         """
         trace = self._traces.get(trace_id)
         closed = self.late.roles_in(trace_id)
@@ -165,7 +163,7 @@ class Assembler:
             self.orphan_parents += 1
             if self.late.has_closed(trace_id):
                 self.late.note(trace_id)
-            # The application forgot to detach the context of a request that has ended.
+            # The application didn't detach the context of an ended request.
             stale_context = role is None and closed.get(parent_id) == ""
             if parent_id in closed and not stale_context:
                 self.late.add_started(trace_id, span_id)
@@ -185,7 +183,6 @@ class Assembler:
 
     @staticmethod
     def _only_candidate(trace: OpenTrace | None) -> Candidate | None:
-        """Return the trace's only open run, otherwise its only outermost candidate, or None."""
         for running in (trace.agents, trace.outermost) if trace is not None else ():
             if len(running) == 1:
                 return next(iter(running))
@@ -221,7 +218,7 @@ class Assembler:
             if (
                 role in CANDIDATE_ROLES
                 and candidate.role not in CANDIDATE_ROLES
-                # If a call of the application's own loop has ended, an agent that a tool runs isn't a turn.
+                # If the application itself called a model before, an agent inside a tool isn't a turn.
                 and not (in_tool and any(self._role(ended) == LLM for ended in candidate.spans))
             ):
                 candidate = self._new_candidate(trace, span, role, span_id, candidate)
@@ -269,7 +266,7 @@ class Assembler:
             return self._ended(trace, candidate, span_id, span, attributes)
         closed = self.late.roles_in(trace_id)
         if span_id in closed:
-            if closed[span_id] is not None:  # None: the span was counted as late when it started
+            if closed[span_id] is not None:  # None: the span was counted as late at its start
                 self.late.note(trace_id)
             self.late.hold(trace_id, span, size_of(attributes))
             return ()
@@ -327,7 +324,7 @@ class Assembler:
     # --- spans that arrive after their end, and log records
 
     def add(self, trace_id: int, span: Any, size: int, local_root: bool) -> list[Closed]:
-        """Add a span whose start wasn't reported, and return the turns that it closes. A local root has no local parent."""
+        """Add a span whose start wasn't reported, and return the turns that it closes. A ``local_root`` has no local parent."""
         trace = self._traces.get(trace_id)
         if trace is None:
             if self.late.receives(trace_id):
@@ -339,7 +336,7 @@ class Assembler:
         return self._added(trace, [span], size, local_root)
 
     def add_received(self, trace_id: int, spans: Sequence[WireSpan], size: int, local_root: bool) -> list[Closed]:
-        """Add one trace's spans from a request, like :meth:`add`. More complete copies replace the spans that the trace has."""
+        """Add received spans of one trace. If a span arrives twice, keep the more complete copy."""
         self.received += len(spans)
         trace = self._traces.get(trace_id)
         if trace is None:
@@ -368,7 +365,7 @@ class Assembler:
         return self._added(trace, spans, size, local_root)
 
     def _without_copies(self, trace: OpenTrace, spans: Sequence[WireSpan], known: Collection[bytes]) -> list[WireSpan]:
-        """Return the spans that are new to a trace, once each. More complete copies replace spans in ``trace.loose``."""
+        """Return the spans that the trace doesn't have yet. Replace spans in ``trace.loose`` with more complete copies."""
         places = {span.id: place for place, span in enumerate(trace.loose)}
         new: dict[bytes, WireSpan] = {}
         for span in spans:
@@ -407,7 +404,7 @@ class Assembler:
         self._open.set_deadline(trace, None, min(trace.last_seen + delay, trace.first_seen + limits.max_duration))
 
     def add_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0) -> bool:
-        """Keep a log record for its span. Return False if no turn can use the record, or if its span has too many records."""
+        """Keep a log record for its span. Return False if no turn can use it, or if the span has too many records."""
         trace = self._traces.get(trace_id)
         if trace is not None and span_id not in self.late.roles_in(trace_id):
             if trace.logs is None:
@@ -428,7 +425,7 @@ class Assembler:
     # --- deadlines, limits and shutdown
 
     def tick(self, room: float = math.inf) -> list[Closed]:
-        """Close turns beyond a limit, due late data and overdue turns. Stop after closing about ``room`` bytes of loose spans."""
+        """Close overdue turns, turns above a limit and due late data. Stop after about ``room`` bytes of loose spans."""
         now = self._now()
         closed = self._evict() + self.late.close_due()
         for trace, oldest in self._open.overdue(now - self.limits.max_duration, _PER_TICK):
@@ -444,7 +441,7 @@ class Assembler:
                     room -= size if done else 0
                 if room <= 0:
                     break
-        if len(closed) > 1:  # parts of one turn in several traces are joined in the order of their starts
+        if len(closed) > 1:  # if a turn has several traces, they are joined by start time
             closed.sort(key=_start_of_first)
         return closed
 
@@ -462,7 +459,6 @@ class Assembler:
         return {trace_id for trace_id in trace_ids if trace_id in self._traces or trace_id in self.late}
 
     def close_all(self, reason: CloseReason) -> list[Closed]:
-        """Close all open turns and then all late data, so that shutdown evaluates everything."""
         closed: list[Closed] = []
         for trace in list(self._traces.values()):
             closed += self._close_trace(trace, reason)
@@ -471,7 +467,7 @@ class Assembler:
         return closed
 
     def open_spans(self) -> list[list[Any]]:
-        """Return a list for each open trace, with its loose spans and the topmost span of each outermost candidate."""
+        """Return the known spans of each open trace: its loose spans, and the topmost span of each outermost candidate."""
         with self.lock:
             return [[*trace.loose, *(top.span for top in trace.outermost)] for trace in self._traces.values()]
 
@@ -485,7 +481,7 @@ class Assembler:
             self.moved += self.late.forget_trace(trace_id)
 
     def forget(self) -> None:
-        """Drop all turns in a forked child. The parent process evaluates them."""
+        """Drop all turns in a forked child process. The parent process evaluates them."""
         self.lock = threading.Lock()
         self.late.forget_all(self._traces)
         self._open.clear()
@@ -530,13 +526,13 @@ class Assembler:
 
     @property
     def max_bytes(self) -> int:
-        """Maximum total size of open turns and late data. ``TurnLimits.max_bytes`` limits each turn."""
+        """Maximum total bytes of open turns and late data. ``TurnLimits.max_bytes`` is the limit per turn."""
         return self._held.limit
 
     # --- closing
 
     def _is_root(self, candidate: Candidate) -> bool:
-        """Return True if this candidate is a turn now. Otherwise, its spans belong to the candidate above."""
+        """Return True if this candidate is a turn. Return False if its spans belong to the candidate above."""
         if candidate.parent is None:
             return True
         if candidate.role not in _TURN_ROLES and not (
@@ -546,7 +542,7 @@ class Assembler:
         return self._role(candidate.parent.span) not in CANDIDATE_ROLES  # later attributes can make the parent an agent
 
     def _complete(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Close a candidate whose spans have all ended. If it isn't a turn, drop its spans or keep them for another turn."""
+        """Close a candidate whose spans have all ended. If it isn't a turn, drop or move its spans."""
         if candidate.closed:
             return self._leave(trace, candidate)
         closed: list[Closed] = []
@@ -559,7 +555,9 @@ class Assembler:
             if len(self._plain_traces) > _MAX_PLAIN_TRACES:
                 self._plain_traces.popitem(last=False)
         elif candidate.orphan and candidate.role not in _TURN_ROLES:
-            trace.loose.extend(candidate.spans)  # the local root started before this processor; wait for the root's end
+            trace.loose.extend(
+                candidate.spans
+            )  # the local root started before this processor was added, so wait for the root's end
             trace.loose_size += candidate.size
             self._drop_spans(trace, candidate)
         elif self._is_root(candidate):
@@ -575,7 +573,6 @@ class Assembler:
         trace.agents.pop(candidate, None)
 
     def _drop_spans(self, trace: OpenTrace, candidate: Candidate) -> None:
-        """Drop the spans of a candidate that isn't a turn. Otherwise, a pending deadline would keep them in memory."""
         self._mark_closed(trace, candidate)
         candidate.spans = []
         candidate.span = None
@@ -601,12 +598,12 @@ class Assembler:
         candidate.span = None  # a pending deadline must not keep the turn's content in memory
         self._held.used -= candidate.size
         alone = trace.unfinished == 1
-        if alone and trace.loose:  # loose spans belong to the trace's only open turn
+        if alone and trace.loose:  # the trace's only open turn gets the loose spans
             spans.extend(self._open.take_loose(trace)[0])
         ancestor = candidate.parent
         if ancestor is not None:
             ancestor.closed_turns += 1
-        roles: dict[int, str | None]  # of the candidate's spans or, if it is alone, of all spans of the trace
+        roles: dict[int, str | None]  # by span id; all spans of the trace if no other candidate is unfinished
         if alone and candidate.span_ids is not None:
             roles = {span_id: other.role or "" for span_id, other in trace.candidate_of.items()}
         else:
@@ -620,14 +617,14 @@ class Assembler:
         )  # fmt: skip
 
     def _only_run_without_steps(self) -> int | None:
-        """Return the trace id of the only outermost run without spans below it, or None. Don't search among many open turns."""
+        """Return the trace id of the only outermost agent or workflow without spans below it, or None."""
         if len(self._open.outermost) > _MOST_BESIDE:  # the agent's thread waits
             return None
         runs = [top for top in self._open.outermost if top.role in _TURN_ROLES and top.open == 1 and not top.spans]
         return self._open.outermost[runs[0]].trace_id if len(runs) == 1 else None
 
     def _leave(self, trace: OpenTrace, candidate: Candidate) -> list[Closed]:
-        """Remove a finished candidate from its trace. This may complete the candidate above or the trace."""
+        """Remove a finished candidate from its trace. This may complete the candidate above or the whole trace."""
         trace.unfinished -= 1
         if candidate.parent is not None:
             if candidate.parent.children is not None:
@@ -662,7 +659,7 @@ class Assembler:
         candidate.span_ids = None
 
     def _evict(self) -> list[Closed]:
-        """Close turns until no limit is exceeded, first those of the largest tenant that only wait for their deadline."""
+        """Close turns until no limit is exceeded. Start with turns of the largest tenant that only wait for their deadline."""
         closed: list[Closed] = []
         while (crowded := len(self._traces) > self.limits.max_open) or (
             self._held.used > self._held.limit and (self._traces or self.late)
@@ -682,7 +679,7 @@ class Assembler:
         return closed
 
     def _force(self, trace: OpenTrace, candidate: Candidate, reason: CloseReason) -> list[Closed]:
-        """Close a candidate even if spans below it are open. A span that ends later is late."""
+        """Close a candidate although spans below it are still open. Those spans are late when they end."""
         candidate.role = self._role(candidate.span)
         closed = [self._close(trace, candidate, reason, complete=False)]
         below = candidate.children or {}
@@ -725,7 +722,7 @@ class Assembler:
         if trace.unfinished == 0:
             self._drop_trace(trace)
         self.late.remember_received(trace.trace_id, reason)
-        # The composer decides later whether each turn of these spans is complete.
+        # The composer decides later which of these turns are complete.
         complete = trace.root_seen and not trace.continued
         return [Closed(trace.trace_id, spans, reason, complete, logs=trace.logs, size=size, continued=trace.continued)]
 

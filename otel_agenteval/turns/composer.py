@@ -1,8 +1,8 @@
 """Compose turns from closed spans.
 
-The :class:`Composer` receives closed spans (:class:`~.state.Closed`) and attaches their log records. It splits the spans into
-groups, joins parts of turns, and revises turns when late spans arrive. Each :class:`~.roots.SpanGroup` has the spans of one
-turn. :meth:`Composer.read` builds the turn.
+The :class:`Composer` receives closed spans (:class:`~.state.Closed`), attaches their log records, and splits them into
+one :class:`~.roots.SpanGroup` per turn. It joins groups that are parts of the same turn, and revises turns when late
+spans arrive. :meth:`Composer.read` builds the turn of a group.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from .stitching import Stitcher, reader_of
 
 SCORED = "scored"
 _NO_PART_OF_A_TURN = frozenset((SCOPE, LOGFIRE_SCOPE))
-"""Scopes of spans that are never part of a turn: otel-agenteval's own spans, and Logfire's feedback."""
+"""Scopes whose spans are never in a turn: otel-agenteval's own spans, and Logfire's feedback."""
 _HELD_BYTES = 32 * 1024 * 1024
-"""Maximum size of all parts of turns that wait for their continuation."""
+"""Maximum bytes of incomplete turns that wait for another trace."""
 REVISABLE_BYTES = 8 * 2**20
-"""Maximum size of all turns that are remembered for late data, if spans arrive over OTLP."""
+"""Maximum bytes of evaluated turns that are remembered, so that late OTLP spans can revise them."""
 _REVISABLE_SECONDS = 120.0
 
 
 class SpanCounts:
-    """Thread-safe counts of received spans. Each span is counted once: as scored, or by the reason why it wasn't scored."""
+    """Thread-safe counts of received spans. Each span is counted once, as scored or by the reason why it wasn't scored."""
 
     def __init__(self) -> None:
         self.reset()
@@ -64,9 +64,13 @@ class SpanCounts:
 
 
 class Composer:
-    """Thread-safe composer of turns from closed spans. A part waits ``patience`` seconds for the trace that continues it,
-    unless its turn is older than ``max_age`` seconds. ``revisable_bytes`` limits the closed turns that are remembered for late
-    spans. ``open_spans`` returns the known spans of each open trace.
+    """Thread-safe composer of turns from closed spans.
+
+    Args:
+        patience: seconds that a part of a turn waits for another trace that continues it.
+        revisable_bytes: maximum bytes of evaluated turns that are remembered for late spans.
+        max_age: maximum seconds that a turn waits after its first part arrived.
+        open_spans: function that returns the known spans of each open trace.
     """
 
     def __init__(
@@ -80,14 +84,14 @@ class Composer:
         self.spans = SpanCounts()
         self.readings = Readings()
         self.notes: deque[SpanRecord] = deque()
-        """Feedback spans from closed traces. The caller removes them and attaches each to the turn of its parent span."""
+        """Feedback spans. The caller removes each one and attaches it to the turn of its parent span."""
         self._tenant_labels: Mapping[str, Mapping[str, str]] = {}
         self._now = now
         self._holding = threading.Lock()
         self._lost_tools = LostTools(patience, lambda time_ns: _spans_before(open_spans(), time_ns))
         self._patience = patience
         self._calls: dict[int, tuple[float, list[SpanGroup]]] = {}
-        """Model calls in other traces that wait for the only open run, with the first arrival time, by the run's trace id."""
+        """Model calls in separate traces that wait for an open agent run: (arrival of the first, calls) by the run's trace id."""
         self._parts = Duplicates(Stitcher(patience, _HELD_BYTES, max_age), revisable_bytes)
         self._revisions = Revisions(revisable_bytes, _REVISABLE_SECONDS, now)
 
@@ -97,7 +101,7 @@ class Composer:
     # --- closed spans → groups
 
     def compose(self, closed: Closed) -> list[SpanGroup]:
-        """Return the turns that can be evaluated now, and hold the parts that another trace may continue."""
+        """Return the turns that can be evaluated now. Hold incomplete turns that another trace may continue."""
         found: list[SpanGroup] = []
         for group in self._groups(closed):
             with self._holding:
@@ -122,7 +126,7 @@ class Composer:
         if closed.late:
             return self._revised(closed, records, pending)
         groups = self._groups_in_trace(closed, records, loose)
-        whole = not closed.remainder and not closed.continued  # otherwise, an earlier part of the trace was a turn
+        whole = not closed.remainder and not closed.continued  # otherwise, an earlier turn had spans of this trace
         if not groups and whole:
             groups = lone_tool_in(records)
         if closed.references and groups and groups[0].root.references is None:
@@ -135,7 +139,7 @@ class Composer:
         ancestor = _record_of_open(closed.ancestor) if closed.ancestor is not None and groups else None
         found = []
         for group in groups:
-            # If span starts were seen, the assembler decides what is missing. A parent that it never saw was dropped by a sampler.
+            # If span starts were seen, the assembler decides if spans are missing. A sampler dropped parents that it never saw.
             group.reason, group.complete = closed.reason, closed.complete and (group.complete or closed.root is not None)
             group.size = closed.size if len(groups) == 1 else closed.size * len(group.members) // len(records)
             group.ancestor = group.ancestor or ancestor
@@ -143,7 +147,7 @@ class Composer:
         return found
 
     def _records(self, closed: Closed) -> tuple[list[SpanRecord], list[LogPart]]:
-        """Return the spans that can be part of a turn, with their logs, and logged calls and prompts without such a span."""
+        """Return the spans that can be in a turn, and the logged calls and prompts without a span."""
         records = [record_of(span) for span in closed.spans]
         others = [record for record in records if record.scope in _NO_PART_OF_A_TURN]
         if others:
@@ -152,12 +156,12 @@ class Composer:
             self.spans.count("own", len(others))
         if closed.size > MAX_VALUE_CHARS:
             for record in records:
-                if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are already cut
+                if not isinstance(record.attributes, LazyAttributes):  # lazy attributes are cut when they are parsed
                     cut_long_values(record)
         return records, [] if closed.late or not closed.logs else _attach_logs(records, closed.logs, closed.root is None)
 
     def _groups_in_trace(self, closed: Closed, records: list[SpanRecord], loose: Sequence[LogPart]) -> list[SpanGroup]:
-        """Return the groups in the records of one trace. If the turn's root is still open, append its record to ``records``."""
+        """Return one group per turn in a trace. If the turn's root is still open, add its record to ``records``."""
         if closed.sole:
             root_id = closed.root.context.span_id
             root = next((record for record in records if record.span_id == root_id), None)
@@ -172,7 +176,6 @@ class Composer:
         return [group for group in groups if stands_alone(group)] if closed.continued else groups
 
     def _account(self, groups: Sequence[SpanGroup], records: Sequence[SpanRecord], pending: PendingSpans, reason: str) -> None:
-        """Make new spans in turns share one outcome, which is counted later. Count the other new spans now, under ``reason``."""
         for group in groups:
             group.pending = (pending,)
         taken = {id(member) for group in groups for member in group.members}
@@ -200,7 +203,6 @@ class Composer:
             return self._parts.traces() | self._lost_tools.traces()
 
     def due(self) -> list[SpanGroup]:
-        """Return turns whose continuation didn't arrive in time, to evaluate them as they are."""
         with self._holding:
             return self._released(everything=False)
 
@@ -209,7 +211,6 @@ class Composer:
             return self._released(everything=True)
 
     def _released(self, *, everything: bool) -> list[SpanGroup]:
-        """Return all waiting turns (``everything``) or those that waited long enough. Count tools that don't belong to a turn."""
         now = self._now()
         until = math.inf if everything else now - self._patience
         overdue = [self._calls.pop(run) for run, (since, _) in [*self._calls.items()] if since <= until]
@@ -230,7 +231,6 @@ class Composer:
     # --- groups → turns
 
     def read(self, group: SpanGroup) -> ScoredTurn:
-        """Return a group's turn and root, without scores."""
         earlier = self._revisions.before(group)
         turn = reader_of(group).turn(group.reason, group.all_seen, earlier.revision + 1, earlier.turn_id)
         record = group.root
@@ -244,7 +244,6 @@ class Composer:
         )  # fmt: skip
 
     def keep(self, group: SpanGroup, scored: ScoredTurn) -> None:
-        """Count an evaluated turn and its spans, and remember it so that late spans can revise it."""
         turn = scored.turn
         self.readings.note(turn, reader_of(group))
         self._revisions.remember(group, Earlier(turn.turn_id, turn.revision, scored.first_id, tuple(scored.absorbs)))
@@ -255,7 +254,7 @@ class Composer:
         return None if found is None else found[1].turn_id
 
     def read_again(self, trace_id: int, span_id: int) -> tuple[SpanGroup, ScoredTurn] | None:
-        """Return the remembered group that contains a span, and its last evaluated revision without scores, or None."""
+        """Return a span's remembered group and its latest evaluated turn (without scores), or None."""
         found = self._revisions.holding(trace_id, span_id)
         if found is None:
             return None
@@ -274,7 +273,7 @@ class Composer:
         closed.pending.settle(outcome)
 
     def roots(self, closed: Closed) -> list[tuple[SpanRecord, bool]]:
-        """Return the root of each turn in closed spans, and True if the turn is complete. Turns counted before are omitted."""
+        """Return (root, is complete) for each turn in the closed spans. Turns that were counted before are omitted."""
         if closed.sole:
             return [(record_of(closed.root), closed.complete)]
         records = [record for record in map(record_of, closed.spans) if record.scope not in _NO_PART_OF_A_TURN]
@@ -288,7 +287,6 @@ class Composer:
         ]
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop the waiting parts and revisable turns of traces that another process evaluates."""
         with self._holding:
             for group in (*self._parts.forget_traces(trace_ids), *self._lost_tools.forget_traces(trace_ids)):
                 count_group(group, "moved")
@@ -308,7 +306,7 @@ class Composer:
 def count_group(group: SpanGroup, outcome: str) -> None:
     for spans in group.pending:
         spans.settle(outcome)
-    group.pending = ()  # later outcomes don't count, and thousands of groups are remembered
+    group.pending = ()  # later outcomes don't count, and remembered groups should be small
 
 
 def record_of(span: Any) -> SpanRecord:
@@ -323,7 +321,7 @@ def _known_roots(closed: Closed) -> frozenset[int]:
 
 
 def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[SpanRecord]:
-    """Yield, for each trace, the first listed span that started before a time, if any."""
+    """Yield one span of each trace that has a span from before ``before_ns``."""
     for spans in traces:
         for span in spans:
             record = record_of(span) if span.__class__ in (SpanRecord, WireSpan) or span.end_time else _record_of_open(span)
@@ -333,7 +331,6 @@ def _spans_before(traces: Iterable[Iterable[Any]], before_ns: int) -> Iterator[S
 
 
 def _record_of_open(span: Any) -> SpanRecord:
-    """Return a record of an application's span. The span may still be open, so its attributes are copied."""
     trace_id, span_id, parent_id, scope, attributes = start_of(span)
     record = SpanRecord(span.name, trace_id, span_id, parent_id, attributes=dict(attributes), scope=scope, resource=span.resource)
     record.start_ns = span.start_time or 0
@@ -342,7 +339,7 @@ def _record_of_open(span: Any) -> SpanRecord:
 
 
 def _attach_logs(records: Iterable[SpanRecord], logs: dict[int, list[LogPart]], all_seen: bool = True) -> list[LogPart]:
-    """Attach log records to their spans. Return the other calls and prompts, only those without a span id unless ``all_seen``."""
+    """Attach log records to their spans. Return the logged calls and prompts without a span."""
     others = {span_id for span_id in logs if all_seen or not span_id}
     in_process = False
     for record in records:

@@ -1,8 +1,8 @@
-"""Group turns with the same conversation id until the conversation ends.
+"""Group turns by conversation id until the conversation ends.
 
-A conversation ends when the application ends it, when it has been idle, at a limit, or at shutdown. Its turns are
-then evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A turn that arrives after the end
-resumes the conversation. The next end is a new revision of the remaining turns, which supersedes the earlier one.
+A conversation ends if the application ends it, if it is idle, at a limit, or at shutdown. Its turns are then
+evaluated as one :class:`~otel_agenteval.core.turn.Turn` with all messages. A later turn reopens the conversation.
+When it ends again, a new revision of its remaining turns supersedes the earlier result.
 
 Some scores of turns are *signals* of their conversation. If a judge scores a turn after the conversation ended, the
 metrics that read signals are evaluated again, as a revision.
@@ -27,11 +27,11 @@ from ..metrics.bound_metric import BoundMetric, asked_in
 
 EndReason = Literal["ended", "idle", "evicted", "shutdown", "signals"]
 _SIGNAL_PAUSE = 30.0
-"""Seconds after the latest late signal before the conversation is evaluated again."""
+"""Seconds after the latest late signal until an ended conversation is evaluated again."""
 _HISTORY = 20
-"""Maximum number of earlier turns in a turn's history."""
+"""Maximum number of earlier turns in the history of a turn."""
 _EARLY = 1_000
-"""Maximum number of turns whose signals are kept before the turn itself arrives."""
+"""Maximum number of turns whose signals are kept because they arrived before the turn."""
 _FIELDS = (
     "turn_id", "tenant", "trace_id", "conversation_id", "user_id", "service", "agent", "framework", "start", "duration_s", "error", "input",
     "output", "llm_calls", "tool_calls", "tool_definitions", "retrievals", "context", "retrieved_ids", "agent_runs", "handoffs",
@@ -45,7 +45,7 @@ _JOINED = (
 @dataclass(slots=True)
 class Ended:
     turn: Turn
-    """The whole conversation. Its turn id is ``conversation-<conversation id>``, preceded by ``<tenant>:`` if it has a tenant."""
+    """The conversation as one turn. Its turn id is ``conversation-<conversation id>``, after ``<tenant>:`` if it has a tenant."""
     reason: EndReason
     last: Any
     """The ``last`` argument of the latest call of :meth:`Conversations.add`."""
@@ -61,19 +61,19 @@ class _Conversation:
     sizes: dict[str, int] = field(default_factory=dict)
     signals: dict[str, dict[str, float]] = field(default_factory=dict)
     stale_at: float | None = None
-    """Arrival time of the latest signal that arrived after the end and isn't evaluated yet, or None."""
+    """Arrival time of the latest signal that arrived after the conversation ended and isn't evaluated yet."""
 
 
 class Conversations:
     """Bounded, thread-safe store of conversations.
 
     Args:
-        idle_timeout: seconds without a new turn after which a conversation ends.
-        max_open: maximum number of open conversations. Beyond it, the conversation that was idle longest ends.
-        max_turns: maximum number of turns of one conversation. Beyond it, its oldest turns are dropped.
-        max_bytes: maximum size. Beyond it, ended conversations are dropped first. Then the conversation that was idle longest ends.
+        idle_timeout: a conversation ends after this number of seconds without a new turn.
+        max_open: maximum number of open conversations. Above it, the conversation that was idle longest ends.
+        max_turns: maximum number of turns per conversation. Above it, the oldest turns are dropped.
+        max_bytes: maximum size. Above it, ended conversations are dropped. Then the conversation that was idle longest ends.
         now: function that returns monotonic seconds.
-        gives_history: True if turns receive the earlier turns of their conversation.
+        gives_history: set turns' ``history`` to the earlier turns of their conversation.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class Conversations:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything and create a new lock, because a forked child doesn't own conversations."""
+        """Drop all conversations in a forked child process, and create a new lock."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Conversation] = OrderedDict()
         self._ended: OrderedDict[str, _Conversation] = OrderedDict()
         self._revisions: OrderedDict[str, int] = OrderedDict()
-        """Latest revision of each of up to ``max_open`` dropped conversations, so that their later ends get new result ids."""
+        """Latest revision of recently dropped conversations, so that a later end gets a new result id."""
         self._conversation_of: dict[str, str] = {}
-        """Conversation key by id of each held turn. A revision may move a turn to another conversation."""
+        """Conversation key of each held turn, by turn id. A revision can move a turn to another conversation."""
         self._early: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._bytes = 0
 
@@ -109,8 +109,9 @@ class Conversations:
         return len(self._open) + sum(found.stale_at is not None for found in self._ended.values())
 
     def add(self, turn: Turn, size: int, last: Any = None, replaces: Iterable[str] = ()) -> list[Ended]:
-        """Add an evaluated turn, and return the conversations that ended to make room. A revision replaces the turn that it
-        supersedes and the turns with ids in ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
+        """Add an evaluated turn, and return the conversations that ended to make room for it.
+
+        Remove ``turn.supersedes`` and the turns with ids in ``replaces``. ``last`` is any object to return in :attr:`Ended.last`.
         """
         key = conversation_of(turn)
         turn_id = turn.turn_id or ""
@@ -159,7 +160,7 @@ class Conversations:
             self._conversation_of.pop(turn_id, None)
 
     def note(self, conversation_id: str | None, turn_id: str, signals: Mapping[str, float]) -> None:
-        """Keep a turn's signals. They may arrive before the turn is added."""
+        """Keep a turn's signals, even if the turn isn't added yet."""
         if not conversation_id or not signals:
             return
         with self._lock:
@@ -176,7 +177,6 @@ class Conversations:
                 found.stale_at = self._now()
 
     def before(self, turn: Turn) -> list[dict[str, Any]]:
-        """Return the ``history`` of a turn: the inputs and outputs of the latest earlier turns in its conversation."""
         held = self.turns(conversation_of(turn))
         earlier = [one for one in held if _start(one) < _start(turn) and one.turn_id != turn.turn_id]
         return [{"input": one.input, "output": one.output} for one in earlier[-_HISTORY:]]
@@ -187,12 +187,11 @@ class Conversations:
             return list(found.turns) if found is not None else []
 
     def end(self, conversation_id: str, reason: EndReason = "ended") -> list[Ended]:
-        """End a conversation. Return an empty list if it isn't open."""
         with self._lock:
             return self._end([conversation_id] if conversation_id in self._open else [], reason)
 
     def due(self) -> list[Ended]:
-        """End idle conversations. Return them and the ended conversations that received late signals."""
+        """End idle conversations. Return them, and ended conversations that received late signals."""
         now = self._now()
         oldest = now - self._idle_timeout
         with self._lock:
@@ -207,7 +206,6 @@ class Conversations:
             return [*self._end(silent, "idle"), *late]
 
     def end_late(self) -> list[Ended]:
-        """Return the ended conversations with late signals, without waiting for further signals."""
         with self._lock:
             return self._end_again(self._now())
 
@@ -245,7 +243,7 @@ def _ended_as(found: _Conversation, reason: EndReason) -> Ended:
 
 
 def conversation_of(turn: Turn) -> str:
-    """Return a turn's conversation id, qualified by its tenant. The result is empty without a conversation."""
+    """Return a turn's conversation id, qualified by its tenant (``acme:chat-7``), or ``""`` without a conversation."""
     return qualified(turn.tenant, turn.conversation_id) if turn.conversation_id else ""
 
 
@@ -263,7 +261,6 @@ def _start(turn: Turn) -> float:
 
 
 def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[str, float]] | None = None) -> Turn:
-    """Return a conversation as one turn. Its ``history`` has the earlier inputs and outputs."""
     first, last = turns[0], turns[-1]
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     known: dict[str, Any] = {
@@ -280,7 +277,7 @@ def whole(turns: list[Turn], revision: int = 1, signals: Mapping[str, Mapping[st
     for name in _JOINED:
         known[name] = _joined([getattr(turn, name) for turn in turns])
     if not known["tool_calls"] and any(turn.tool_calls is None for turn in turns):
-        known["tool_calls"] = None  # unknown, because a turn without captured calls may have had some
+        known["tool_calls"] = None  # unknown, because calls of some turns weren't captured
     texts = [(role, text) for turn in turns for role, text in (("user", turn.input), ("assistant", turn.output))]
     known["messages"] = [Message(role, text) for role, text in texts if text is not None]
     known["history"] = [{"input": turn.input, "output": turn.output} for turn in turns[:-1]]
@@ -316,20 +313,21 @@ def _usage(turns: list[Turn]) -> Usage | None:
 
 
 def looks_back(metrics: Iterable[BoundMetric]) -> bool:
-    """Return True if a judged metric reads the earlier turns of a conversation. Other metrics receive each turn alone."""
+    """Return True if any judged metric reads the earlier turns of the conversation."""
     return any("history" in metric.metric.reads for metric in asked_in(list(metrics)))
 
 
 def of_conversations(metric: BoundMetric) -> bool:
-    """Return True if a built-in metric scores a whole conversation instead of an answer with its history."""
+    """Return True if a built-in metric scores a whole conversation."""
     return metric.metric.family == "conversation_session" and "output" not in metric.metric.needs
 
 
 class RecordedConversations:
-    """Conversations of recorded turns, with the same content as live conversations. Add turns by start time, as
-    :func:`~.recordings.load_turns` yields them. Conversations end after the last turn, without limits on time and memory.
-    ``history`` is True if turns receive the earlier turns (see :func:`looks_back`), ``whole`` if whole conversations are
-    evaluated.
+    """Conversations of recorded turns. Turns must be added by start time. Conversations end after the last turn.
+
+    Args:
+        history: set turns' ``history`` to the earlier turns of their conversation.
+        whole: evaluate whole conversations.
     """
 
     def __init__(self, options: ConversationOptions, *, history: bool, whole: bool) -> None:
@@ -338,7 +336,7 @@ class RecordedConversations:
         self._store = Conversations(float("inf"), sys.maxsize, options.max_turns, sys.maxsize, lambda: 0.0, gives_history=history)
 
     def take(self, turn: Turn) -> None:
-        """Add a turn to its conversation and, if metrics read it, set the turn's history. The turn already has its references."""
+        """Add a turn to its conversation, and set the turn's history if a metric reads it."""
         if not self.wanted or not turn.conversation_id:
             return
         self._store.add(turn, 0, (turn.turn_id or "").rpartition("-")[2])
@@ -350,5 +348,5 @@ class RecordedConversations:
             self._store.note(conversation_of(turn), turn.turn_id or "", signals_in(scores))
 
     def ended(self) -> list[Ended]:
-        """Return all conversations by start time, or none without ``whole``. ``Ended.last`` is the last turn's root span id."""
+        """Return all conversations by start time, or ``[]`` without ``whole``. ``last`` is the last turn's root span id."""
         return sorted(self._store.end_all(), key=lambda one: (str(one.turn.start), one.turn.turn_id)) if self._ends else []

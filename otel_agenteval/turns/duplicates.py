@@ -1,8 +1,8 @@
-"""Join traces of one model call that two instrumentations recorded, and join runs with their calls in other traces.
+"""Join traces that repeat a model call, and join agent runs with their calls in other traces.
 
-This implements the rules *same response*, *same failure*, *run without steps* and *run in another trace* for traces as they arrive. For
-recorded files, see :mod:`.relations`. Responses and failures of recent turns are remembered for as long as the turns can be revised. A duplicate
-of a waiting part joins that part. A duplicate of an evaluated turn waits for further duplicates, and then the turn is revised once.
+This implements the stitching rules *same response*, *same failure*, *run without steps* and *run in another trace* for live
+traces. For recorded files, see :mod:`.relations`. Responses and failures are remembered while their turn can be revised. A
+duplicate of a waiting turn joins it. A duplicate of an evaluated turn waits for more duplicates. Then the turn is revised once.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MOST_CALLS = 10_000
 _MOST_FAILURES = 32
 """Maximum number of remembered failed calls per model, and of recent calls, runs and turns per process."""
 _MOST_DUPLICATES = 32
-"""Maximum number of recordings of one waiting call that are joined. No program has more instrumentations."""
+"""Maximum number of joined recordings of one waiting call. No program has more instrumentations."""
 
 
 class Duplicates:
-    """Joiner of duplicates of parts that a :class:`~.stitching.Stitcher` holds or has released. Not thread-safe."""
+    """Joiner of duplicate turns, including turns that a :class:`~.stitching.Stitcher` already released. Not thread-safe."""
 
     def __init__(self, stitcher: Stitcher, max_bytes: float = float("inf")) -> None:
         self._stitcher = stitcher
@@ -50,9 +50,8 @@ class Duplicates:
         self._by_response_id: OrderedDict[tuple[int, str], _Recording] = OrderedDict()
         self._failed_by_model: OrderedDict[tuple[int, str | None], deque[tuple[_Recording, SpanRecord]]] = OrderedDict()
         self._waiting_duplicates: OrderedDict[_Recording, tuple[float, list[SpanGroup]]] = OrderedDict()
-        """Duplicates of each evaluated turn, with the arrival time of the first."""
+        """Duplicates of evaluated turns: (arrival time of the first, duplicates)."""
         self._latest_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
-        """Latest model calls in separate traces, and latest runs without steps."""
         self._turns_by_process: OrderedDict[Hashable, deque[_Recording]] = OrderedDict()
         self._bytes = 0
 
@@ -60,7 +59,7 @@ class Duplicates:
         return len(self._stitcher) + sum(len(groups) for _, groups in self._waiting_duplicates.values())
 
     def add(self, group: SpanGroup, now: float) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait."""
+        """Add a turn, and return the turns that can be evaluated now."""
         if self._stitcher.patience <= 0:
             return self._stitch(group, now)
         return self._with_delegates(self._add(group, now))
@@ -86,7 +85,7 @@ class Duplicates:
         return self._add_duplicate(group, other, whole, now)
 
     def _add_run(self, run: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a run without steps with its calls, which arrived earlier in separate traces."""
+        """Join an agent run without steps with its model calls, which arrived earlier in separate traces."""
         recording = _Recording(run, is_lone_call=False)
         latest = [(other, other.group()) for other in self._latest_by_process.get(process_of(run.root), ())]
         calls = {other: whole for other, whole in latest if other.is_lone_call and whole is not None and is_lost_call(whole)}
@@ -98,7 +97,7 @@ class Duplicates:
         return self._join_earlier(run, earlier, now) if earlier else self._stitch(run, now)
 
     def _add_duplicate(self, call: SpanGroup, other: _Recording, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Join a call with its other recording. If the recording's turn was already evaluated, hold the call for a revision."""
+        """Join a call with another recording of it. If that recording was already evaluated, hold the call for a revision."""
         if self._stitcher.holds(whole):
             if len(whole.recordings) >= _MOST_DUPLICATES:
                 return self._stitch(call, now)
@@ -111,7 +110,7 @@ class Duplicates:
         return released
 
     def _run_of(self, call: SpanGroup) -> dict[_Recording, SpanGroup]:
-        """Return the run without steps that made this call, by its recording, or an empty dictionary."""
+        """Return ``{recording: run}`` for the agent run without steps that made this call, or ``{}``."""
         latest = self._latest_by_process.get(process_of(call.root), ()) if is_lost_call(call) else ()
         runs = [recording for recording in latest if not recording.is_lone_call]
         for recording in runs:
@@ -142,14 +141,14 @@ class Duplicates:
         return self._with_delegates(turns)
 
     def release_all(self, now: float) -> list[SpanGroup]:
-        """Return everything that waits, by start time, and stop holding turns from now on."""
+        """Return all waiting turns by start time, and stop holding turns."""
         self._stitcher.patience = 0.0
         turns = [group for recording in list(self._waiting_duplicates) for group in self._with_duplicates(recording, now)]
         turns += self._update_recordings(self._stitcher.release_all())
         return sorted(self._with_delegates(turns), key=order)
 
     def _with_delegates(self, groups: list[SpanGroup]) -> list[SpanGroup]:
-        """Join turns with the runs of their tools, which are in other traces and usually arrive before the turns."""
+        """Join turns with the agent runs of their tools. These runs are in other traces and usually arrive first."""
         turns: dict[int, SpanGroup] = {}  # by id() of their root
         for whole in groups:
             process = process_of(whole.root)
@@ -164,10 +163,10 @@ class Duplicates:
         return [*turns.values()]
 
     def _nested_turns(self, whole: SpanGroup, process: Hashable) -> list[SpanGroup]:
-        """Return recent runs of the turn's tools or, if there are none, the recent turn whose tool ran this turn."""
+        """Return recent agent runs of this turn's tools. If there are none, return the recent turn whose tool ran this turn."""
         start, end = whole.root.start_ns, end_of(whole)
         recent = self._turns_by_process.get(process, ())
-        # Most turns neither contain another one nor lie within one.
+        # Most turns aren't nested.
         nested = [turn for turn in recent if (start < turn.start_ns) == (turn.end_ns < end)]
         if not nested:
             return []
@@ -175,9 +174,9 @@ class Duplicates:
         outer = _groups_of(turn for turn in nested if turn.start_ns < start and end < turn.end_ns)
         unread = [group for group in inner + outer if group.reader is None]
         for group in unread:
-            review_roles(group.members)  # roles that depend on other spans
+            review_roles(group.members)  # some roles depend on other spans
         related = delegates_of(whole, inner) or [group for group in outer if delegates_of(group, [whole])][-1:]
-        for group in unread:  # a reader uses several times the memory of the spans
+        for group in unread:  # readers need several times the memory of their spans
             if group not in related:
                 group.reader = None
         return related
@@ -198,7 +197,7 @@ class Duplicates:
         return all_dropped
 
     def _duplicates_of(self, recording: _Recording, group: SpanGroup, calls: list[Step]) -> dict[_Recording, SpanGroup]:
-        """Return, by recording, the remembered groups in which another instrumentation recorded the same calls."""
+        """Return remembered recordings of the same calls by another instrumentation, with their groups."""
         tenant = number_in(recording.trace_id)
         duplicates: dict[_Recording, SpanGroup] = {}
         for call in calls:
@@ -232,14 +231,14 @@ class Duplicates:
                 times = SpanRecord(
                     "", span.trace_id, span.span_id, span.parent_id, start_ns=span.start_ns, end_ns=span.end_ns, scope=span.scope
                 )
-                failures.append((recording, times))  # without content, because thousands of spans are remembered
+                failures.append((recording, times))  # without content, to save memory
         while len(self._by_response_id) > _MOST_CALLS:
             self._by_response_id.popitem(last=False)
         while len(self._failed_by_model) > _MOST_CALLS // _MOST_FAILURES:
             self._failed_by_model.popitem(last=False)
 
     def _join_earlier(self, group: SpanGroup, earlier: dict[_Recording, SpanGroup], now: float) -> list[SpanGroup]:
-        """Join a turn with its other recordings or its calls, which arrived earlier in separate traces."""
+        """Join a turn with its duplicates or calls, which arrived earlier in separate traces."""
         parts: dict[int, SpanGroup] = {id(group): group}
         unrelated: list[SpanGroup] = []
         for recording, whole in earlier.items():
@@ -254,7 +253,7 @@ class Duplicates:
         return joined + [whole for part in unrelated for whole in self._stitch(part, now)]
 
     def _with_duplicates(self, recording: _Recording, now: float) -> list[SpanGroup]:
-        """Return an evaluated turn joined with its duplicates, or only the duplicates if the turn was forgotten."""
+        """Return an evaluated turn joined with its duplicates. If the turn was forgotten, return only the duplicates."""
         _, groups = self._waiting_duplicates.pop(recording)
         self._bytes -= sum(group.size for group in groups)
         evaluated = recording.group()
@@ -272,7 +271,6 @@ class Duplicates:
 
     @staticmethod
     def _update_recordings(wholes: list[SpanGroup]) -> list[SpanGroup]:
-        """Make each part's recording refer to the group that now contains the part."""
         for whole in wholes:
             for recording in whole.recordings:
                 recording.group = weakref.ref(whole)
@@ -280,7 +278,7 @@ class Duplicates:
 
 
 class _Recording:
-    """Ids, times and scope of a part's root, with a weak reference to the group that now contains the part."""
+    """Ids, times and scope of a turn's root, with a weak reference to the group that contains it now."""
 
     __slots__ = ("end_ns", "group", "is_lone_call", "scope", "span_id", "start_ns", "trace_id")
 
@@ -289,7 +287,7 @@ class _Recording:
         self.trace_id, self.span_id = root.trace_id, root.span_id
         self.start_ns, self.end_ns, self.scope = root.start_ns, end_of(group), root.scope
         self.is_lone_call = is_lone_call
-        """True for a model call in a separate trace. Of two duplicates, at least one is such a call."""
+        """True for a model call in a separate trace. At least one of two duplicates is a lone call."""
         self.group = weakref.ref(group)
 
 
@@ -303,7 +301,7 @@ def _overlap(recording: _Recording, span: SpanRecord) -> bool:
 
 
 def _are_duplicates(recording: _Recording, group: SpanGroup, other: _Recording, whole: SpanGroup) -> bool:
-    """Return True if the groups can be two recordings of one call, not one turn before and after late data."""
+    """Return True if two groups may record the same call. Return False for a turn before and after late data."""
     if not (recording.is_lone_call or other.is_lone_call):
         return False
     if recording.trace_id == other.trace_id and (_has_span_of(group, other) or _has_span_of(whole, recording)):

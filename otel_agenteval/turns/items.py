@@ -1,7 +1,7 @@
-"""Find the separate items that a program handles below one span, in sequence or concurrently.
+"""Find separate items that a program handles below one span, in sequence or concurrently.
 
-A batch job sends each of its inputs to a model, and a chat loop answers each message of a person. Each such input or message
-is a turn. An agent's calls aren't separate items: a later prompt contains tool results, or texts of earlier calls.
+Examples: a batch job sends each of its inputs to a model, or a chat loop answers each message of a person. Each input or message
+is a turn. The calls of an agent aren't separate items, because later prompts contain tool results or earlier texts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..spans.record import SpanRecord
 
 _MOST_TEXTS = 128
 _QUOTED = 8
-"""Minimum length of a text that is recognized within a longer text."""
+"""Minimum characters of a text that is searched for in longer texts."""
 _TYPING_NS = 1_000_000_000
-"""Minimum pause before a person's next message. A program that repeats a question is faster."""
+"""Minimum nanoseconds before a person sends the next message. Shorter pauses indicate a program."""
 
 
 def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
-    """Return True if each of the calls below a span handles a separate item. ``calls`` are sorted by start time."""
+    """Return True if each call below a span handles a separate item. ``calls`` must be sorted by start time."""
     steps = [read(call) for call in calls]
     if len({(jsonio.text_of(step.system), step.request_model or step.model) for step in steps}) > 1:
         return False  # steps of one job, not items
@@ -49,7 +49,7 @@ def are_items(root: SpanRecord, calls: Sequence[SpanRecord]) -> bool:
 
 
 def _holds_one_text(root: Step, items: int) -> bool:
-    """Return True if the span has an input or output, except for a list with one entry (not an object) for each item."""
+    """Return True if the span has an input or output that isn't a list with one text per call."""
     for raw in (root.input_messages, root.input_value, root.output_messages, root.output_value, root.final_result):
         if raw is not None:
             value = parsed(raw)
@@ -76,12 +76,11 @@ class _Spoken:
         return all(self._latest)
 
     def is_history(self, messages: Sequence[Message]) -> bool:
-        """Return True if a prompt repeats the latest question and its answer, and then adds a new question."""
         spoken = [one.content for one in messages if one.role in ("user", "assistant")]
         return tuple(spoken[-3:-1]) == self._latest and spoken[-1] not in self._texts
 
     def is_in(self, messages: Sequence[Message]) -> bool:
-        """Return True if a prompt has an earlier text, or its user message is in an earlier text. Short texts must be equal."""
+        """Return True if the prompt repeats an earlier text, or its user message is in one. Short texts must be equal."""
         contents = [(one.role, one.content) for one in messages if one.content]
         return any(
             text == content or (len(text) >= _QUOTED and text in content)

@@ -1,4 +1,4 @@
-"""Remember the traces whose turns closed recently, and hold the spans and log records that arrive too late or too early."""
+"""Remember recently closed traces, and hold spans and log records that arrive too late or too early."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .state import Closed, HeldBytes, Role, TurnLimits
 MAX_TRACES = 2_048
 """Maximum number of remembered traces, and of traces with late data."""
 _MAX_SPAN_IDS = 50_000
-"""Maximum number of remembered span ids of closed turns. A span that starts below such a span belongs to the same turn."""
+"""Maximum number of remembered span ids. A new span whose parent has a remembered id belongs to the parent's turn."""
 FEEDBACK = "feedback"
-"""Role of a feedback span, which refers to a turn that has closed."""
+"""Role of a feedback span. Its parent's turn has usually closed."""
 _REVISING_ROLES = frozenset((LLM, TOOL, RETRIEVAL, AGENT, WORKFLOW, FEEDBACK))
 _AT_LIMIT: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit", "evicted", "shutdown", "exit"))
 _TOO_LARGE: frozenset[CloseReason] = frozenset(("span_limit", "byte_limit"))
@@ -36,10 +36,10 @@ class _ClosedTrace:
     def __init__(self) -> None:
         self.closed_at = 0.0
         self.continues = False
-        """True if a received trace closed because it was too large. Its later spans are handled like a new trace."""
+        """True if the trace closed because it was too large. Its later spans are handled like a new trace."""
         self.roles: dict[int, str | None] | None = {}
-        """By span id: role of the closed candidate with the span, "" without a role, or None if the span started after the
-        close. The attribute is None if late spans can't revise the turn: it closed at a limit, or the parent process owns it.
+        """Role of each span's candidate, ``""`` without a role, or None for a span that started after the close. The attribute is
+        None if late spans can't revise the turn, because it closed at a limit or the parent process has it.
         """
 
 
@@ -65,9 +65,9 @@ class LateData:
         self._known_ids = 0
         self.count = 0
         self.ages: deque[float] = deque(maxlen=1_024)
-        """For each late span, seconds since its trace's latest turn closed. The engine reports and removes the values."""
+        """Seconds from the latest close of a trace to each late span. The engine reports and removes the values."""
         self.unused = 0
-        """Number of late spans that can't revise a turn, because of a limit or because of their roles."""
+        """Number of late spans that can't revise a turn because of a limit or their role."""
 
     def __bool__(self) -> bool:
         return bool(self._held)
@@ -81,7 +81,7 @@ class LateData:
         return trace_id in self._closed
 
     def receives(self, trace_id: int) -> bool:
-        """Return True if new spans of the trace are late, because a turn in it closed, for another reason than its size."""
+        """Return True if new spans of the trace are late. Return False if its last turn closed because of its size."""
         closed = self._closed.get(trace_id)
         return closed is not None and not closed.continues
 
@@ -90,7 +90,7 @@ class LateData:
         return _NO_SPANS if closed is None or closed.roles is None else closed.roles
 
     def remember(self, trace_id: int, reason: CloseReason, roles: dict[int, str | None]) -> None:
-        """Record a closed turn's spans (see :attr:`_ClosedTrace.roles`). Turns that closed at a limit can't be revised."""
+        """Remember the roles of a closed turn's spans. A turn that closed at a limit can't be revised."""
         closed = self._remembered(trace_id)
         if reason in _AT_LIMIT:
             self._forget_ids(closed)
@@ -145,7 +145,7 @@ class LateData:
             self.ages.append(self._now() - closed.closed_at)
 
     def hold(self, trace_id: int, span: Any, size: int, local_root: bool = False) -> None:
-        """Hold a late span, or count it as unused at a limit. Local roots and spans with certain roles revise the turn."""
+        """Hold a late span, or count it as unused if a limit is reached."""
         late = self._late_of(trace_id)
         if late is not None and len(late.spans) < self.limits.max_spans and late.size + size <= self.limits.max_bytes:
             late.revises = late.revises or local_root or self._role(span) in _REVISING_ROLES
@@ -156,7 +156,7 @@ class LateData:
             self.unused += 1
 
     def logs_of(self, trace_id: int) -> dict[int, list[LogPart]] | None:
-        """Return the trace's late log records by span id, which the caller may extend, or None if late data isn't kept."""
+        """Return the trace's late log records by span id, or None if they can't be kept. The caller may add records."""
         late = self._late_of(trace_id) if trace_id in self._closed else None
         return late.logs if late is not None else None
 
@@ -174,7 +174,7 @@ class LateData:
         return found
 
     def close_oldest(self) -> list[Closed]:
-        """Close the data of the trace that waited longest. The list is empty if the data doesn't revise a turn."""
+        """Close the late data that waited longest. Return an empty list if the data can't revise a turn."""
         trace_id, late = self._held.popitem(last=False)
         self._bytes.used -= late.size
         if not late.revises and not late.logs:
@@ -185,7 +185,6 @@ class LateData:
     # --- forgetting
 
     def forget_trace(self, trace_id: int) -> int:
-        """Drop everything about a trace, and return the number of its held spans."""
         closed = self._closed.pop(trace_id, None)
         if closed is not None:
             self._forget_ids(closed)
@@ -196,7 +195,7 @@ class LateData:
         return len(late.spans)
 
     def forget_all(self, open_traces: Iterable[int]) -> None:
-        """Drop everything in a forked child. Late spans of the parent process's traces don't revise turns here."""
+        """Drop everything in a forked child process. The parent process handles late spans of its traces."""
         for trace_id in [*open_traces, *self._closed]:
             self._remembered(trace_id).roles = None
         self._held.clear()
@@ -217,13 +216,13 @@ def role_of_span(span: Any) -> str | None:
 
 
 Parts = list[tuple[int, LogPart, int]]
-"""Tuples of span id, record and the record's size in bytes."""
+"""List of (span id, log record, size in bytes)."""
 
 
 class EarlyLogs:
-    """Log records of unknown traces, by trace. Not thread-safe.
+    """Log records that arrived before any span of their trace. Not thread-safe.
 
-    The oldest records are dropped when they wait longer than ``max_age()`` seconds, or when all records exceed ``max_bytes``.
+    Records are dropped after ``max_age()`` seconds. If all records exceed ``max_bytes``, the oldest are dropped.
     """
 
     def __init__(self, max_bytes: int, max_age: Callable[[], float], now: Callable[[], float]) -> None:
@@ -240,7 +239,7 @@ class EarlyLogs:
         return trace_id in self._traces
 
     def add(self, trace_id: int, span_id: int, part: LogPart, size: int) -> int:
-        """Keep a record, and return the number of records that were dropped because they were old or to make room."""
+        """Keep a record. Return the number of dropped records, which were too old or didn't fit."""
         self._traces.setdefault(trace_id, (self._now(), []))[1].append((span_id, part, size))
         self._bytes += size
         lost = self.expire()

@@ -1,7 +1,7 @@
-"""Read calls and prompts that only a trace's log records describe.
+"""Read model calls, tool calls and prompts that exist only in log records.
 
-A record of a model or tool call becomes a call below the span that wrote it. Records whose span isn't known, and the
-user's prompt, belong to the trace's only turn. Spans of the same calls take precedence.
+A logged call becomes a call below the span that wrote the record. If that span is unknown, the call belongs to the
+trace's only turn, like the user's prompt. If a call also has a span, the span takes precedence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Logged(NamedTuple):
 
 
 def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) -> list[Logged]:
-    """Return the logged calls, prompts and answers by time. Calls are removed from the logs of their spans."""
+    """Return logged calls, prompts and answers by time. Remove the calls from the logs of their spans."""
     found = [Logged(kind, part, None) for part in loose if (kind := kind_of_part(part)) is not None]
     for record in records:
         if not record.logs or is_genai_scope(record.scope):
@@ -46,7 +46,7 @@ def take_logged(records: Iterable[SpanRecord], loose: Iterable[LogPart] = ()) ->
 
 
 def calls_of_turn(root: SpanRecord, records: Sequence[SpanRecord], loose: Iterable[LogPart] = ()) -> list[SpanRecord]:
-    """Return a turn's logged calls, and add its logged prompt and answer to its root."""
+    """Return a turn's logged calls. Add its logged prompt and answer to its root span."""
     logged = take_logged(records, loose)
     add_prompt(logged, root)
     calls = calls_in(logged, records, [root]) if logged else []
@@ -61,7 +61,7 @@ def add_prompt(logged: Sequence[Logged], root: SpanRecord) -> None:
 
 
 def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots: Sequence[SpanRecord]) -> None:
-    """Add the last logged answer of each turn to the logs of its root, if any prompt is logged and no model span has an answer."""
+    """Add each turn's last logged answer to its root, if a prompt is logged and no model span has an answer."""
     answers = [one for one in logged if one.kind == ANSWER]
     if not answers or all(one.kind != PROMPT for one in logged):
         return
@@ -82,7 +82,7 @@ def add_answers(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], roots
 
 
 def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], models: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the roots of a session's turns, and add their prompts. A root is a topmost span with some, but not all prompts."""
+    """Return the roots of a session's turns: topmost spans with some of its prompts, but not all. Add the prompts to them."""
     prompts = [one for one in logged if one.kind == PROMPT]
     if len(prompts) < 2:
         return []
@@ -109,7 +109,7 @@ def turns_by_prompts(logged: Sequence[Logged], by_id: Mapping[int, SpanRecord], 
 
 
 def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> Iterator[tuple[Logged, SpanRecord | None]]:
-    """Yield each record with its writer or, if unknown, the innermost running span. Yield None if several spans fit."""
+    """Yield each record with the span that wrote it, or the innermost running span. The span is None if several spans fit."""
     starts = sorted(by_id.values(), key=_START, reverse=True)
     running: list[SpanRecord] = []
     for one in logged:
@@ -122,7 +122,6 @@ def _with_writers(logged: Iterable[Logged], by_id: Mapping[int, SpanRecord]) -> 
 
 
 def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[SpanRecord]:
-    """Return a span's ancestors, topmost first, and the span itself."""
     path: list[SpanRecord] = []
     while span is not None and len(path) < _DEEPEST:
         path.append(span)
@@ -131,7 +130,7 @@ def _path(span: SpanRecord | None, by_id: Mapping[int, SpanRecord]) -> list[Span
 
 
 def calls_in(logged: Sequence[Logged], records: Sequence[SpanRecord], roots: Sequence[SpanRecord]) -> list[LoggedCall]:
-    """Return the logged calls, including those that complete a span. A call without a span goes to the only running root."""
+    """Return logged calls, including calls that complete a span. A call without a span goes to the only running root."""
     steps = [read(record) for record in records if role_in(record) in (LLM, TOOL) and not isinstance(record, LoggedCall)]
     model_spans = [step for step in steps if step.role == LLM]
     tools = [one for one in logged if one.kind == TOOL]
@@ -156,18 +155,17 @@ def _running(roots: Sequence[SpanRecord], time_ns: int) -> SpanRecord | None:
 
 
 def _requested(steps: Iterable[Step]) -> set[str | None] | None:
-    """Return the names and call ids of the tool calls that models requested, or None if no answer was captured."""
     answers = [step.output_messages for step in steps if step.output_messages is not None]
     calls = (call for answer in answers for message in decode(answer, "assistant").messages for call in message.tool_calls)
     return {key for call in calls for key in (call.name, call.call_id)} if answers else None
 
 
 Matched = Iterable[tuple[Logged, SpanRecord | None]]
-"""Records with the spans of their calls, or with None for calls without a span."""
+"""(log record, span of its call). The span is None for a call without a span."""
 
 
 def _by_tool(logged: Sequence[Logged], steps: Sequence[Step]) -> Matched:
-    """Yield tool calls with their spans: the writer, the span with the same call id or, if the numbers match, the same name."""
+    """Match logged tool calls with spans by writer, by call id or, if there are equally many, by tool name."""
     ids = {step.tool_call_id: step.record for step in steps if step.tool_call_id}
     calls = [(one, read(call_of(one.part, TOOL, one.writer or _NOWHERE))) for one in logged]
     others: list[tuple[Logged, Step]] = []
@@ -207,7 +205,7 @@ def _by_model(logged: Sequence[Logged], steps: Sequence[Step], by_id: dict[int, 
 
 
 def _without_repetitions(logged: Sequence[Logged]) -> list[Logged]:
-    """Return the records of one name if every name's records have the same token counts. Otherwise, return all records."""
+    """Drop records that repeat the same calls under another name, based on equal token counts."""
     named: dict[str, list[Logged]] = {}
     for one in logged:
         named.setdefault(one.part.name, []).append(one)

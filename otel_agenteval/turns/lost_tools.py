@@ -1,7 +1,7 @@
-"""Join tools with the turns that ran them, if each tool is a separate trace because the caller's context was lost.
+"""Join tools with their turns if a tool's trace was separated because the context wasn't propagated.
 
-Such a tool belongs to the only turn of its process that was running when the tool started. If no turn or several turns were
-running, the tool is counted as not in a turn.
+The tool is joined with the only turn of its process that was running when the tool started. If no turn or several turns were
+running, the tool is counted as ``not_in_a_turn``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ _MOST_PROCESSES = 256
 
 
 def is_tool_alone(group: SpanGroup) -> bool:
-    """Return True for a tool whose trace has no model call and no agent."""
     return is_lost_tool(group.root) and not any(role_in(record) in (LLM, AGENT, WORKFLOW) for record in group.members)
 
 
@@ -37,9 +36,8 @@ def _end_of(turn: SpanGroup) -> int:
 
 
 def with_tools(turns: list[SpanGroup], tools: Iterable[SpanGroup]) -> tuple[list[SpanGroup], list[SpanGroup]]:
-    """Join each tool in a separate trace with the only turn of its process that was running when the tool started.
-
-    Return the turns, and the tools that don't belong to a turn.
+    """Join each lost tool with the only turn of its process that was running when the tool started. Return the joined turns, and
+    the tools without a turn.
     """
     running: dict[Hashable, Times[int]] = {}
     for place, turn in enumerate(turns):
@@ -63,8 +61,8 @@ class _ReleasedTurn:
 
 
 class LostTools:
-    """Tools that wait until ``patience`` seconds have passed and no open turn may have run them. Not thread-safe. ``running``
-    returns, for each open trace, one span that started before a time in nanoseconds, if any.
+    """Tools without a known turn. They wait for ``patience`` seconds, or longer if an open turn may have run them. ``running``
+    returns one span per open trace that started before a time in nanoseconds. Not thread-safe.
     """
 
     def __init__(self, patience: float, running: Callable[[int], Iterable[SpanRecord]]) -> None:
@@ -88,17 +86,19 @@ class LostTools:
         return dropped
 
     def add(self, tool: SpanGroup, now: float) -> list[SpanGroup]:
-        """Hold a tool. If too many tools are held, return the oldest, which then doesn't belong to a turn."""
+        """Hold a tool. If too many tools are held, return the oldest. It isn't assigned to a turn."""
         self._tools.append((now, tool))
         return [self._tools.popleft()[1]] if len(self._tools) > _MOST_TOOLS else []
 
     def joined(self, turn: SpanGroup) -> SpanGroup:
-        """Remember a released turn, and return it joined with its tools that arrived before."""
+        """Remember a released turn. Return it joined with its tools that arrived before it."""
         process = process_of(turn.root)
         turns = self._turns.setdefault(process, deque(maxlen=_MOST_TURNS))
         self._turns.move_to_end(process)
         if turn.until_ns is not None or any(one.root[0] == turn.root.trace_id for one in turns):
-            inside = {(record.trace_id, record.span_id) for record in turn.members}  # includes roots of turns released before
+            inside = {
+                (record.trace_id, record.span_id) for record in turn.members
+            }  # includes roots of turns that were released before
             turns = self._turns[process] = deque((one for one in turns if one.root not in inside), maxlen=_MOST_TURNS)
         turns.append(_ReleasedTurn(turn))
         if len(self._turns) > _MOST_PROCESSES:
@@ -106,7 +106,7 @@ class LostTools:
         return self._join(turn, [tool for _, tool in self._tools if self._owner_of(tool) is turn]) if self._tools else turn
 
     def due(self, now: float, *, everything: bool = False) -> Iterator[tuple[SpanGroup, bool]]:
-        """Yield turns joined with tools that arrived later (with True), and tools that don't belong to a turn (with False)."""
+        """Yield (turn joined with tools, True), and (tool without a turn, False)."""
         found: dict[int, tuple[SpanGroup, list[SpanGroup]]] = {}
         for since, tool in [*self._tools]:
             if now - since < self._patience and not everything:

@@ -1,4 +1,4 @@
-"""Hold the open traces with their sizes and deadlines, and choose the next one to evict."""
+"""Hold open traces with their sizes and deadlines, and choose the next trace to evict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.tenancy import number_in
 from .state import Candidate, HeldBytes, OpenTrace, TenantShare
 
 _EMPTY_SIZE = 1_536
-"""Measured size of an open trace in bytes, without its spans."""
+"""Measured bytes of an open trace without spans."""
 
 Entry = tuple[OpenTrace, Candidate | None]
 
@@ -24,17 +24,17 @@ class OpenTraces:
         self._bytes = held
         self.by_id: OrderedDict[int, OpenTrace] = OrderedDict()
         self.outermost: dict[Candidate, OpenTrace] = {}
-        """Open candidates without a candidate above, oldest first. The first reaches ``max_duration`` next."""
+        """Open candidates without a candidate above, oldest first. The first one reaches ``max_duration`` first."""
         self.waiting: OrderedDict[int, Entry] = OrderedDict()
-        """Turns whose root was seen and that only wait for ``decision_delay``, oldest first. Eviction prefers them."""
+        """Turns that wait only for ``decision_delay``, oldest first. They are evicted first."""
         self.shares: dict[int, TenantShare] = {}
-        """Received traces by tenant number. Empty if there are no tenants."""
+        """Received traces by tenant number. Empty without tenants."""
         self.deadlines: list[tuple[float, int, OpenTrace, Candidate | None]] = []
-        """A heap of the deadlines of candidates (except ``max_duration``, see ``outermost``) and of loose spans."""
+        """Heap of deadlines of candidates and loose spans. For ``max_duration``, see ``outermost``."""
         self._sequence = itertools.count()
 
     def open_received(self, trace_id: int, now: float) -> OpenTrace:
-        """Open a trace of received spans. It counts towards its tenant's share, if it has a tenant."""
+        """Open a trace of received spans. If it has a tenant, add it to the tenant's share."""
         trace = self.by_id[trace_id] = OpenTrace(trace_id, now)
         tenant = number_in(trace_id)
         if tenant:
@@ -50,7 +50,7 @@ class OpenTraces:
             trace.share.size += size
 
     def take_loose(self, trace: OpenTrace) -> tuple[list[Any], int]:
-        """Remove and return a trace's loose spans and their size, and remove the trace from its tenant's share."""
+        """Remove and return a trace's loose spans and their size. Remove the trace from its tenant's share."""
         spans, size = trace.loose, trace.loose_size
         trace.loose, trace.loose_size = [], 0
         self._bytes.used -= size
@@ -76,7 +76,7 @@ class OpenTraces:
         holder = trace if candidate is None else candidate
         holder.deadline = when
         heapq.heappush(self.deadlines, (when, next(self._sequence), trace, candidate))
-        if len(self.deadlines) > 2 * len(self.by_id) + 1_024:  # most of these turns closed before their deadline
+        if len(self.deadlines) > 2 * len(self.by_id) + 1_024:  # most deadlines are of turns that already closed
             self.deadlines = [entry for entry in self.deadlines if self._is_current(*entry)]
             heapq.heapify(self.deadlines)
 
@@ -86,7 +86,6 @@ class OpenTraces:
         return trace.deadline == when if candidate is None else not candidate.closed and candidate.deadline == when
 
     def overdue(self, started_by: float, most: int) -> Iterator[tuple[OpenTrace, Candidate]]:
-        """Remove and yield outermost candidates that started at or before a time."""
         for _ in range(most):
             oldest = next(iter(self.outermost), None)
             if oldest is None or oldest.started > started_by:
@@ -94,7 +93,7 @@ class OpenTraces:
             yield self.outermost.pop(oldest), oldest
 
     def due(self, now: float, most: int) -> Iterator[Entry]:
-        """Remove and yield entries whose deadline has passed. At most ``most`` deadlines are read."""
+        """Remove and yield entries whose deadline has passed. Check at most ``most`` deadlines."""
         for _ in range(most):
             if not self.deadlines or self.deadlines[0][0] > now:
                 return
@@ -103,8 +102,9 @@ class OpenTraces:
                 yield trace, candidate
 
     def next_of_largest_tenant(self, crowded: bool) -> tuple[OpenTrace | None, bool]:
-        """Return the next trace to evict, and True if it only waits for its deadline. The trace belongs to the tenant with the
-        most open traces (if ``crowded``) or the most bytes, so that small tenants aren't affected.
+        """Return the next trace to evict, and True if it only waits for its deadline.
+
+        The trace is from the tenant with the most open traces (if ``crowded``) or bytes, so other tenants aren't affected.
         """
         most = max(self.shares.values(), key=lambda share: len(share.traces) if crowded else share.size)
         return next(iter((most.waiting or most.traces).values()), None), bool(most.waiting)

@@ -1,4 +1,4 @@
-"""Count how turns were read, by instrumentation scope, and warn about scopes whose turns or texts are missing.
+"""Count how turns were read per instrumentation scope, and warn about missing turns or texts.
 
 The counts show which frameworks need their own dialect.
 """
@@ -26,7 +26,7 @@ _MOST_SCOPES = 100
 _OTHERS = "_other"
 _MOST_ANSWERS = 256
 _SHORTEST_ANSWER = 8
-"""Minimum length in characters of an answer that identifies a turn."""
+"""Minimum characters of an answer that is compared between traces."""
 _MOST_NAMES = 4
 _log = logging.getLogger("otel_agenteval")
 
@@ -39,10 +39,11 @@ class _Waiting:
 
 
 class Readings:
-    """Thread-safe counts of turns by scope and reading, and of traces without a turn or texts. A scope is reported once: at its
-    first turn without texts or after ``enough`` traces without a turn (both only if ``enough`` is finite), or in
-    :meth:`finish`. It isn't reported if it also has turns with texts, or if its traces repeat another trace's answer. Lost
-    tools are always reported.
+    """Thread-safe counts of turns by scope, and of traces without a turn or texts.
+
+    A warning is logged once per scope: after ``enough`` traces without a turn, at the first turn without texts, or in
+    :meth:`finish`. There is no warning if the scope also has turns with texts, or if its traces repeat another trace's answer.
+    Lost tools are always reported. If ``enough`` is infinite, all warnings wait for :meth:`finish`.
     """
 
     def __init__(self, enough: float = 3) -> None:
@@ -53,20 +54,19 @@ class Readings:
         self._lock = threading.Lock()
         self._scopes: set[str] = set()
         self._read: set[str] = set()
-        """Scopes of turns with texts, and of traces that repeat the answers of such turns."""
+        """Scopes that need no warning: their turns have texts, or their traces repeat the answers of turns with texts."""
         self._answers: dict[int, None] = {}
-        """Hashes of the latest turns' outputs."""
         self._waiting: dict[tuple[str, str], _Waiting] = {}
-        """Scopes that aren't reported yet, by name and missing part."""
+        """Scopes without a warning yet, by scope and missing part."""
         self.turns: Counter[tuple[str, str]] = Counter()
         self.unread: Counter[tuple[str, str]] = Counter()
         self.limited: Counter[str] = Counter()
 
     def note(self, turn: Turn, reader: TurnReader) -> None:
-        """Count a turn. If it has texts, its scopes won't be reported."""
+        """Count a turn. If it has texts, don't warn about its scopes."""
         root, inferred = reader.root.record.scope, reader.inferred_scope()
         call = scope_of_call(reader)
-        # If the scopes are known to have texts, don't parse a turn's texts only to count the turn.
+        # Don't parse texts only to count the turn.
         unused = "output" not in vars(turn) and not self._waiting and self._read.issuperset((root, call))
         output = None if unused else turn.output
         has_text = unused or output is not None or turn.input is not None or bool(turn.attachments)
@@ -85,7 +85,7 @@ class Readings:
                 self._add(call, CONTENT, records)
 
     def note_unread(self, trace: UnreadTrace | None) -> None:
-        """Count a trace without a turn. ``trace`` is None if nothing in the trace seems to be GenAI."""
+        """Count a trace without a turn. For a trace without GenAI spans, ``trace`` is None."""
         if trace is not None:
             answers = {_key(answer) for answer in trace.answers if len(answer) >= _SHORTEST_ANSWER}
             if answers.isdisjoint(self._answers):
@@ -94,7 +94,6 @@ class Readings:
                 self._note_readable((trace.scope,))
 
     def finish(self, *, log: bool = True) -> None:
-        """Report the remaining scopes, because no turn will follow."""
         for key in [*self._waiting]:
             self._report(key, log)
 
@@ -172,7 +171,7 @@ class Readings:
 
 
 def _key(answer: str) -> int:
-    """Return a hash of an answer that is equal in all processes."""
+    """Return a hash that is the same in all processes."""
     return zlib.crc32(answer.encode("utf-8", "replace"))
 
 
@@ -181,7 +180,7 @@ def scope_of_call(reader: TurnReader) -> str:
 
 
 def _was_answered(turn: Turn, records: Sequence[SpanRecord]) -> bool:
-    """Return True if a model returned something, so texts are missing. Failed turns don't count."""
+    """Return True if a model returned something, so missing texts are a problem. Failed turns don't count."""
     if turn.error is not None:
         return False
     if turn.tool_calls or any(call.output_tokens or call.finish_reason or call.response_id for call in turn.llm_calls):

@@ -1,6 +1,6 @@
 """Load turns from recorded telemetry.
 
-Reads OTLP/JSON lines, as the Collector's file exporter writes them, and the exports of other tools.
+Supported formats are OTLP/JSON lines (from the Collector's file exporter) and the exports of other tools.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .roots import SpanGroup, split
 from .stitching import reader_of
 
 Report = Callable[[str], None]
-"""Called with one line for each error in the recordings."""
+"""Function that receives one line for each error in the recordings."""
 Fault = Callable[[str, int | None, str], None]
-"""Called with the file, the line number (None for the whole file), and the error."""
+"""Function that receives the file, the line number (None for the whole file) and the error."""
 Unread = Callable[[UnreadTrace], None]
 _MOST_REPORTED = 10
 ANSWER_KEYS = ("output", "actual_output", "answer", "response", "prediction")
-"""Names of columns with answers, the likeliest names first."""
+"""Column names of answers, most likely first."""
 _CASE_KEYS = frozenset(("case_id", "input", "ground_truth", "references", "expected_output"))
 _HEAD = 16_384
 _NODE = b"  traceId: '"
@@ -75,11 +75,11 @@ def load_turns(
     """Yield the turns in recorded traces, by start time.
 
     Args:
-        paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`). ``-`` is
-            standard input. ``.gz`` and ``.zst`` files are decompressed.
-        report: called with one line (``file:line: reason``) for each line or span that can't be read. By default, the first ten
-            per file are printed to standard error.
-        reading: counts that are updated during the reading.
+        paths: files of OTLP/JSON lines with traces and logs in any order, or exports of other tools (:mod:`..spans.exports`).
+            ``-`` is standard input. ``.gz`` and ``.zst`` files are decompressed.
+        report: function that receives one line (``file:line: reason``) per line or span that can't be read. By default, the
+            first ten per file are printed to standard error.
+        reading: counts to update while reading.
 
     Raises:
         AgentEvalError: a file can't be opened.
@@ -94,7 +94,7 @@ def load_turns(
 
 
 def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
-    """Yield the turns in spans and log records, by start time. The items may have any order, and are all held in memory."""
+    """Yield the turns in spans and log records, by start time. Items may have any order. All of them are kept in memory."""
     readings = Readings(math.inf)
     for _, turn in read_turns(wholes_of(items, readings.note_unread), readings):
         yield turn
@@ -102,7 +102,7 @@ def turns_of(items: Iterable[SpanRecord | OtlpLog]) -> Iterator[Turn]:
 
 
 def read_turns(groups: Iterable[SpanGroup], readings: Readings) -> Iterator[tuple[SpanGroup, Turn]]:
-    """Yield turns with their spans. Each turn is counted in ``readings`` after its use, when its texts have been parsed."""
+    """Yield each turn with its spans. Each turn is counted in ``readings`` after the caller has used it."""
     for group in groups:
         turn = turn_of(group)
         yield group, turn
@@ -116,7 +116,7 @@ def turn_of(group: SpanGroup) -> Turn:
 
 
 def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> list[SpanGroup]:
-    """Return one group of spans per turn, by start time. ``unread`` is called for each trace with GenAI spans but no turn."""
+    """Return one group of spans per turn, by start time. Call ``unread`` for each trace with GenAI spans but no turn."""
     groups = [group for found in traces_of(items, unread) for group in found]
     groups.sort(key=lambda group: group.root.start_ns)
     turns, left = with_tools(stitch([group for group in groups if not is_tool_alone(group)]), filter(is_tool_alone, groups))
@@ -126,9 +126,7 @@ def wholes_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
 
 
 def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -> Iterator[list[SpanGroup]]:
-    """Yield the groups of each trace, before parts in several traces are joined: its turns or, if there are none, its lone
-    tool. For ``unread``, see :func:`wholes_of`.
-    """
+    """Yield the turns or the lone tool of each trace, before turns in several traces are joined. See :func:`wholes_of`."""
     traces: dict[int, dict[int, SpanRecord]] = {}
     logs: list[OtlpLog] = []
     for item in items:
@@ -136,7 +134,7 @@ def traces_of(items: Iterable[SpanRecord | OtlpLog], unread: Unread = _ignore) -
             logs.append(item)
             continue
         spans = traces.setdefault(item.trace_id, {})
-        earlier = spans.get(item.span_id)  # exporters that retry send a span twice, and others also send unfinished spans
+        earlier = spans.get(item.span_id)  # exporters can send a span twice (retries) or before it ended
         if earlier is None or is_more_complete(item, earlier):
             spans[item.span_id] = item
     parts: dict[tuple[int, int], list[LogPart]] = {}
@@ -161,7 +159,6 @@ def to_stderr(line: str) -> None:
 
 
 def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> Iterator[SpanRecord | OtlpLog]:
-    """Yield the spans and log records in files. For the formats, see :func:`load_turns`."""
     faults = RecordingErrors(report)
     for path, number, line in read_lines(paths, seen, faults):
         before = seen.spans + seen.logs
@@ -172,14 +169,14 @@ def read_items(paths: Iterable[str | Path], seen: Reading, report: Report) -> It
 
 
 def read_lines(paths: Iterable[str | Path], seen: Reading, faults: Fault) -> Iterator[tuple[str, int, bytes]]:
-    """Yield the file, number and content of each line that isn't blank, converted to OTLP/JSON."""
+    """Yield (file, line number, content) of each non-blank line, converted to OTLP/JSON."""
     for path in map(str, paths):
         for number, line in otlp_lines(_lines(path, seen, faults)):
             yield path, number, line
 
 
 class RecordingErrors:
-    """Reporter of errors in recordings. Standard error receives at most ten per file, and the number of further errors."""
+    """Reporter of errors in recordings. It prints at most ten errors per file to standard error, and counts the others."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -187,7 +184,7 @@ class RecordingErrors:
         self._held: list[str] = []
 
     def __call__(self, path: str, number: int | None, why: str) -> None:
-        """Report an error in a file or in one of its lines. Report all errors of a file before those of the next file."""
+        """Report an error in a file or line. Finish one file before you report errors of the next."""
         self.more(path, 1)
         line = f"{path}: {why}" if number is None else f"{path}:{number}: {why}"
         if self._report is not to_stderr:
@@ -230,7 +227,7 @@ def _kind_of(path: str, fault: str) -> str:
     try:
         with open_recording(path) if path != "-" else io.BytesIO() as stream:
             head = stream.read(_HEAD)
-    except Exception:  # each compression library raises its own errors, and ``fault`` has the reason
+    except Exception:  # compression libraries raise different errors, and ``fault`` has the reason
         head = b""
     if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
         return "a spreadsheet or ZIP file"
@@ -283,7 +280,6 @@ def items_in(line: bytes, seen: Reading, report: Report) -> Iterator[SpanRecord 
 
 
 def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and content of each line that isn't blank, up to a line that can't be read."""
     number = 0
     with open_recording(path) as stream:
         try:
@@ -303,14 +299,14 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
                 if seen.on_progress is not None and seen.lines % 1_000 == 0:
                     seen.on_progress(seen)
                 yield number, line
-        except Exception as problem:  # each compression library raises its own errors
+        except Exception as problem:  # compression libraries raise different errors
             seen.lines += 1
             seen.bad += 1
             faults(path, number + 1, f"can't be read from this line on: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
-    """Open a file of JSON lines, decompressed by its extension, or standard input for ``-``. Raise AgentEvalError on failure."""
+    """Open and decompress a file of JSON lines (``-`` is standard input). Raise AgentEvalError if that isn't possible."""
     try:
         if path == "-":
             return sys.stdin.buffer

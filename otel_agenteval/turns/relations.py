@@ -1,6 +1,6 @@
-"""Find the parts of turns of one process that are in different traces, and join them.
+"""Join traces that are parts of one turn, within one process.
 
-A turn's traces are separate if the caller's context was lost, or if two instrumentations recorded the same model call.
+The traces are separate because the context wasn't propagated, or because two instrumentations recorded the same model call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Timed(Protocol):
 
 
 def order(group: SpanGroup) -> tuple[int, int, int, int]:
-    """Return a sort key for a turn. The key doesn't depend on the files that contain the turn's spans."""
+    """Return a sort key for a turn. The order of input files doesn't affect it."""
     root = group.root
     return root.start_ns, root.end_ns, root.span_id, root.trace_id
 
@@ -40,7 +40,7 @@ def process_of(record: SpanRecord) -> Hashable:
 
 
 def has_no_steps(group: SpanGroup) -> bool:
-    """Return True for an agent's run whose trace has neither a model call nor a tool."""
+    """Return True for an agent or workflow whose trace doesn't have a model call or tool."""
     return steps_of(group).root.role in (AGENT, WORKFLOW) and not any(role_in(one) in (LLM, TOOL) for one in group.members)
 
 
@@ -50,8 +50,9 @@ def is_lost_call(group: SpanGroup) -> bool:
 
 
 def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> list[SpanGroup]:
-    """Return the calls during a run without steps, except those with other texts. If another run overlaps (``beside``), return
-    only calls with equal texts or, without any, the first call if the run has neither user nor conversation.
+    """Return model calls that ran during an agent run without steps, unless their texts differ from the run's texts. If another
+    run overlaps (``beside``), texts must be equal. If no text is equal and the run has no user and no conversation, return the
+    first call.
     """
     found = [
         (call, agrees)
@@ -62,13 +63,13 @@ def calls_of(run: SpanGroup, calls: Iterable[SpanGroup], *, beside: bool) -> lis
     ]
     if not beside:
         return [call for call, _ in found]
-    turn = steps_of(run)  # another run's call must not get this run's user
+    turn = steps_of(run)  # never assign another run's call to this run's user
     unknown = [] if turn.user_id() or turn.conversation_id() else [call for call, _ in found[:1]]
     return [call for call, agrees in found if agrees] or unknown
 
 
 def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
-    """Return True if a run and a call have the same question or answer, False if not, or None if no text can be compared."""
+    """Return True if a run and a call share a question or answer, False if not, or None if texts can't be compared."""
     of_run, of_call = reader_of(run), reader_of(call)
     pairs = ((of_run.input(), of_call.input()), (of_run.output(), of_call.output()))
     same = [one.strip() == other.strip() for one, other in pairs if one is not None and other is not None]
@@ -76,7 +77,7 @@ def agree(run: SpanGroup, call: SpanGroup) -> bool | None:
 
 
 def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns that a turn's tools ran: the input is an argument of a tool call, and the output is the call's result."""
+    """Return turns that ran inside this turn's tools. Their input is a tool argument, and their output is the tool's result."""
     during = [
         other for other in others
         if other.root.parent_id == 0 and other.root.trace_id != outer.root.trace_id
@@ -97,7 +98,7 @@ def delegates_of(outer: SpanGroup, others: Iterable[SpanGroup]) -> list[SpanGrou
 
 
 def _begins_a_run(group: SpanGroup) -> bool:
-    """Return True if a turn's first model call has a span and doesn't continue an earlier call."""
+    """Return True if the turn's first model call isn't a continuation of an earlier call."""
     turn = steps_of(group)
     if LLM not in turn.of_role:
         return False
@@ -106,12 +107,12 @@ def _begins_a_run(group: SpanGroup) -> bool:
 
 
 def is_recorded_within(inner: Timed, outer: Timed) -> bool:
-    """Return True if a call lies within the time of a call that another instrumentation recorded."""
+    """Return True if ``inner`` ran during ``outer``, and two instrumentations recorded them."""
     return outer.scope != inner.scope and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
 
 
 def together(groups: list[SpanGroup]) -> SpanGroup:
-    """Return one group with the earliest group's root and the spans of all groups. Earlier versions of a part are omitted."""
+    """Join groups. The result has the root of the earliest group and the spans of all groups, without outdated versions."""
     seen: set[tuple[int, int]] = set()
     latest = []
     for group in sorted(groups, key=lambda group: -len(group.members)):
@@ -128,14 +129,14 @@ def together(groups: list[SpanGroup]) -> SpanGroup:
     return whole
 
 
-# --- the parts of turns in a file, which are joined however far apart they are
+# --- parts of turns in recorded files
 
 _MOST_DELEGATES = 256
-"""Maximum number of the latest earlier turns in a file that are compared with a turn's tool calls."""
+"""Maximum number of earlier turns per process that are compared with a turn's tool calls."""
 
 
 def stitch(groups: Iterable[SpanGroup]) -> list[SpanGroup]:
-    """Return the turns of recorded groups, sorted by :func:`order`. A turn's parts may be far apart in the recording."""
+    """Return the turns of recorded groups by start time. Parts of a turn may be far apart in the recording."""
     parts = join_duplicates([part for group in groups for part in separate(group)])
     if len(parts) == 1 and steps_of(parts[0]).root.thread is None:
         return parts
@@ -164,10 +165,10 @@ class _RecordedCalls:
     def __init__(self) -> None:
         self._answered: dict[str, int] = {}
         self._failed: dict[str | None, list[tuple[int, SpanRecord]]] = {}
-        """Failed calls by model. They lack response ids, so their times show which calls are duplicates."""
+        """Failed calls by model. They have no response ids, so their times identify duplicates."""
 
     def place_of(self, group: SpanGroup, new: int) -> int:
-        """Return the place of the group that contains the same call, or ``new``."""
+        """Return the index of the group that contains the same call, or ``new``."""
         calls = steps_of(group).llm
         if not is_bare_call(group):
             for call in calls:
@@ -188,7 +189,6 @@ class _RecordedCalls:
 
 
 def _with_calls(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join runs without steps with their calls, which are in other traces because the context was lost."""
     runs: dict[Hashable, list[SpanGroup]] = {}
     for group in filter(has_no_steps, sorted(groups, key=order)):
         runs.setdefault(process_of(group.root), []).append(group)
@@ -221,7 +221,6 @@ def _start(group: SpanGroup) -> int:
 
 
 def _with_delegates(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join turns with the runs of their tools, which are in other traces because the context was lost."""
     found: dict[Hashable, list[SpanGroup]] = {}
     for group in sorted(groups, key=end_of):  # inner runs first
         ended = found.setdefault(process_of(group.root), [])

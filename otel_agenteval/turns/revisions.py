@@ -1,19 +1,19 @@
 """Remember recently closed turns so that late spans and log records can revise them.
 
-Late data never changes a closed turn in place. If it matters, the turn is built again from its spans and the late
-data, and evaluated as its next revision.
+Late data never changes a closed turn in place. If it matters, a new revision of the turn is built from the old spans and the late
+data, and evaluated.
 
 Terms:
 
 - A *part* of a trace is a closed turn, or one span without a turn.
 - A parent is *missing* if it isn't among the spans of its part.
 - A turn is *rootless* if its root was never seen. One of its missing parents is its root.
-- A new part *absorbs* older ones: the earlier revision of its turn, turns whose roots are now among its spans, and spans
+- A new part *absorbs* older parts: the earlier revision of its turn, turns whose roots are now among its spans, and spans
   without a turn that it now contains.
 - A log record is *loose* if its span is unknown.
 
 Example: A trace closes without its root 1. The model calls 2 and 3 below it are two rootless turns, which are evaluated
-and remembered. Then the late span 1 arrives, an agent. ``revised`` finds both parts, because they miss the parent 1,
+and remembered. Then the late span 1 arrives, an agent. ``revised`` finds both parts, because their parent 1 was missing,
 and builds one turn from the spans 1, 2 and 3. ``before`` returns the evaluation of 2, with the turn id of 3 in ``also``.
 After the new turn is evaluated, ``remember`` adds it as a part that absorbs both older parts.
 """
@@ -38,7 +38,7 @@ class Earlier(NamedTuple):
     revision: int = 0
     first_id: str | None = None
     also: tuple[str, ...] = ()
-    """Current and former ids of turns that were evaluated separately and are now parts of this turn."""
+    """Ids of turns that were evaluated separately before they became parts of this turn."""
 
 
 NOT_EVALUATED = Earlier()
@@ -55,15 +55,15 @@ class TracePart:
         self.group = group
         self.earlier = earlier
         self.missing = {record.parent_id for record in records} - {record.span_id for record in records} - {0}
-        """Ids of parents that aren't among this part's spans."""
+        """Ids of parents that aren't among these spans."""
 
     def lacks_root(self, span_id: int) -> bool:
-        """Return True if the missing parent can be the root of this part, which is a rootless turn or a span without a turn."""
+        """Return True if the missing parent can be the root of this part."""
         return self.group is None or (not self.group.root_seen and self.group.root.parent_id == span_id)
 
 
 class RevisableTrace:
-    """The parts of one trace, indexed so that a late span finds its part quickly."""
+    """Parts of one trace, with indexes to find the part of a late span."""
 
     __slots__ = ("_below", "_by_end", "_of_root", "_of_span", "_parts", "kept_at", "size")
 
@@ -76,7 +76,7 @@ class RevisableTrace:
         self._below: dict[int, dict[TracePart, None]] = {}
         """Parts by the ids of their missing parents."""
         self._by_end: list[tuple[int, int, TracePart]] = []
-        """Turns by the end of their root. The second item, the part's id, makes the order unique."""
+        """Turns sorted by the end of their root: (end, ``id()`` of the part, part)."""
 
     @property
     def turns(self) -> int:
@@ -126,7 +126,7 @@ class RevisableTrace:
         return self._of_span.get(span_id)
 
     def earlier(self, group: SpanGroup) -> list[Earlier]:
-        """Return the turn's own earlier evaluation, if any, followed by the evaluations of turns that are now parts of it."""
+        """Return earlier evaluations: of the turn itself first, then of turns that are now parts of it."""
         own = self._of_root.get(group.root.span_id)
         found = {} if own is None else {own: None}
         for record in group.members:
@@ -147,8 +147,10 @@ class RevisableTrace:
         return (part for part in self._below.get(span_id, ()) if part.lacks_root(span_id))
 
     def affected(self, late: list[SpanRecord], with_logs: Iterable[int], *, loose: bool) -> list[TracePart]:
-        """Return the parts that late spans, late logs of the spans ``with_logs``, or loose logs may change, and the parts
-        connected to them. Loose logs may change a trace with at most one turn.
+        """Return parts that late data may change, and the parts connected to them.
+
+        Late data is late spans, new logs of the spans in ``with_logs``, or loose logs. Loose logs change only traces with one
+        turn or none.
         """
         found = [part for span_id in with_logs if (part := self._of_span.get(span_id)) is not None]
         if loose and self.turns < 2:
@@ -167,7 +169,7 @@ class RevisableTrace:
         return self._connected(found)
 
     def _running_with(self, orphans: list[SpanRecord]) -> list[TracePart]:
-        """Return the turns that orphans may belong to: the only turn, or the turns that were running when the orphans started."""
+        """Return the only turn, or the turns that were running when the orphans started."""
         if self.turns == 1:
             return [part for _, _, part in self._by_end]
         starts = [record.start_ns for record in orphans]
@@ -179,7 +181,6 @@ class RevisableTrace:
         ]
 
     def _connected(self, to_do: list[TracePart]) -> list[TracePart]:
-        """Return the given parts, all parts above them, and the parts below spans without a turn or below rootless turns."""
         found: dict[TracePart, None] = {}
         while to_do:
             part = to_do.pop()
@@ -193,7 +194,7 @@ class RevisableTrace:
 
 
 def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
-    """Return True unless the turn, whose root is in the group, is a request that another process served."""
+    """Return False if the turn is a request that another process served. Otherwise, return True."""
     assert turn.group is not None
     root = turn.group.root
     return root.span_id == group.root.span_id or not root.remote_parent or root.resource == group.root.resource
@@ -201,7 +202,7 @@ def _is_part_of(turn: TracePart, group: SpanGroup) -> bool:
 
 @dataclass(slots=True)
 class SingleTurn:
-    """A trace with one turn whose root was seen, the usual case. It is indexed only when late data arrives."""
+    """Trace with one turn whose root was seen, the usual case. To save time, it isn't indexed before late data arrives."""
 
     kept_at: float
     group: SpanGroup
@@ -220,9 +221,7 @@ _MOST_MISSING_ROOTS = 10_000
 
 
 class Revisions:
-    """Thread-safe memory of closed turns. The oldest traces are forgotten beyond ``max_bytes``, and traces older than
-    ``max_age`` seconds, because no late data is expected for them.
-    """
+    """Thread-safe memory of closed turns. It forgets traces after ``max_age`` seconds, and the oldest above ``max_bytes``."""
 
     def __init__(self, max_bytes: int, max_age: float, now: Callable[[], float]) -> None:
         self._max_bytes = max_bytes
@@ -231,12 +230,12 @@ class Revisions:
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything, and create a new lock. In a forked child, the inherited lock may be held forever."""
+        """Drop all turns, and create a new lock. In a forked child process, the inherited lock may be held forever."""
         self._lock = threading.Lock()
         self._traces: OrderedDict[int, RevisableTrace | SingleTurn] = OrderedDict()
         self._bytes = 0
         self._missing_roots: OrderedDict[tuple[int, int], None] = OrderedDict()
-        """Trace id and span id of each missing root whose rootless turns were evaluated and forgotten."""
+        """(trace id, span id) of each missing root whose rootless turns were evaluated, then forgotten."""
 
     def forget_traces(self, trace_ids: Iterable[int]) -> None:
         with self._lock:
@@ -248,8 +247,8 @@ class Revisions:
     # --- closed turns
 
     def remember(self, group: SpanGroup, evaluation: Earlier) -> None:
-        """Remember an evaluated turn. It replaces the parts that it absorbs, in all traces of the turn."""
-        group.reader = None  # the reader uses several times the memory of the spans, and is hardly ever needed again
+        """Remember an evaluated turn. It replaces the parts that it absorbs."""
+        group.reader = None  # readers need several times the memory of their spans, and are rarely needed again
         for record in group.members:
             record.dialects = None
         trace_id = group.root.trace_id
@@ -271,7 +270,7 @@ class Revisions:
                     self._bytes += trace.size
 
     def remember_unmatched(self, trace_id: int, records: list[SpanRecord], size: int) -> None:
-        """Remember spans without a turn, because a late span may make them part of one."""
+        """Remember spans without a turn. A late span may add them to a turn."""
         self._add_parts(trace_id, [TracePart([record], size // len(records)) for record in records])
 
     def _add_parts(self, trace_id: int, parts: list[TracePart]) -> None:
@@ -307,8 +306,9 @@ class Revisions:
     def revised(
         self, trace_id: int, late: Iterable[SpanRecord], with_logs: Iterable[int], loose: Sequence[LogPart] = ()
     ) -> list[SpanGroup]:
-        """Return the turns that late spans, late logs of the spans ``with_logs``, or ``loose`` logs change. If the trace is
-        forgotten, return only late turns that stand alone and weren't evaluated before.
+        """Return the turns that late spans, new logs of the spans in ``with_logs``, or loose logs change.
+
+        If the trace is forgotten, return only late turns that stand alone and weren't evaluated before.
         """
         late = list(late)
         with self._lock:
@@ -317,7 +317,7 @@ class Revisions:
                 trace.kept_at = self._now()  # don't forget the trace while it is being revised
                 self._traces.move_to_end(trace_id)
                 parts, turns = trace.affected(late, with_logs, loose=bool(loose)), trace.turns
-        if trace is None:  # a late root isn't a new turn if its rootless turn was evaluated
+        if trace is None:  # if a rootless turn was evaluated, its late root isn't a new turn
             alone = [group for group in split(late) if stands_alone(group)]
             with self._lock:
                 return [
@@ -343,7 +343,7 @@ class Revisions:
     # --- earlier evaluations
 
     def before(self, group: SpanGroup) -> Earlier:
-        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of turns that it absorbed."""
+        """Return a turn's earlier evaluation or :data:`NOT_EVALUATED`. ``also`` has the ids of absorbed turns."""
         with self._lock:
             traces = [self._trace_of(trace_id) for trace_id in _traces_of(group)]
             found = [earlier for trace in traces if trace is not None for earlier in trace.earlier(group)]
@@ -370,13 +370,12 @@ class Revisions:
 
 
 def stands_alone(group: SpanGroup) -> bool:
-    """Return True if a group is a turn whatever its trace contains: its root was seen, and is a local root, agent or workflow."""
+    """Return True if a group is a turn without the rest of its trace: its root is a local root, agent or workflow."""
     root = group.root
     return group.root_seen and (root.parent_id == 0 or root.remote_parent or role_in(root) in (AGENT, WORKFLOW))
 
 
 def _traces_of(group: SpanGroup) -> list[int]:
-    """Return the ids of the turn's traces, the root's trace first."""
     first = group.root.trace_id
     if group.until_ns is None:  # a turn in one trace
         return [first]
@@ -392,7 +391,6 @@ def _rebuilt(before: list[SpanGroup], records: list[SpanRecord], alone: bool, lo
 
 
 def _moved_spans(before: Iterable[SpanGroup], after: Iterable[SpanGroup]) -> set[int]:
-    """Return the ids of spans that are no longer in the same turn as their earlier root, and the ids of such roots."""
     had = {group.root.span_id: {record.span_id for record in group.members} for group in before}
     moved: set[int] = set()
     for group in after:

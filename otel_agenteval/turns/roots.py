@@ -1,13 +1,13 @@
-"""Choose which spans of a trace make one turn.
+"""Choose the spans of each turn in a trace.
 
 The *local root* is a span without a parent, or with a parent in another process. The turn root is the topmost agent
-or workflow span below it. An OpenInference chain that contains a model or an agent counts too. Without such a span,
+or workflow span at or below the local root, or an OpenInference chain that contains a model or an agent. Without such a span,
 the local root is the turn root if it has model calls below it. A model call alone is its own root. ``create_agent``
 and similar spans aren't turns. Agent runs in sequence are one turn if each run receives the previous run's tool results
 or repeats a failed run, or if a graph without a parent contains them.
 
-Model and tool spans beside a run belong to it if they started during this run only. Spans that started after the run
-belong to it too if it is the only run and contains no model call.
+Model and tool spans next to a run are part of its turn if they started during this run only. Spans that started after the run
+are also part of its turn if it is the only run and contains no model call.
 
 An *orphan* is a span whose parent isn't remote and was never received. It joins the turn that was running when it
 started, or the trace's only turn. If no turn fits and it contains a model call or an agent, it is a turn of its own.
@@ -31,10 +31,10 @@ from .logged import add_answers, add_prompt, calls_in, take_logged, turns_by_pro
 from .state import PendingSpans
 
 _CLOCK_STEP_NS = 2_000_000
-"""Tolerance for OpenTelemetry JS, which starts spans at whole milliseconds but ends them exactly."""
+"""Tolerance for OpenTelemetry JS, which rounds start times to milliseconds but not end times."""
 _NEVER = 2**64
 _MOST_RUNS = 32
-"""Maximum number of runs below a graph. A span with more runs isn't treated as a graph."""
+"""Maximum number of agent runs below a graph. A span with more runs isn't a graph."""
 _Owner = TypeVar("_Owner")
 _START = attrgetter("record.start_ns")
 _TURN_ROLES = (LLM, AGENT, WORKFLOW)
@@ -54,23 +54,23 @@ class SpanGroup:
         self.members = members
         self.root_seen = root_seen
         self.ancestor: SpanRecord | None = None
-        """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
+        """A span above this turn. Only its user and conversation are read. Other turns may have the same ancestor."""
         self.reason: CloseReason = "recorded_file"
         self.complete = True
-        """True if every parent was seen, up to a local root, and no span is known to be missing or open."""
+        """True if no span is known to be missing or open."""
         self.size = 0
         self.pending: tuple[PendingSpans, ...] = ()
-        """New spans whose outcome hasn't been counted yet."""
+        """New spans whose outcome isn't counted yet."""
         self.reader: Any = None
         """Cached :class:`~.reading.turn.TurnReader`."""
         self.until_ns: int | None = None
-        """End of the turn if its spans are in several traces, or None."""
+        """End of a turn that has spans in several traces, or None."""
         self.recordings: list[Any] = []
-        """Entries by which :class:`~.duplicates.Duplicates` remembers the parts of the group."""
+        """Entries of :class:`~.duplicates.Duplicates` for the parts of this group."""
 
     @classmethod
     def joined(cls, groups: Sequence[SpanGroup]) -> SpanGroup:
-        """Return the parts of one turn as one group with the root of the first part. The caller sets the reader."""
+        """Join parts of one turn into a group with the first part's root. The caller sets the reader."""
         whole = cls(groups[0].root, [record for group in groups for record in group.members])
         whole.root_seen, whole.complete = all(group.root_seen for group in groups), all(group.complete for group in groups)
         whole.reason = groups[-1].reason
@@ -89,13 +89,13 @@ class _Node:
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
-        self.role: str | None = record.dialects.role  # already set for all spans of the trace
+        self.role: str | None = record.dialects.role  # dialects already set the roles
         self.children: list[_Node] = []
         self.parent: _Node | None = None
         self.marks = _MARK_OF_ROLE.get(self.role, 0) if self.role is not None else 0
-        """Bits of :data:`_MARK_OF_ROLE` for the roles in its subtree, including its own."""
+        """Bits of :data:`_MARK_OF_ROLE` for the roles of this span and all spans below it."""
         self.root_count = 0
-        """Number of topmost roots (:attr:`is_root`) in its subtree."""
+        """Number of topmost roots (:attr:`is_root`) at or below this span."""
 
     @property
     def is_root(self) -> bool:
@@ -105,8 +105,8 @@ class _Node:
 def split(
     records: Iterable[SpanRecord], known_roots: frozenset[int] = frozenset(), alone: bool = True, loose: Iterable[LogPart] = ()
 ) -> list[SpanGroup]:
-    """Return the turns in the spans of one trace, by start time. Spans in ``known_roots`` are roots even if their parents are
-    missing. ``alone`` is True if the trace has no other turns. ``loose`` has log records whose spans aren't in ``records``.
+    """Return the turns in the spans of one trace, by start time. ``known_roots`` has ids of roots whose parents may be missing.
+    ``alone`` is True if the trace has no other turns. ``loose`` has log records without spans in ``records``.
     """
     spans: dict[int, SpanRecord] = {}
     for record in records:
@@ -116,10 +116,10 @@ def split(
     if not logged:
         return groups
     roots = [group.root for group in groups] or [record for record in spans.values() if record.parent_id not in spans]
-    only_root = roots[0] if len(roots) == 1 else None  # of the only turn or, without a turn, the only local root
+    only_root = roots[0] if len(roots) == 1 else None  # root of the only turn, or the only local root
     models = [record for record in spans.values() if record.dialects.role == LLM]
     for record in spans.values():
-        record.dialects = None  # the logged calls may change the roles of these spans
+        record.dialects = None  # logged calls may change roles
     turn_roots = turns_by_prompts(logged, spans, models)
     calls = calls_in(logged, [*spans.values()], turn_roots or [only_root] if only_root is not None else turn_roots)
     spans.update((call.span_id, call) for call in calls)
@@ -148,21 +148,21 @@ def _groups(spans: dict[int, SpanRecord], known_roots: frozenset[int], alone: bo
 
 
 def _roots_of_served_requests(nodes: dict[int, _Node], local_roots: list[_Node], reached: list[_Node]) -> list[_Node]:
-    """Return the top spans of requests that another process served. Each is a turn of that process and a step of the caller."""
+    """Return root spans of requests that another process served. Each is a turn there, and a step of the caller's turn."""
     remote = [node for node in reached if node.record.remote_parent and node.marks]
     local_ids = set(map(id, local_roots)) if remote else ()
     served: dict[int, _Node] = {}
     for node in remote:
         caller = nodes.get(node.record.parent_id)
-        # a context that is carried within one process also seems to be remote
+        # a context that the application itself transferred seems to be remote
         if id(node) not in local_ids and caller is not None and caller.record.resource != node.record.resource:
             served[id(node)] = node
     return [*served.values()] if len(served) < 2 else [node for node in nodes.values() if id(node) in served]
 
 
 def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_Node], list[_Node], list[_Node]]:
-    """Attach each span to its parent. Return local roots, orphans, and *leaks*: an application's spans that started after their
-    parent had ended. A leak may have the wrong parent, if the application forgot to detach a context.
+    """Attach each span to its parent. Return local roots, orphans and *leaks* (application spans that start after their parent
+    ended). The parent of a leak may be wrong, because the application may have used the context of an ended request.
     """
     local_roots, orphans, leaks = [], [], []
     for node in nodes.values():
@@ -170,7 +170,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
         parent = nodes.get(record.parent_id) if record.parent_id and record.parent_id != record.span_id else None
         if parent is not None:
             node.parent = parent
-            # Some frameworks end the span of an agent or a message while its work continues, so only the application's spans count.
+            # Some frameworks end an agent's span while its work continues, so only the application's spans can be leaks.
             if node.role is None and parent.role is None and _starts_after(node, parent):
                 leaks.append(node)
             else:
@@ -183,7 +183,7 @@ def _link(nodes: dict[int, _Node], known_roots: frozenset[int]) -> tuple[list[_N
 
 
 def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
-    """Return ``local_roots`` and all nodes below them, parents first, and set the summaries of their subtrees."""
+    """Return ``local_roots`` and all nodes below them, parents first, and update ``marks`` and ``root_count``."""
     parents_first: list[_Node] = []
     for top in local_roots:
         index = len(parents_first)
@@ -203,7 +203,7 @@ def _nodes_below(local_roots: Iterable[_Node]) -> list[_Node]:
 
 
 def _split_leaks(leaks: list[_Node]) -> list[_Node]:
-    """Return the leaks that are separate requests. Attach the other leaks to their parents."""
+    """Return leaks that are separate requests. Attach other leaks to their parents."""
     local_roots = []
     topmost: dict[int, _Node] = {}
     undecided = set(map(id, leaks))
@@ -225,7 +225,7 @@ def _split_leaks(leaks: list[_Node]) -> list[_Node]:
 
 
 def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node]) -> _Node:
-    """Return a span's topmost ancestor, or the span itself. Don't go up from ``undecided`` spans. ``topmost`` is a cache."""
+    """Return a span's topmost ancestor, or the span itself. Stop at ``undecided`` spans. ``topmost`` is a cache."""
     path: dict[int, _Node] = {}
     while True:
         cached = topmost.get(id(node))
@@ -233,7 +233,7 @@ def _topmost_ancestor(node: _Node, undecided: set[int], topmost: dict[int, _Node
             ancestor: _Node | None = cached
         else:
             ancestor = None if id(node) in undecided else node.parent
-        if ancestor is None or id(ancestor) in path:  # broken telemetry can hold a cycle
+        if ancestor is None or id(ancestor) in path:  # broken telemetry can have cycles
             break
         path[id(node)] = node
         node = ancestor
@@ -252,13 +252,13 @@ def _groups_under(top: _Node, root_seen: bool = True) -> list[SpanGroup]:
     if loops != [[top]]:
         _add_spans_beside(loops, groups)
     for group in groups:
-        if group.root is not top.record:  # the request's span often has a session id that the agent's span lacks
+        if group.root is not top.record:  # often only the request's span has a session id
             group.ancestor = top.record
     return groups
 
 
 def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
-    """Return the group of a loop's runs. Its root is a span around exactly these runs or, without such a span, the first run."""
+    """Return one group for the agent runs of a turn. Its root is a span around exactly these runs, or the first run."""
     if len(loop) > 1:
         above = loop[0].parent if loop[0] is not top else None
         while above is not None and above is not top and above.root_count < len(loop):
@@ -269,7 +269,7 @@ def _group_of(loop: list[_Node], top: _Node, root_seen: bool) -> SpanGroup:
 
 
 def _split_items(root: _Node) -> list[list[_Node]]:
-    """Return the separate items below a span, each in a list. Return an empty list if the items are one turn."""
+    """Return a list for each separate item below a span, or an empty list if the items are one turn."""
     if root.role not in (None, CHAIN, WORKFLOW):
         return []
     items = sorted((child for child in root.children if child.marks & _LLM), key=_START)
@@ -285,7 +285,7 @@ def _has_output(record: SpanRecord) -> bool:
 
 
 def _calls_in(node: _Node) -> list[SpanRecord]:
-    """Return the outermost model calls in a span."""
+    """Return the outermost model calls at or below a span."""
     calls, stack = [], [node]
     while stack:
         node = stack.pop()
@@ -297,7 +297,7 @@ def _calls_in(node: _Node) -> list[SpanRecord]:
 
 
 def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
-    """Return the runs of each turn. A run continues a turn if it has tool results for the last run or retries that run."""
+    """Group agent runs by turn. A run continues a turn if it has the last run's tool results or retries that run."""
     loops: list[list[_Node]] = []
     latest_by_parent: dict[int, list[_Node]] = {}
     for run in sorted(roots, key=_START):
@@ -315,7 +315,7 @@ def _loops_of(roots: list[_Node]) -> list[list[_Node]]:
 
 
 def _continues_loop(first: _Node, second: _Node) -> bool:
-    """Return True if the second run has results of the first run's tool calls, or repeats the first prompt after an error."""
+    """Return True if the second run has results of the first run's tool calls, or repeats its prompt after an error."""
     if second.record.start_ns + _CLOCK_STEP_NS < first.record.end_ns or not first.marks & second.marks & _LLM:
         return False
     last_call, next_call = max(_calls_in(first), key=attrgetter("end_ns")), min(_calls_in(second), key=attrgetter("start_ns"))
@@ -335,7 +335,7 @@ def _prompt_of(record: SpanRecord) -> list[Message]:
 
 
 def _is_graph(top: _Node, runs: list[_Node]) -> bool:
-    """Return True if a span without a parent is a graph whose runs are one turn. No later run may answer a new user message."""
+    """Return True if a span without a parent is a graph whose runs are one turn. No later run has a new user message."""
     record = top.record
     if record.parent_id or record.server or len(runs) > _MOST_RUNS or not is_graph(record.name):
         return False
@@ -357,8 +357,8 @@ def _last_text(raw: Any, role: str) -> str | None:
 
 
 def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None:
-    """Add steps beside a run to the run's turn if they started during this run, and not during another run. The span of a run that
-    returns a generator ends early, so the only run beside them also gets later steps if it contains no model call.
+    """Add steps next to a run to its turn if they started during this run and no other run. The only run also gets later steps if
+    it contains no model call, because its span ends early if it returns a generator.
     """
     beside: dict[int, tuple[_Node, list[tuple[_Node, SpanGroup]]]] = {}
     for loop, group in zip(loops, groups, strict=True):
@@ -376,7 +376,7 @@ def _add_spans_beside(loops: list[list[_Node]], groups: list[SpanGroup]) -> None
 
 
 def _adopt_parentless(local_roots: list[_Node]) -> list[_Node]:
-    """Attach local roots such as model calls and tools to the only request or run of their process that was running then."""
+    """Attach local roots such as model calls and tools to the only request or run of their process at that time."""
     if len(local_roots) < 2:
         return local_roots
     hosts = [node for node in local_roots if node.role is None or node.role in ROOT_ROLES]
@@ -399,16 +399,16 @@ def _process_key(node: _Node) -> Hashable:
 
 
 class Times(Generic[_Owner]):
-    """Periods of time with their owners. Call :meth:`only_at` with increasing times."""
+    """Time periods with owners. Call :meth:`only_at` with increasing times."""
 
     def __init__(self, periods: Iterable[tuple[int, int, _Owner]] = ()) -> None:
         self._periods: list[tuple[int, _Owner]] = []
-        """End and owner of each period. The index is the period's number."""
+        """(end, owner) of each period. The index is the period's number."""
         self._starts: list[tuple[int, int]] = []
-        """A heap with start and number of the periods that begin after the latest requested time."""
+        """Heap of (start, number) of periods that haven't begun at the latest requested time."""
         self._running: dict[int, _Owner] = {}
         self._ends: list[tuple[int, int]] = []
-        """A heap with end and number of the running periods."""
+        """Heap of (end, number) of running periods."""
         for start, end, owner in periods:
             self.add(start, end, owner)
 
@@ -417,7 +417,7 @@ class Times(Generic[_Owner]):
         self._periods.append((end, owner))
 
     def only_at(self, time_ns: int) -> _Owner | None:
-        """Return the owner of the only period that contains a time, or None if no period or several do."""
+        """Return the owner of the period that contains a time. Return None if there are several periods or none."""
         while self._starts and self._starts[0][0] <= time_ns:
             _, number = heapq.heappop(self._starts)
             end, self._running[number] = self._periods[number]
@@ -440,13 +440,13 @@ def _stopped_for_tools(record: SpanRecord) -> bool:
 
 
 def _ends_with_results(record: SpanRecord) -> bool:
-    """Return True if a prompt wasn't captured, or if its last message isn't the user's own, such as a tool result."""
+    """Return True if the prompt wasn't captured, or if its last message isn't a new user message."""
     messages = _prompt_of(record)
     return not messages or messages[-1].role != "user" or bool(messages[-1].tool_results)
 
 
 def _topmost_roots(top: _Node) -> list[_Node]:
-    """Return the topmost roots, or an empty list for a hand-written loop, in which tools run all agents after a model call."""
+    """Return the topmost turn roots. Return ``[]`` for a hand-written loop: a model call, then agents inside tools."""
     outside_tools: list[_Node] = []
     in_tools: list[_Node] = []
     stack, call_starts = [(top, False)], []
@@ -475,7 +475,7 @@ def _records_below(top: _Node) -> list[SpanRecord]:
 
 
 def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -> list[SpanGroup]:
-    """Add each orphan to the turn that it belongs to. Return the turns that the other orphans form."""
+    """Add each orphan to its turn. Return the new turns that the other orphans form."""
     new_turns: list[SpanGroup] = []
     turns = _OrphanTurns(groups, alone)
     for orphan in sorted(orphans, key=lambda node: (not node.marks, node.record.start_ns)):
@@ -486,7 +486,7 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
         else:
             own_turns = _groups_under(orphan, root_seen=orphan.role in (AGENT, WORKFLOW))
             if not own_turns and orphan.role == INNER and read(orphan.record).input_messages is not None:
-                # an agent's first step with its input: nothing else remains of some failed runs
+                # some failed runs have only an agent's first step, with its input
                 own_turns = [SpanGroup(orphan.record, _records_below(orphan), root_seen=False)]
             for group in own_turns:
                 group.complete = False
@@ -496,20 +496,19 @@ def _place_orphans(orphans: list[_Node], groups: list[SpanGroup], alone: bool) -
 
 
 class _OrphanTurns:
-    """The turns to which orphans may belong. Call :meth:`turn_of` first for orphans with a model call or an agent, by start time."""
+    """Turns that orphans may join. Call :meth:`turn_of` by start time, first for orphans with a model call or an agent."""
 
     def __init__(self, groups: list[SpanGroup], alone: bool) -> None:
         self._alone = alone
         self._groups: list[SpanGroup] = []
         self._rootless: dict[int, SpanGroup] = {}
-        """First turn without its root, by the id of the missing parent."""
+        """First rootless turn, by the id of the missing parent."""
         self._is_first_pass = True
-        """True if all orphans so far contained a model call or an agent."""
         self._times: Times[SpanGroup] = Times()
         self._first_stop: int | None = None
-        """End of the only turn's first model call that stopped for tool calls."""
+        """End of the first model call that stopped for tool calls, if there is only one turn."""
         self._checked = 0
-        """Number of the only turn's spans that were searched for that call."""
+        """Number of spans that were searched for ``_first_stop``."""
         self.add(groups)
 
     def add(self, groups: Iterable[SpanGroup]) -> None:
@@ -522,22 +521,22 @@ class _OrphanTurns:
 
     def turn_of(self, orphan: _Node) -> SpanGroup | None:
         record, has_marks = orphan.record, bool(orphan.marks)
-        if self._is_first_pass and not has_marks:  # the second pass starts again with the earliest orphan
+        if self._is_first_pass and not has_marks:  # the second pass begins with the earliest orphan
             self._is_first_pass = False
             self._times = Times((group.root.start_ns, group.root.end_ns, group) for group in self._groups if group.root_seen)
         running = self._times.only_at(record.start_ns)
-        # Of two runs that miss the same parent, neither is part of the other, although their times overlap.
+        # Two runs with the same missing parent are separate, even if they overlap.
         is_beside = orphan.role in (AGENT, WORKFLOW) and running is not None and record.parent_id == running.root.parent_id != 0
         if running is not None and not is_beside:
             return running
         if orphan.role not in _TURN_ROLES and record.parent_id in self._rootless:
-            return self._rootless[record.parent_id]  # a rootless turn's work between its model calls
+            return self._rootless[record.parent_id]  # work of a rootless turn between its model calls
         if self._alone and len(self._groups) == 1 and (not has_marks or self._is_continued_by(orphan)):
             return self._groups[0]
         return None
 
     def _is_continued_by(self, orphan: _Node) -> bool:
-        """Return True if a model call without its parent continues the only turn, which had stopped for tool calls."""
+        """Return True if an orphaned model call continues the only turn after its tool calls."""
         if orphan.role != LLM:
             return False
         members = self._groups[0].members
@@ -551,7 +550,7 @@ class _OrphanTurns:
 
 
 def _join_rootless(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """Join groups whose roots miss the same parent into one turn. The turn's root is late or lost."""
+    """Join groups whose roots have the same missing parent into one turn."""
     rootless: dict[int, SpanGroup] = {}
     joined = []
     for group in groups:

@@ -1,6 +1,6 @@
-"""Separate turns that share a parent, by comparing messages (rule *shared parent*).
+"""Separate turns that share a parent, by comparing messages (stitching rule *shared parent*).
 
-docs/internals/turn-stitching-rules.md lists the rule with a recording.
+docs/internals/turn-stitching-rules.md describes the rule with a recording.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from .stitching import after_last_answer, has_user_message, last_answer, steps_o
 
 
 def separate(group: SpanGroup) -> list[SpanGroup]:
-    """Return a group's turns. There are several if agents, or spans named as turns, below the root each answer a new user
-    message. The target of a hand-off doesn't answer a new message, so it isn't a separate turn.
-    """
+    """Split a group into turns if agents below its root (or spans with names such as ``turn``) each answer a new user message."""
     turn = steps_of(group)
     if len(turn.llm) < 2:
         return [group]
@@ -40,7 +38,7 @@ def separate(group: SpanGroup) -> list[SpanGroup]:
 
 
 def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if a prompt contains the previous call's answer and then a user message."""
+    """Return True if the prompt contains the previous call's answer, followed by a user message."""
     answer = last_answer(turn.outputs(previous))
     if answer is None or answer.content is None or answer.tool_calls:
         return False
@@ -53,7 +51,7 @@ def _answered_before_question(turn: TurnCalls, previous: Step, step: Step) -> bo
 
 
 def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
-    """Return True if a call answers another user message than the previous call, and the previous call requested no tool."""
+    """Return True if the call answers a new user message, and the previous call requested no tools."""
     answer = last_answer(turn.outputs(previous))
     messages, before = turn.inputs(step), turn.inputs(previous)
     if answer is None or answer.tool_calls or not messages or not before or messages[-1].tool_results:
@@ -63,19 +61,18 @@ def _has_new_question(turn: TurnCalls, previous: Step, step: Step) -> bool:
 
 
 def _branch(turn: TurnCalls, previous: Step, step: Step) -> Step | None:
-    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` had ended. Return None if
-    both calls belong to one agent's loop.
+    """Return the topmost span above ``step`` that began after the topmost span above ``previous`` ended. Return None if both
+    calls are in one agent's loop.
     """
     branch, other = turn.tree.below_fork(step, previous), turn.tree.below_fork(previous, step)
     if branch is None or other is None or turn.tree.parent(branch) is None or branch.record.start_ns < other.record.end_ns:
         return None
     if _is_next_run(turn, branch):
-        return branch  # the context of an ended run was still in use
+        return branch  # the application still used the context of an ended run
     return branch if _is_of_agent(turn, step, branch) and _is_of_agent(turn, previous, other) else None
 
 
 def _is_next_run(turn: TurnCalls, run: Step) -> bool:
-    """Return True if the same agent's run above this run has ended, and nothing above both is still running."""
     above = turn.tree.parent(run)
     if above is None or run.role != AGENT or run.agent != above.agent or not _ended_before(above, run):
         return False
@@ -94,7 +91,7 @@ def _is_of_agent(turn: TurnCalls, step: Step, top: Step) -> bool:
 
 
 def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGroup]:
-    """Split a group at ``starts``, the first steps of its later turns."""
+    """Split a group. ``starts`` has the first step of each later turn."""
     times = sorted(start.record.start_ns for start in starts)
     parts: list[list[Step]] = [[] for _ in range(len(starts) + 1)]
     shared: set[int] = set()
@@ -118,7 +115,6 @@ def _cut(group: SpanGroup, turn: TurnCalls, starts: list[Step]) -> list[SpanGrou
 
 
 def _top(part: list[Step], turn: TurnCalls) -> Step | None:
-    """Return the topmost span of a part that is, or is above, the part's first agent or model call."""
     ids = {step.record.span_id for step in part}
     for step in part:
         if step.role in (AGENT, LLM):

@@ -1,9 +1,8 @@
-"""Read recordings that are larger than memory, with several processes if needed.
+"""Read recordings that are larger than memory, with one or more processes.
 
-Spans are written to temporary files by trace. The trace id selects one of :data:`SLOTS` slots, which is read as a
-unit. Nearly every turn lies within one trace. Some traces must be read together: model calls in separate traces,
-recordings of the same calls by another instrumentation, and, if required, the traces of each conversation. A survey
-finds these traces, and they are moved into one slot.
+Spans are written to temporary files by trace. The trace id selects one of :data:`SLOTS` slots, and each slot is read as a unit.
+Nearly every turn is in one trace. Some traces must be read together: model calls in separate traces, other recordings of these
+calls, and (if required) the traces of each conversation. A survey finds these traces. Then they are moved into one slot.
 
 ::
 
@@ -54,15 +53,13 @@ from .stitching import is_bare_call, may_go_on, steps_of
 
 SLOTS = 256
 _JOINED = SLOTS
-"""Number of the slot for traces that may continue in another trace."""
+"""Number of the slot for traces that may be parts of one turn."""
 BATCH_BYTES = 4 * 2**20
-"""Maximum size of the lines that one process reads at a time."""
+"""Maximum total bytes of the lines that a process reads in one batch."""
 SMALL_BYTES = 16 * 2**20
-"""Maximum size of recordings that are read into memory. Up to four times this size, one process is faster than several."""
+"""Maximum bytes of recordings that are read into memory. Up to four times this size, one process is fastest."""
 _PACKED = 10
-"""Estimated ratio of decompressed to compressed size."""
 _MOST_FAULTS = 10
-"""Maximum number of errors in a batch that are reported one by one."""
 
 Item = SpanRecord | OtlpLog
 Key = tuple[Any, ...]
@@ -88,10 +85,10 @@ class Slot(NamedTuple):
 
 
 class TurnWork(Protocol):
-    """Function that computes results from turns that are read together. It must be picklable for several processes."""
+    """Function that computes results from turns. It must be picklable if several processes run."""
 
     def __call__(self, turns: Iterable[tuple[Key, Turn]]) -> Iterator[tuple[Key, Any]]:
-        """Yield results with their sort keys, in order. Each turn comes with its sort key among all turns."""
+        """Yield (sort key, result) pairs in order. ``turns`` yields (sort key, turn) pairs."""
 
 
 class _Batch(NamedTuple):
@@ -121,8 +118,8 @@ def results(
     report: Report = to_stderr,
 ) -> Iterator[Any]:
     """Yield the results of ``work`` for the turns in recorded traces, in order. ``jobs`` is the number of processes. If
-    ``alone``, ``work`` runs in this process, and the others only read. If ``meet``, all turns of a conversation are read
-    together. ``seen`` receives the counts, and ``report`` one line for each line or span that can't be read.
+    ``alone``, only this process runs ``work``. If ``meet``, all turns of a conversation are read together. ``seen`` has counts to
+    update. ``report`` receives one line for each line or span that can't be read.
     """
     size = _bytes_of(paths)
     if size <= SMALL_BYTES:
@@ -152,12 +149,12 @@ def results(
 
 
 def _bytes_of(paths: Iterable[str | Path]) -> float:
-    """Return the approximate decompressed size of all recordings. It is infinite for standard input and unreadable files."""
+    """Return the approximate decompressed size. It is infinite for standard input and unreadable files."""
     total = 0.0
     for path in map(Path, paths):
         try:
             found = path.stat()
-        except OSError:  # reading reports the error in detail
+        except OSError:  # reported later, in detail
             return math.inf
         packed = path.suffix in (".gz", ".zst", ".zstd")
         total += found.st_size * (_PACKED if packed else 1) if stat.S_ISREG(found.st_mode) else math.inf
@@ -191,7 +188,7 @@ def _write_slots(paths: Iterable[str | Path], folder: Path, processes: Processes
     for path in dict.fromkeys(map(str, paths)):
         if path in readable:
             faults.readable(path)
-        # Lines are read ahead, so errors of a whole file are noted before those of its lines.
+        # Lines are read ahead, so errors can be out of order.
         for number, why in sorted(errors[path], key=lambda fault: fault[0] or 0):
             faults(path, number, why)
         faults.more(path, unreported[path])
@@ -243,16 +240,14 @@ def _private(path: str, flags: int) -> int:
 
 class _Survey(NamedTuple):
     open: frozenset[int]
-    """Traces with a part that may continue in another trace."""
+    """Traces that another trace may continue."""
     responses: frozenset[str]
-    """Response ids of model calls in separate traces."""
     failed: frozenset[str | None]
-    """Models of failed model calls in separate traces."""
     conversations: Mapping[str, Sequence[int]]
 
 
 def moved_together(slots: list[Slot], folder: Path, processes: Processes, meet: bool) -> list[Slot]:
-    """Move traces that must be read together into the same slot, and return the resulting slots."""
+    """Move traces that must be read together into one slot, and return the resulting slots."""
     surveys = list(processes.map(functools.partial(_survey, meet), slots))
     targets = dict.fromkeys((trace for survey in surveys for trace in survey.open), _JOINED)
     responses = frozenset().union(*(survey.responses for survey in surveys))
@@ -305,7 +300,6 @@ def _survey(meet: bool, slot: Slot) -> _Survey:
 
 
 def _traces_with_duplicates(responses: frozenset[str], failed: frozenset[str | None], slot: Slot) -> set[int]:
-    """Return the traces with a model call that another instrumentation may have recorded too."""
     return {
         group.root.trace_id
         for group in _groups_in(slot)
@@ -322,7 +316,7 @@ def _groups_in(slot: Slot) -> Iterator[SpanGroup]:
 
 
 def _slots_of_conversations(conversations: Iterable[Sequence[int]], targets: Mapping[int, int]) -> dict[int, int]:
-    """Return the new slots of traces that must move because they share conversations directly, or through other traces."""
+    """Return new slots for traces that share a conversation, also indirectly through other traces."""
     first: dict[int, int] = {}
 
     def first_of(trace: int) -> int:

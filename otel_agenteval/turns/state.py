@@ -1,4 +1,4 @@
-"""Data types for open traces, their candidates for turn roots, and closed spans."""
+"""Data types for open traces, possible turn roots (candidates), and closed spans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Role = Callable[[Any], "str | None"]
 
 
 def size_of(attributes: Mapping[str, Any]) -> int:
-    """Return a span's estimated size in bytes: the length of its texts plus a fixed amount."""
+    """Return a span's estimated bytes: its text lengths plus a fixed amount."""
     size = 512
     for value in attributes.values():
         if value.__class__ is str:
@@ -29,7 +29,7 @@ def size_of(attributes: Mapping[str, Any]) -> int:
 
 
 class PendingSpans:
-    """Spans that share one outcome, such as scored or dropped. Only the first outcome is counted, so scored spans stay scored."""
+    """Spans that share one outcome, such as scored or dropped. Only the first outcome is counted."""
 
     __slots__ = ("_count", "spans")
 
@@ -61,9 +61,9 @@ class HeldBytes:
 
 
 class Candidate:
-    """A span that may be a turn root, with the spans that count towards it."""
+    """Span that may be a turn root, with the spans that are assigned to it."""
 
-    # Defaults are on the class because every turn creates a candidate, and most of these attributes never change.
+    # Class attributes save memory and time: most of these values never change.
     references: dict[str, Any] | None = None
     size = 0
     closed_turns = 0
@@ -71,33 +71,33 @@ class Candidate:
     deadline = 0.0
     started = 0.0
     stale_context = False
-    """True if the candidate started below a request that had ended."""
+    """True if the candidate started below an ended request."""
     pruned = False
     parent_id = 0
     beside: Candidate | None = None
-    """The run that gets the spans if this candidate isn't a root. The run is a sibling, not the candidate above."""
+    """Sibling run that gets the spans if this candidate isn't a root."""
     children: dict[Candidate, None] | None = None
-    """Unfinished candidates that count towards it, by start time."""
+    """Unfinished candidates below this one, by start time."""
     tools: set[int] = set()  # noqa: RUF012 - shared while it is empty
-    """Ids of an application's tool spans and of the spans below them."""
+    """Ids of an application's tool spans, and of spans below them."""
     orphan = False
-    """True if the parent is a span of this process that was never seen. Only an agent or a workflow can then be a root."""
+    """True if the local parent was never seen. Then, only an agent or a workflow can be a root."""
 
     def __init__(self, span: Any, role: str | None, span_id: int, parent: Candidate | None) -> None:
         self.span = span
         self.role = role
         self.collects_all = role in CANDIDATE_ROLES
-        """True if all spans that start below this candidate count towards it."""
+        """True if all spans that start below this candidate are assigned to it."""
         self.span_id = span_id
         self.parent = parent
-        """The candidate above, which is an application's span."""
+        """Candidate above this one. It is an application's span."""
         self.open = 1
-        """Number of open spans, including the candidate itself and the candidates below it."""
+        """Number of open spans. Includes this span and the candidates below it."""
         self.spans: list[Any] = []
         self.genai = role is not None
         self.closed = False
         self.merged_into: Candidate | None = None
-        """The candidate that took over the spans if this candidate isn't a root."""
+        """Candidate that received the spans because this one isn't a root."""
         self.span_ids: set[int] | None = None
         """Ids of the candidate's spans, or None if its trace has no other candidate."""
 
@@ -121,14 +121,14 @@ _NO_CANDIDATES: dict[Candidate, None] = {}
 
 class OpenTrace:
     unfinished = 0
-    """Number of unfinished candidates: open, or closed while a span below them is open."""
+    """Number of candidates that are open, or closed with open spans below them."""
     had_several = False
     outermost = _NO_CANDIDATES
     """Open candidates without a candidate above, by start time."""
     agents = _NO_CANDIDATES
-    """Open candidates that are agents or workflows. Most received traces have none, so they share an empty dictionary."""
+    """Open agents and workflows. Most received traces share an empty dictionary."""
     continued = False
-    """True if an earlier part of the trace closed because it was too large."""
+    """True if earlier spans of the trace were closed because it was too large."""
     loose_size = 0
     logs: dict[int, list[LogPart]] | None = None
     received_ids: set[bytes] | None = None
@@ -148,7 +148,7 @@ class OpenTrace:
 
 @dataclass(slots=True)
 class Closed:
-    """Spans that can be evaluated now: exactly one turn (``sole``), or spans yet to be separated into any number of turns."""
+    """Spans that can be evaluated now: one turn (``sole``), or spans of any number of turns."""
 
     trace_id: int
     spans: list[Any]
@@ -158,18 +158,18 @@ class Closed:
     sole: bool = False
     """True if the spans are exactly one turn with the root ``root``."""
     remainder: bool = False
-    """True if turns below this local root closed before. The remaining spans are then a turn only if their root has a role."""
+    """True if turns below this local root closed before. The rest is a turn only if its root has a role."""
     logs: dict[int, list[LogPart]] | None = None
     references: dict[str, Any] | None = None
     size: int = 0
     late: bool = False
-    """True if the spans arrived after their trace's turns closed. They revise those turns."""
+    """True if the trace's turns had closed before these spans arrived. The spans revise those turns."""
     ancestor: Any = None
-    """The application's span above the candidate, which may still be open."""
+    """Application's span above the candidate. It may still be open."""
     continued: bool = False
-    """True if an earlier part of the trace closed because it was too large. Only groups that stand alone are then turns."""
+    """True if earlier spans of the trace closed because of its size. Then, only groups that stand alone are turns."""
     cut_off: bool = False
-    """True if the root's parent is a span of this process, but isn't among the spans."""
+    """True if the root's parent is a local span that isn't among the spans."""
     beside: int | None = None
-    """For a model call: trace id of the only open run without steps, to which the call may belong (lost context)."""
+    """Trace id of the only open run without steps, which may have made this model call (lost context)."""
     pending: PendingSpans | None = None

@@ -1,8 +1,8 @@
-"""Join the parts of one turn that are in several traces, by comparing ids, messages and token counts.
+"""Join parts of one turn from several traces, by comparing ids, messages and token counts.
 
-A hand-written loop has no span of its own, so each of its model calls is a trace. A *piece*, such as a call that requests tools,
-waits for the call that continues it (rules *tool call ids*, *repeated messages*, *previous response*, *same conversation*, *next
-call*). docs/internals/turn-stitching-rules.md lists each rule with a recording. Only turns without an agent span are stitched.
+If an application has its own agent loop without a span, each model call is a trace. A *piece*, such as a call that requests
+tools, waits for the call that continues it (rules *tool call ids*, *repeated messages*, *previous response*, *same conversation*,
+*next call*). docs/internals/turn-stitching-rules.md lists each rule with a recording. Turns with an agent span aren't stitched.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .threads import Threads
 
 _ASKS_FOR_TOOLS = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MAX_PAUSE_NS = 600 * 10**9
-"""Maximum pause between two calls that are joined without a shared id."""
+"""Maximum nanoseconds between two calls that are joined without a shared id."""
 _MOST_RESPONSES = 8
-"""Number of a part's latest responses that a later call may name as its previous response."""
+"""Number of latest response ids per piece that a later call may refer to."""
 _MOST_CANDIDATES = 64
-"""Maximum number of waiting parts that are compared with one call, latest first."""
+"""Maximum number of waiting pieces that are compared with one call, latest first."""
 _LATE_END_NS = 10**9
-"""Tolerated overlap of two calls. A callback may end the span of a streamed response after the next call has started."""
+"""Tolerated overlap of two calls. The span of a streamed response may end after the next call started."""
 
 
 def reader_of(group: SpanGroup) -> TurnReader:
@@ -50,14 +50,14 @@ def steps_of(group: SpanGroup) -> TurnCalls:
 
 @dataclass(slots=True, eq=False)
 class _PlaceOfPart:
-    """The place of a group in a piece. A more complete group may replace the group."""
+    """Place of a group in a piece. A more complete group may replace it."""
 
     group: SpanGroup
     piece: _Piece
 
 
 class _Piece:
-    """One part of a turn, or several joined parts, each from one trace. Other traces may continue the piece."""
+    """One or more joined groups of a turn, each from one trace. Other traces may continue the piece."""
 
     __slots__ = (
         "continues", "end_ns", "facts", "first_arrival", "first_call", "lacks_request", "last_arrival", "number", "places", "requested_ids",
@@ -70,7 +70,7 @@ class _Piece:
         self.number = 0
         """Position in the order in which pieces began to wait."""
         self.facts: tuple[Hashable, ...] = ()
-        """Keys by which the piece is found while it waits."""
+        """Index keys of the waiting piece."""
         self.end_ns = group.root.end_ns
         self.size = group.size
         self.response_ids: dict[str, None] = {}
@@ -82,11 +82,11 @@ class _Piece:
         new_messages = after_last_answer(turn.inputs(self.first_call))
         results = (result for message in new_messages for result in message.tool_results)
         self.result_ids = dict.fromkeys(result.call_id for result in results if result.call_id)
-        """Ids of the tool calls whose results follow the last answer in the piece's first prompt."""
+        """Call ids of new tool results in the first prompt (after its last assistant message)."""
         self.lacks_request = bool(self.result_ids)
-        """True if the part that requested those results is missing."""
+        """True if the call that requested those tools is missing."""
         self.continues = bool(new_messages) and not has_user_message(new_messages)
-        """True if messages follow the last answer in the piece's first prompt, and none of them is a user message."""
+        """True if the first prompt has new messages, none of them from the user."""
 
     def _read_end(self, turn: TurnCalls) -> None:
         last = turn.llm[-1]
@@ -95,7 +95,7 @@ class _Piece:
         self.requested_ids = dict.fromkeys(call.call_id for call in calls if call.call_id)
         reason = last.finish_reason or next((message.finish_reason for message in answers if message.finish_reason), "")
         self.waits = last.error is None and (bool(calls) or reason.lower() in _ASKS_FOR_TOOLS)
-        """True if the last model call succeeded and requested tools, so that the turn must have another call."""
+        """True if the last model call succeeded and requested tools, so another call must follow."""
         if last.response_id:
             self.response_ids[last.response_id] = None
 
@@ -120,7 +120,7 @@ class _Piece:
         return self.first_group.root.start_ns
 
     def join(self, later: _Piece) -> _Piece:
-        """Join the ``later`` piece, which continues this one. Return the piece with more parts, which now contains both."""
+        """Join a piece with the ``later`` piece that continues it. Return the larger of the two, which contains both."""
         responses = {**self.response_ids, **later.response_ids}
         for response_id in [*responses][:-_MOST_RESPONSES]:
             del responses[response_id]
@@ -161,12 +161,12 @@ class _Piece:
 
 
 def may_go_on(group: SpanGroup) -> bool:
-    """Return True if another trace may continue a group: a thread's message, or a single model call outside agents."""
+    """Return True if another trace may continue a group: a message of a thread, or a model call without an agent."""
     turn = steps_of(group)
     root = turn.root
     if root.thread is not None or is_bare_call(group):
         return True
-    # one call below a root without content, which is an application's span or a step of a loop
+    # one call below a root without content: an application's span or a loop's step
     allowed_roles = {None, UNKNOWN, INNER, LLM, *((TOOL,) if root.role == INNER else ())}
     if root.role not in (None, INNER) or len(turn.llm) != 1 or not turn.of_role.keys() <= allowed_roles:
         return False
@@ -174,7 +174,6 @@ def may_go_on(group: SpanGroup) -> bool:
 
 
 def is_bare_call(group: SpanGroup) -> bool:
-    """Return True if the root of a turn is a model call."""
     turn = steps_of(group)
     return turn.root.role == LLM and bool(turn.llm)
 
@@ -186,10 +185,10 @@ class _TenantPieces:
 
 
 class _PieceIndex:
-    """Index of waiting parts by facts that the next call shares, to look up parts without comparing all of them."""
+    """Index of waiting pieces by keys that the next call shares."""
 
     def __init__(self) -> None:
-        self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # end and number of each, sorted
+        self._pieces: dict[Hashable, list[tuple[int, int, _Piece]]] = {}  # sorted (end, number, piece)
 
     def add(self, piece: _Piece) -> None:
         for fact in piece.facts:
@@ -203,7 +202,7 @@ class _PieceIndex:
                 del self._pieces[fact]
 
     def ended(self, fact: Hashable, first_ns: int, last_ns: int) -> list[_Piece]:
-        """Return at most :data:`_MOST_CANDIDATES` + 1 parts with a fact that ended within the given times, latest first."""
+        """Return pieces with a key that ended within the given times, latest first. There are at most ``_MOST_CANDIDATES + 1``."""
         pieces = self._pieces.get(fact, ())
         stop = bisect.bisect_left(pieces, (last_ns + 1,))
         start = bisect.bisect_left(pieces, (first_ns,))
@@ -212,14 +211,15 @@ class _PieceIndex:
 
 
 class Stitcher:
-    """Parts of turns that wait until they are complete, or no part has arrived for ``patience`` seconds. Not thread-safe.
-    Beyond ``max_bytes``, the oldest part of the tenant with the most bytes is released. A turn waits for at most ``max_age``
+    """Pieces that wait until they are complete, or until ``patience`` seconds passed without a new part. Not thread-safe.
+
+    Above ``max_bytes``, the oldest piece of the tenant with the most bytes is released. A turn waits for at most ``max_age``
     seconds after its first part.
     """
 
     def __init__(self, patience: float, max_bytes: float = math.inf, max_age: float = math.inf) -> None:
         self.patience = patience
-        """Seconds that a part waits. With 0, no part is held."""
+        """Seconds that a piece waits. With 0, no piece is held."""
         self._max_bytes = max_bytes
         self._max_age = max_age
         self._threads = Threads()
@@ -233,19 +233,16 @@ class Stitcher:
         self._shares: dict[int, _TenantPieces] = {}
         self._waiting = _PieceIndex()
         self._by_requested_id: dict[tuple[int, str], _Piece] = {}
-        """Pieces by tenant and call id, because call ids aren't globally unique. The next two dictionaries have such keys too."""
+        """Pieces by (tenant, call id). Call ids aren't globally unique."""
         self._by_result_id: dict[tuple[int, str], _Piece] = {}
         self._by_response_id: dict[tuple[int, str], _Piece] = {}
         self._places: dict[int, _PlaceOfPart] = {}
-        """Places by the ``id()`` of their group."""
 
     def __len__(self) -> int:
         return len(self._held) + len(self._threads)
 
     def add(self, group: SpanGroup, now: float, first_arrival: float | None = None) -> list[SpanGroup]:
-        """Add a turn, and return the turns that can now be evaluated. The list is empty if all of them have to wait.
-        ``first_arrival`` is earlier than ``now`` if a less complete version of the turn was added before.
-        """
+        """Add a turn, and return the turns that can be evaluated now. If it replaces an incomplete turn, set ``first_arrival``."""
         if self.patience <= 0 or not may_go_on(group):
             return [group]
         thread = steps_of(group).root.thread
@@ -256,7 +253,7 @@ class Stitcher:
         self._places[id(group)] = piece.places[0]
         earlier = self._continued_piece(piece)
         if earlier is not None:
-            piece = self._release(earlier).join(piece)  # an even earlier part may still be missing
+            piece = self._release(earlier).join(piece)  # the first part may still be missing
         for call_id in piece.requested_ids:
             later = self._by_result_id.get((piece.tenant, call_id))
             if later is not None and later.start_ns >= piece.start_ns:
@@ -269,7 +266,7 @@ class Stitcher:
         return id(group) in self._places
 
     def replace(self, group: SpanGroup, whole: SpanGroup, now: float) -> list[SpanGroup]:
-        """Replace a waiting group by a more complete one. Return the turns that can now be evaluated, like :meth:`add`."""
+        """Replace a waiting group with a more complete one. Return the turns that can be evaluated now."""
         place = self._places.pop(id(group))
         piece = self._release(place.piece)
         if len(piece.places) == 1:
@@ -280,7 +277,6 @@ class Stitcher:
         return self._whole_or_held(piece, now)
 
     def release_parts(self, group: SpanGroup) -> Iterable[SpanGroup]:
-        """Stop holding a group and the groups joined with it, and return all of them."""
         piece = self._release(self._places[id(group)].piece)
         self._untrack(piece)
         return piece.groups
@@ -288,11 +284,11 @@ class Stitcher:
     def _untrack(self, piece: _Piece) -> _Piece:
         for place in piece.places:
             del self._places[id(place.group)]
-            del place.piece  # otherwise a cycle, which only the garbage collector frees
+            del place.piece  # avoids a reference cycle
         return piece
 
     def _whole_or_held(self, piece: _Piece, now: float) -> list[SpanGroup]:
-        """Return the turn if it is complete or too old. Otherwise, hold it and return the turns released to make room."""
+        """Return the turn if it is complete or too old. Otherwise, hold it, and return turns released to make room."""
         if not (piece.waits or piece.lacks_request) or now - piece.first_arrival >= self._max_age:
             return [self._untrack(piece).joined()]
         self._hold(piece)
@@ -304,7 +300,6 @@ class Stitcher:
         return released
 
     def due(self, now: float) -> list[SpanGroup]:
-        """Return parts whose continuation didn't arrive in time, each as a turn."""
         overdue = []
         while self._held:
             oldest = next(iter(self._held.values()))
@@ -323,7 +318,7 @@ class Stitcher:
         return held | self._threads.traces()
 
     def forget_traces(self, trace_ids: set[int]) -> list[SpanGroup]:
-        """Drop and return the waiting groups of the given traces, and all groups joined with them."""
+        """Drop and return waiting groups of the given traces, and all groups joined with them."""
         pieces = [piece for piece in self._held.values() if any(group.root.trace_id in trace_ids for group in piece.groups)]
         dropped = [group for piece in pieces for group in self._untrack(self._release(piece)).groups]
         return dropped + self._threads.forget_traces(trace_ids)
@@ -340,7 +335,7 @@ class Stitcher:
         return max(continued, key=lambda held: held.number, default=None) or self._only_waiting(piece)
 
     def _candidates(self, piece: _Piece) -> Iterator[_Piece]:
-        """Yield parts that share a fact with a call (*repeated messages*, *same conversation*), latest first for each fact."""
+        """Yield pieces that share a key with a call (*repeated messages*, *same conversation*), latest first per key."""
         yielded: set[int] = set()
         for fact in _facts_in_prompt(piece):
             for held in self._waiting.ended(fact, piece.start_ns - _MAX_PAUSE_NS, piece.start_ns + _LATE_END_NS):
@@ -351,7 +346,7 @@ class Stitcher:
                     yield held
 
     def _only_waiting(self, piece: _Piece) -> _Piece | None:
-        """Return the part that a call continues by the rule *next call* (token counts and times), if only one part fits."""
+        """Return the only piece that a call may continue by the rule *next call* (token counts and times), or None."""
         if not is_bare_call(piece.first_group):
             return None
         program = _program_key(piece.first_group, piece.first_call)
@@ -395,11 +390,11 @@ class Stitcher:
         )
 
 
-# --- facts that a waiting part shares with the call that continues it
+# --- index keys of waiting pieces and of the calls that continue them
 
 
 def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
-    """Yield facts of a waiting part. The next call has one of them (:func:`_facts_in_prompt`, :func:`_program_key`)."""
+    """Yield index keys of a waiting piece. The call that continues it has one of these keys."""
     tenant, turn = held.tenant, steps_of(held.last_group)
     last = turn.llm[-1]
     yield from ((tenant, "asks", call_id) for call_id in held.requested_ids)
@@ -415,7 +410,7 @@ def _facts_while_waiting(held: _Piece) -> Iterator[Hashable]:
 
 
 def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
-    """Yield facts in a call's prompt. A part that the call continues has at least one of them (:func:`_facts_while_waiting`)."""
+    """Yield index keys from a call's prompt. The piece that the call continues has one of these keys."""
     tenant, turn = piece.tenant, steps_of(piece.first_group)
     messages = turn.inputs(piece.first_call)
     repeated_answer = last_answer(messages)
@@ -433,7 +428,7 @@ def _facts_in_prompt(piece: _Piece) -> Iterator[Hashable]:
 
 
 def _hashes_of_beginnings(messages: list[Message]) -> list[int]:
-    """Return the hashes of the first 0, 1, 2, … messages, up to all of them."""
+    """Return hashes of the first 0, 1, 2, … messages."""
     return list(itertools.accumulate(_roles_and_texts(messages), lambda before, message: hash((before, message)), initial=0))
 
 
@@ -442,14 +437,14 @@ def _program_key(group: SpanGroup, call: Step) -> Hashable:
 
 
 def _min_tokens(held: _Piece) -> int:
-    """Return the minimum input tokens of the call that a part waits for."""
+    """Return the minimum input tokens of the call that may continue a piece."""
     last = steps_of(held.last_group).llm[-1]
     answer_tokens = 0 if held.requested_ids else last.output_tokens or 0  # without ids, only tokens can be compared
     return (last.input_tokens or 0) + answer_tokens
 
 
 def _follows(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call continues a part by the rule *repeated messages* or *same conversation*."""
+    """Return True if a call continues a piece by the rule *repeated messages* or *same conversation*."""
     if not _begins_soon_after(held, piece, _LATE_END_NS):
         return False
     turn, earlier = steps_of(piece.first_group), steps_of(held.last_group)
@@ -461,7 +456,7 @@ def _follows(held: _Piece, piece: _Piece) -> bool:
             return True
         if answer.tool_calls:
             is_repeated = _tool_names(answer) == _tool_names(repeated_answer)
-        else:  # the answer's tool calls weren't captured, but its place in the prompt identifies it
+        else:  # tool calls weren't captured, but the position in the prompt identifies the answer
             is_repeated = len(messages) - len(after_last_answer(messages)) == len(earlier_messages) + 1
         if not held.requested_ids and is_repeated and _user_messages(earlier) == _user_messages(turn):
             return True
@@ -480,7 +475,7 @@ def _adds_tools_only(before: list[Message], messages: list[Message]) -> bool:
 
 
 def _may_be_next(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a call may continue a held part: both are from one program, and the call has more input tokens or failed."""
+    """Return True if a call may continue a piece: the same program made both, and the call has more input tokens or failed."""
     last_group, call = held.last_group, piece.first_call
     if not _begins_soon_after(held, piece):
         return False
@@ -495,7 +490,7 @@ def _may_be_next(held: _Piece, piece: _Piece) -> bool:
 
 
 def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
-    """Return True if a prompt lacks the part's tool calls because the instrumentation captured no messages or no tool calls."""
+    """Return True if the prompt lacks the earlier tool calls because they weren't captured."""
     turn = steps_of(held.last_group)
     before, messages = turn.inputs(turn.llm[-1]), steps_of(piece.first_group).inputs(piece.first_call)
     if not messages:
@@ -504,7 +499,9 @@ def _omits_tool_calls(held: _Piece, piece: _Piece) -> bool:
         return False
     if any(message.role in ("user", "assistant") for message in messages):
         return _roles_and_texts(before) == _roles_and_texts(messages)
-    prefixes = {call_id.partition("_")[0] for call_id in held.requested_ids}  # some APIs give a call both "call_1" and "fc_1"
+    prefixes = {
+        call_id.partition("_")[0] for call_id in held.requested_ids
+    }  # some APIs use two ids per call: "call_1" and "fc_1"
     return prefixes.isdisjoint(call_id.partition("_")[0] for call_id in piece.result_ids)
 
 
@@ -519,7 +516,7 @@ def _begins_soon_after(held: _Piece, piece: _Piece, overlap_ns: int = 0) -> bool
 
 
 def after_last_answer(messages: list[Message]) -> list[Message]:
-    """Return the messages after the last assistant message, or all messages if there is none."""
+    """Return the messages after the last assistant message, or all messages without one."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "assistant":
             return messages[index + 1 :]

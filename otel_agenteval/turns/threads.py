@@ -1,5 +1,6 @@
-"""Join the traces of a thread, such as a team's, if each message is a separate trace. A message from outside the thread starts
-a turn. Other messages belong to that turn or, if none was started, are turns themselves. A turn ends after a pause, or at its
+"""Join the traces of a thread, such as messages in an agent team, if each message is a separate trace.
+
+A message from outside the thread starts a turn. Later messages are part of that turn. A turn ends after a pause, or at its
 maximum age.
 """
 
@@ -17,7 +18,7 @@ _Key = tuple[int, str]
 
 
 class Threads:
-    """Groups that wait for further messages of their thread. Not thread-safe."""
+    """Groups that wait for more messages of their thread. Not thread-safe."""
 
     def __init__(self) -> None:
         self._held: dict[_Key, list[tuple[float, SpanGroup]]] = {}
@@ -33,7 +34,6 @@ class Threads:
         self.size += group.size
 
     def due(self, before: float, oldest: float) -> list[SpanGroup]:
-        """Return turns without a message after ``before``, and turns whose first message was added at or before ``oldest``."""
         found = []
         for key, held in list(self._held.items()):
             if min(added for added, _ in held) > before:
