@@ -1,4 +1,4 @@
-"""Find the agents that ran in a turn: by agent spans, by steps of their loops, and by tools that called a model."""
+"""Find the agents of a turn from agent spans, steps of agent loops, and tools that called a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _AGENT_OR_TOOL = (AGENT, TOOL)
 
 
 def main_agent(turn: TurnCalls) -> str | None:
-    """Return the name of the first named agent that isn't in a tool, or None."""
     steps = (step for role in (AGENT, INNER, LLM) for step in turn.of_role.get(role, ()))
     return next((step.agent for step in steps if step.agent and not turn.is_nested(step)), None)
 
@@ -46,7 +45,7 @@ def agent_runs(turn: TurnCalls, tools: ToolCalls) -> list[AgentRun]:
 
 
 def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
-    """Return True for an agent's span, and for the first loop step of an agent without a span of its own."""
+    """Return True for an agent's span, and for the first loop step of an agent without a span."""
     if step.role != INNER or not step.agent:
         return step.role == AGENT
     if in_loops.get(step.record.parent_id) == step.agent:
@@ -56,11 +55,11 @@ def _begins_run(step: Step, in_loops: dict[int, str | None]) -> bool:
 
 
 def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]:
-    """Return the spans of tools that called a model, by span id, each with the agent's name if known."""
+    """Return the agent's name (or None) of each tool span that called a model, by span id."""
     if len(turn.llm) < 2 or not tools.spans:
         return {}
     ids = {tool.step.record.span_id for tool in tools.spans}
-    by_role = all(tool.step.role == TOOL for tool in tools.spans)  # the role alone identifies tool runs
+    by_role = all(tool.step.role == TOOL for tool in tools.spans)  # then roles identify tools
     tree = turn.tree
     found: dict[int, str | None] = {}
     for call in turn.llm:
@@ -71,7 +70,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
         if tool is None or tool.record.span_id not in ids:
             continue
         name = found.get(tool.record.span_id) or call.agent
-        if not name:  # the span between the tool and its call may have an agent's name, such as billing_agent
+        if not name:  # a span between the tool and the call may be named like an agent (billing_agent)
             between = tree.nearest(call, "name of an agent", lambda at: is_agent(at.record.name))
             name = between.record.name if between is not None and tree.is_ancestor(tool, between) else None
         found[tool.record.span_id] = name
@@ -79,7 +78,7 @@ def _agents_in_tools(turn: TurnCalls, tools: ToolCalls) -> dict[int, str | None]
 
 
 def _agents_in_messages(turn: TurnCalls, tools: ToolCalls) -> Iterator[AgentRun]:
-    """Yield an agent for each tool call without a span if one of its arguments is the user message of a model call."""
+    """Yield an agent for each tool call without a span if a model received one of its arguments as the user message."""
     if len(turn.llm) < 3 or tools.spans:
         return
     asked = {last_user_text(turn.inputs(step)) for step in turn.llm}
@@ -96,7 +95,7 @@ class _Names:
         self._requests: dict[int, list[str]] = {}
 
     def is_same_run(self, parent: Step, step: Step) -> bool:
-        """Return True if an agent span describes the same run as the agent span above it."""
+        """Return True if an agent span and the agent span above it describe the same run."""
         if step.agent and not step.agent_is_class:
             return parent.agent == step.agent
         if self._turn.parent(step) is not parent:
@@ -104,7 +103,7 @@ class _Names:
         return parent.agent == step.agent if step.agent_is_class else self._requested_name(step, parent) is None
 
     def name_of(self, step: Step) -> str | None:
-        """Return the agent's name or, if unset or a class name, the name of the tool that runs the agent, if known."""
+        """Return the agent's name or, if it is unset or only a class name, the name of the tool that runs the agent."""
         if step.agent and not step.agent_is_class:
             return step.agent
         caller = self._turn.nearest(step, TOOL_OR_CALLER)
@@ -115,8 +114,8 @@ class _Names:
         return step.agent or self._requested_name(step, caller)
 
     def _requested_name(self, step: Step, caller: Step) -> str | None:
-        """Return the name of the tool request that started an agent's run, or None. The requests of the caller's last model
-        call before the run match the runs after that call in order.
+        """Return the name of the tool request that started an agent, or None. Agents that ran after a model call are matched in
+        order with the tool requests of this call.
         """
         calls = self._calls.get(caller.record.span_id, []) if caller.role == AGENT else []
         place = bisect_right(calls, step.record.start_ns, key=END)
@@ -134,7 +133,6 @@ class _Names:
 
     @computed_once
     def _calls(self) -> dict[int, list[Step]]:
-        """Model calls of each agent run by end time, by the run's span id."""
         calls: dict[int, list[Step]] = {}
         for call in sorted(self._turn.llm, key=END):
             agent = self._turn.nearest(call, _AGENTS)

@@ -1,14 +1,14 @@
-"""Read facts that an application reports in its own span events and attributes.
+"""Read span events and attributes with which an application reports hand-offs, interactions, conflicts and feedback.
 
-No convention covers these facts. The span events may be on any span of the turn, and their attributes may have the
+No convention covers these events. They may be on any span of the turn, and their attributes may have the
 event's name as a prefix, such as ``agent.handoff.from``:
 
 - ``agent.handoff``: ``from``, ``to``, ``success``, ``duration_s``
-- ``agent.interaction``: ``from``, ``to`` (one name or several), ``type``, ``message_type``, ``success``, ``response_time_s``
+- ``agent.interaction``: ``from``, ``to`` (one or more names), ``type``, ``message_type``, ``success``, ``response_time_s``
 - ``agent.conflict``: ``resolved``, ``resolution_time_s``
 
-The span attribute ``agent.stop_kind`` states how the turn stopped. User feedback is in span events, in log records, or in
-attributes that the configuration names.
+The span attribute ``agent.stop_kind`` is the reason why the turn stopped. User feedback is in span events, in log records, or in
+configured attributes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _FACTS: dict[str, dict[str, Any]] = {
     },
     "agent.conflict": {"resolved": bool, "resolution_time_s": _NUMBER},
 }  # fmt: skip
-"""Types of the facts in each event. Values of other types are ignored."""
+"""Types of the attributes per event. Values of other types are ignored."""
 
 
 def stop_kind(root: Step, steps: Iterable[Step]) -> str | None:
-    """Return a valid ``agent.stop_kind`` of the root or, if unset, of the last span that has one."""
+    """Return a valid ``agent.stop_kind`` from the root or, if unset, from the last span that has one."""
     kinds = [step.record.attributes.get("agent.stop_kind") for step in (*steps, root)]
     return next((kind for kind in reversed(kinds) if isinstance(kind, str) and kind in STOP_KINDS), None)
 
@@ -67,7 +67,7 @@ def facts_in(steps: Iterable[Step], name: str) -> list[dict[str, Any]]:
 
 
 def feedback_in(records: Iterable[SpanRecord], attributes: Sequence[str] = ()) -> list[Feedback]:
-    """Return the feedback in the events, log records and given attributes of a turn's spans, by time."""
+    """Return user feedback from events, log records and the given attributes, by time."""
     found: list[tuple[int, Feedback]] = []
     for record in records:
         for event in record.events:

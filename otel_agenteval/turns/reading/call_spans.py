@@ -1,8 +1,8 @@
 """Find one span for each model call of a turn.
 
 Several spans can describe one model call. A model span is a duplicate if it is inside another model span (such as an SDK's
-span in a framework's), if it lies beside another model span and within that span's time, or if both have the same response
-id. Values of the duplicate fill the gaps of the outer span.
+span in a framework's span), if it runs next to another model span and during it, or if both have the same response
+id. Missing values of the outer span are filled from its duplicates.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ _MERGED = (
     "response_id", "service_tier", "time_to_first_token_s", "input_messages", "output_messages", "system", "tool_definitions", "logprobs",
 )  # fmt: skip
 _SDK_SCOPES = ("com.anthropic.",)
-"""Scopes of spans that a provider's SDK writes. Their token counts take precedence."""
+"""Scopes of providers' SDKs. Their token counts take precedence."""
 _COUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _COUNTS_OF_MODEL = (*_COUNTS, "model", "provider")
 _LLM = (LLM,)
 _LLM_OR_LOOP = (LLM, AGENT, TOOL, WORKFLOW)
 CLOCK_STEP_NS = 2_000_000
-"""Tolerance: OpenTelemetry JS starts spans at whole milliseconds, and a callback may end its span after its caller."""
+"""Tolerance for OpenTelemetry JS, which rounds start times to milliseconds, and for callbacks that end spans late."""
 _LAYERS = 8
-"""Maximum number of instrumentations whose spans are compared."""
 _MOST_COMPARED = 64
-"""Maximum number of spans that are searched for the outer span, which began shortly before."""
+"""Maximum number of spans that are searched for an outer span. It usually began shortly before."""
 
 
 def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
-    """Return one span for each model call, by start time, and spans of loops whose calls may lack token counts."""
+    """Return one span per model call by start time, and loop spans whose calls lack token counts."""
     loops = [step for step in turn.of_role.get(AGENT, ()) if step.loop]
     if LLM not in turn.of_role:
         return [turn.root] if turn.root.calls_model else [], loops
@@ -46,8 +45,8 @@ def find_calls(turn: TurnSteps) -> tuple[list[Step], list[Step]]:
 
 
 def _open_loops(turn: TurnSteps) -> list[Step]:
-    """Stop treating spans of whole loops as model calls, and return the loops whose calls have no token counts. A span whose
-    tokens equal the sum of the calls below it is a loop, too.
+    """Change model spans of whole agent loops to inner steps. Return the loops whose calls lack token counts. A model span is also a
+    loop if its tokens are the sum of the calls below it.
     """
     totals = []
     calls_in, below = _calls_below(turn)
@@ -64,12 +63,12 @@ def _open_loops(turn: TurnSteps) -> list[Step]:
     if opened:
         turn.of_role[LLM] = [step for step in turn.of_role[LLM] if step.role == LLM]
         turn.of_role[INNER] = sorted((*turn.of_role.get(INNER, ()), *opened), key=START)
-        turn.drop_tree()  # its cached lookups depend on roles
+        turn.drop_tree()  # cached lookups depend on roles
     return totals
 
 
 def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list[Step]]]:
-    """Return, by span id, the next model spans below each model span: only those without a run or tool between, and all."""
+    """Return the closest model spans below each model span, by span id: first those without a run or tool between, then all."""
     calls_in: dict[int, list[Step]] = {}
     below: dict[int, list[Step]] = {}
     for step in turn.of_role[LLM]:
@@ -83,7 +82,7 @@ def _calls_below(turn: TurnSteps) -> tuple[dict[int, list[Step]], dict[int, list
 
 
 def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
-    """Return one span per call, completed with the facts of its duplicates. ``nested`` is True if spans may be inside others."""
+    """Return one span per call, with values from its duplicates. ``nested`` is True if model spans contain others."""
     leaves: list[Step] = []
     by_response: dict[str, Step] = {}
     steps = turn.of_role[LLM]
@@ -100,7 +99,7 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
             (_outer_llm(turn, step, outermost) if nested else None)
             or _of_response(turn, step, by_response)
             or duplicates.get(step.record.span_id)
-            # the call below the span that sent the request, if the SDK writes its own spans
+            # the call below the span that sent the request (SDK with its own spans)
             or (senders.get((step.record.scope, step.record.parent_id)) if step.answer_only else None)
         )
         if call is not None:
@@ -114,14 +113,14 @@ def _without_duplicates(turn: TurnSteps, nested: bool) -> list[Step]:
             _add_sender(turn, step, senders)
     for step in leaves:
         if step.error is None and step.output_tokens is None:
-            consumer = turn.parent(step)  # the span ended without error before its consumer failed to read the stream
+            consumer = turn.parent(step)  # the consumer failed to read the stream after the span ended
             if consumer is not None and consumer.error is not None and _failed_with(turn, consumer, step, step is leaves[-1]):
                 step.error = consumer.error
     return leaves
 
 
 def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> bool:
-    """Return True if a failed run or step (``consumer``) failed because this call returned nothing."""
+    """Return True if a run or step (``consumer``) failed because this call returned nothing."""
     if consumer.role == INNER:
         return step.deferred and step.output_messages is None
     if not is_last or consumer.role != AGENT or step.response_id is not None or step.finish_reason is not None:
@@ -130,7 +129,7 @@ def _failed_with(turn: TurnSteps, consumer: Step, step: Step, is_last: bool) -> 
 
 
 def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> Step | None:
-    """Return the earlier span of the same response, or None. Some servers repeat ids, so the spans must overlap and match."""
+    """Return an earlier, overlapping span of the same response, or None. Some servers repeat response ids."""
     call = by_response.get(step.response_id) if step.response_id else None
     if call is None or not (call.deferred or step.record.start_ns <= call.record.end_ns + CLOCK_STEP_NS):
         return None
@@ -138,9 +137,9 @@ def _of_response(turn: TurnSteps, step: Step, by_response: dict[str, Step]) -> S
 
 
 def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
-    """Return, by span id, the outer span of each call that two instrumentations recorded next to each other. Either both spans
-    have the same parent, and one is within the other's time. Or both are in the same agent run, overlap, and have the same
-    tokens or answer, because a callback may end before its stream.
+    """Return the outer span of each call that two instrumentations recorded next to each other, by span id. Either both spans
+    have the same parent, and one ran during the other. Or both are in the same agent run, overlap, and have equal tokens or
+    answers.
     """
     found: dict[int, Step] = {}
     running: dict[tuple[bool, int, str], list[Step]] = {}
@@ -159,13 +158,12 @@ def _duplicates(turn: TurnSteps, steps: list[Step]) -> dict[int, Step]:
         else:
             for alike, place in places:
                 for scope in scopes:
-                    if scope != record.scope:  # this span may be the outer span of another scope's span
+                    if scope != record.scope:  # this span may be around a span of another scope
                         running.setdefault((alike, place, scope), []).append(step)
     return found
 
 
 def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
-    """Return pairs for the spans that may contain the outer span: True if both calls must also be alike, and the span's id."""
     parent = (False, step.record.parent_id)
     run = turn.nearest(step, _LLM_OR_LOOP)
     if run is None:
@@ -174,7 +172,7 @@ def _places(turn: TurnSteps, step: Step) -> list[tuple[bool, int]]:
 
 
 def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
-    """Return True if two calls have the same token counts or, if unknown, the same answer."""
+    """Return True if two calls have equal token counts or, if unknown, equal answers."""
     counts = (one.input_tokens, one.output_tokens)
     if counts == (other.input_tokens, other.output_tokens) and one.input_tokens and one.output_tokens:
         return True
@@ -185,7 +183,6 @@ def _is_alike(turn: TurnSteps, one: Step, other: Step) -> bool:
 
 
 def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step]) -> None:
-    """Index a call by its scope and its sender's parent and, if the response comes later, also by its own parent."""
     if step.deferred:
         senders[step.record.scope, step.record.parent_id] = step
     sender = turn.parent(step)
@@ -194,8 +191,8 @@ def _add_sender(turn: TurnSteps, step: Step, senders: dict[tuple[str, int], Step
 
 
 def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
-    """Replace running totals, which some instrumentations write, by each call's tokens. The span of a streamed call that
-    requested tools contains the later calls and repeats the last call's values, which are removed.
+    """Replace running totals of tokens with the tokens of each call. Some instrumentations write running totals. The span of a
+    streamed call that requested tools contains later calls and repeats their values. These values are removed.
     """
     latest: dict[int, Step] = {}
     for step in steps:
@@ -214,7 +211,7 @@ def _share_totals(turn: TurnSteps, steps: list[Step]) -> None:
 
 
 def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -> Step | None:
-    """Return the topmost of the nested model spans around a span, or None. ``outermost`` caches the results."""
+    """Return the topmost model span around a nested model span, or None. ``outermost`` is a cache."""
     path: list[Step] = []
     at = step
     while id(at) not in outermost:
@@ -232,10 +229,10 @@ def _outer_llm(turn: TurnSteps, step: Step, outermost: dict[int, Step | None]) -
 
 
 def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
-    """Return True if a model span inside another one is a later call, according to totals, times or prompt tokens."""
+    """Return True if a model span inside another one is a later call, based on totals, times or prompt tokens."""
     if step.totals is not None and outer.totals is not None:
         return True
-    if isinstance(step.record, LoggedCall):  # it has the time of its log record
+    if isinstance(step.record, LoggedCall):  # its time is the time of a log record
         return False
     if outer.guesses_tokens or (step.response_id and step.response_id == outer.response_id) or _is_alike(turn, outer, step):
         return False
@@ -246,7 +243,7 @@ def _is_later_call(turn: TurnSteps, step: Step, outer: Step) -> bool:
         return False
     if not outer.deferred and outer.record.end_ns + CLOCK_STEP_NS < step.record.start_ns:
         return True
-    # the outer span may not count cached tokens
+    # the outer span may exclude cached tokens
     new_tokens = (step.input_tokens or 0) - (step.cached_tokens or 0) - (step.cache_write_tokens or 0)
     return outer.record.scope == step.record.scope and 0 < (outer.input_tokens or 0) < new_tokens
 
@@ -270,7 +267,7 @@ def fill(target: Step, source: Step, names: Iterable[str]) -> None:
 
 
 def _fill_call(target: Step, source: Step) -> None:
-    """Complete a model call with its duplicate's facts. A provider SDK's token counts take precedence, with the counted model."""
+    """Fill missing values of a call from its duplicate. Token counts and model of a provider's SDK take precedence."""
     if source.verbatim or (target.texts_only and not source.texts_only):
         for name in ("input_messages", "output_messages"):
             if getattr(source, name) is not None:
@@ -283,12 +280,11 @@ def _fill_call(target: Step, source: Step) -> None:
         target.duration_s = (source.record.end_ns - target.record.start_ns) / 1e9
     if target.finish_reason == "error" and target.error is None:
         target.error = source.error
-    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span also lasts while the tools run
+    if target.record.name == "call_llm" and target.duration_s is None:  # ADK's span includes the tool runs
         target.duration_s = source.record.duration_s
 
 
 def _counts_more(source: Step, target: Step) -> bool:
-    """Return True if a duplicate's token counts are more reliable than a call's counts, and replace them."""
     if source.input_tokens is None or source.output_tokens is None:
         return False
     if target.guesses_tokens or not (target.input_tokens or target.output_tokens) or source.record.scope.startswith(_SDK_SCOPES):
@@ -299,8 +295,8 @@ def _counts_more(source: Step, target: Step) -> bool:
 def _take_duplicate(
     running: list[Step], step: Step, taken: set[int], is_alike: Callable[[Step, Step], bool] | None
 ) -> Step | None:
-    """Return the latest match that isn't ``taken``, or None. Remove the match, and spans that can't match later spans, from
-    ``running``. With ``is_alike``, both spans must be alike instead of nested in time.
+    """Remove and return the latest match from ``running`` that isn't ``taken``, or None. Also remove spans that can't match
+    later. With ``is_alike``, the spans must be alike. Otherwise, one must run during the other.
     """
     record = step.record
     found: Step | None = None
@@ -320,7 +316,7 @@ def _take_duplicate(
         compared += 1
         if compared == _MOST_COMPARED:
             break
-    if ended > _MOST_COMPARED:  # don't pass over ended spans again
+    if ended > _MOST_COMPARED:  # skip ended spans next time
         running[:] = [one for one in running if one.deferred or one.record.end_ns >= record.start_ns]
     return found
 
@@ -339,5 +335,5 @@ def _same_call(one: Step, other: Step) -> bool:
 
 
 def _is_same_model(one: Step, other: Step) -> bool:
-    first, second = one.model or "", other.model or ""  # the request's name is often a prefix of the response's
+    first, second = one.model or "", other.model or ""  # the request's model is often a prefix of the response's model
     return bool(first and second) and (first.startswith(second) or second.startswith(first))

@@ -28,7 +28,7 @@ _PLUGIN = "Handoff-"
 
 @lru_cache(1024)
 def is_handoff_tool(name: str | None) -> bool:
-    """Return True for a tool that passes the turn to another agent, such as ``transfer_to_billing``."""
+    """Return True for a tool that hands the turn to another agent, such as ``transfer_to_billing``."""
     return name is not None and _HANDOFF_TOOL.match(name.removeprefix(_PLUGIN)) is not None
 
 
@@ -48,7 +48,7 @@ def handoffs(turn: TurnCalls) -> list[Handoff]:
 
 
 def _in_spans(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
-    """Return the hand-offs that have spans. Most have only a name: ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
+    """Return hand-offs with spans, such as ``X → Y.handoff``, ``handoff from X to Y`` or ``handoff to Y``."""
     found = []
     for step in turn.of_role.get(HANDOFF, ()):
         if turn.nearest(step, (HANDOFF,)) is not None:
@@ -78,7 +78,7 @@ def _in_requests(turn: TurnCalls) -> list[tuple[Handoff, Step]]:
 
 
 def _of_tool(turn: TurnCalls, step: Step, arguments: Any, name: str, failed: bool) -> Handoff:
-    """Return the hand-off that a tool made. Without an error, its success is unknown until the target starts."""
+    """Return the hand-off that a tool made. Its success is unknown (None) unless the tool failed."""
     target = _target_in(arguments)
     if target is None:
         name = name.removeprefix(_PLUGIN)
@@ -93,7 +93,7 @@ def _target_in(arguments: Any) -> str | None:
 
 
 def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
-    """Fill in a hand-off's source, target and success from the agent runs around it."""
+    """Fill in missing source, target and success of a hand-off from the agent runs around it."""
     source = handoff.from_
     if handoff.to is None or handoff.to.lower() in _NO_AGENT:
         handoff = replace(handoff, to=runs.first_after(at, source))
@@ -104,11 +104,11 @@ def _completed(handoff: Handoff, at: int, runs: NamedRuns) -> Handoff:
     return handoff
 
 
-# --- the agents that worked before and after a hand-off
+# --- agents before and after a hand-off
 
 
 def as_tool_name(name: str) -> str:
-    """Return an agent's name in the form of a tool name: ``Billing Agent`` becomes ``billing_agent``."""
+    """Convert an agent's name to the form of a tool name: ``Billing Agent`` → ``billing_agent``."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -117,7 +117,6 @@ class _Named:
         self.found = [(step.record.start_ns, step.agent) for step in steps if step.agent]
         self.starts = [start for start, _ in self.found]
         self._next_other = [len(self.found)] * len(self.found)
-        """For each index, the index of the next step with another name."""
         for place in range(len(self.found) - 2, -1, -1):
             same = self.found[place][1] == self.found[place + 1][1]
             self._next_other[place] = self._next_other[place + 1] if same else place + 1
@@ -134,7 +133,7 @@ class _Named:
 
 
 class NamedRuns:
-    """Agents of a turn and the start times of their runs and loop steps."""
+    """Start times of a turn's named agents: their runs and loop steps."""
 
     def __init__(self, *roles: Iterable[Step]) -> None:
         self._roles = [_Named(steps) for steps in roles]
@@ -144,7 +143,7 @@ class NamedRuns:
                 names = latest.setdefault(as_tool_name(name), {})
                 names[name] = max(start, names.get(name, start))
         self._latest = {key: sorted(names.items(), key=itemgetter(1))[-2:] for key, names in latest.items()}
-        """By :func:`as_tool_name`: the two names that started latest, with their start times. One of them may be excluded."""
+        """The two latest agents with each tool name (see :func:`as_tool_name`), with their start times."""
 
     def first_after(self, at: int, besides: str | None) -> str | None:
         return next((name for role in self._roles if (name := role.first_after(at, besides))), None)

@@ -1,4 +1,4 @@
-"""Read a turn's model calls: tokens, cost and the answering call. Agents' totals count only if their calls lack counts."""
+"""Read a turn's model calls: tokens, cost and the answering call. Agents' totals are used only if their calls lack counts."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .steps import END, TurnSteps, computed_once
 from .templates import last_user_text, question_in
 
 _QUOTED = 8
-"""Minimum length of an answer that is recognized within a prompt."""
+"""Minimum characters of an answer that is searched for in later prompts."""
 _TOKENS = attrgetter("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
 _GUARDS = frozenset(("guard", "guards", "guardrail", "guardrails", "rail", "rails", "check", "moderation"))
 _UNDECIDED = (None, CHAIN, INNER)
 
 
 class TurnCalls(TurnSteps):
-    """Spans of one turn and its model calls. The steps don't change after this object is complete."""
+    """Spans of one turn and its model calls. The spans don't change after initialization."""
 
     llm: list[Step]
-    """One span for each model call, by start time."""
+    """One span per model call, by start time."""
     own_llm: list[Step]
-    """Model calls of this service. Another service's calls count in that service's turn."""
+    """Model calls of this service. Calls of another service are counted in that service's turn."""
     totals: list[Step]
-    """Spans of loops whose token counts are used, because their calls have none."""
+    """Loop spans whose token counts are used because their calls lack counts."""
     main_llm: list[Step]
-    """Model calls outside guardrails. A guardrail's call sees the user's words, but its answer isn't the turn's answer."""
+    """Model calls outside guardrails. The answer of a guardrail's call isn't the turn's answer."""
 
     def _set_steps(self, root: SpanRecord, steps: list[Step]) -> None:
         super()._set_steps(root, steps)
@@ -47,14 +47,14 @@ class TurnCalls(TurnSteps):
         self.own_llm = self._of_this_service()
 
     def _drop_uncounted(self, step: Step) -> None:
-        """Make counts of 0 unknown if the call has an answer. Some streaming clients write 0 for counts that they don't receive."""
+        """Replace token counts of 0 with None if the call has an answer. Some streaming clients write 0 for unknown counts."""
         if any(one.content or one.reasoning or one.tool_calls for one in self.outputs(step)):
             step.output_tokens = step.output_tokens or None
             if not (step.cached_tokens or step.cache_write_tokens):
                 step.input_tokens = step.input_tokens or None
 
     def extended(self, others: Iterable[TurnCalls], until_ns: int) -> TurnCalls:
-        """Return the turn joined with its parts in other traces, without reading a span again."""
+        """Return this turn joined with its parts in other traces. No span is read again."""
         parts = [self, *others]
         whole = TurnCalls.__new__(TurnCalls)
         whole._set_steps(self.root.record, [step for part in parts for step in part.steps])
@@ -82,7 +82,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def overwritten_calls(self, step: Step) -> list[LlmCall]:
-        """Return the earlier calls of a run whose only span describes the last call. Events, prompts or tools reveal them."""
+        """Return earlier calls of a run whose only span describes its last call. Events, prompts or tools reveal these calls."""
         counted = _counted_before(step)
         if counted:
             return [LlmCall(f"{step.record.span_id:016x}", step.model, step.provider, *tokens) for tokens in counted]
@@ -91,7 +91,7 @@ class TurnCalls(TurnSteps):
             if message.role == "system" or (message.role == "user" and not message.tool_results):
                 break
             rounds += bool(message.tool_calls)
-        if not rounds:  # tools beside the span started during it; concurrent ones count once
+        if not rounds:  # tools next to the span started during it; concurrent tools count once
             record, until = step.record, 0
             for tool in self.of_role.get(TOOL, ()):
                 ran = tool.record
@@ -106,15 +106,15 @@ class TurnCalls(TurnSteps):
         for step in self.own_llm:
             for before in _counted_before(step) if step.overwritten else ():
                 sums[:2] = map(sum_of, zip(sums, before, strict=False))
-        if sums[:2] == [None, None]:  # some instrumentations write only a run's total
+        if sums[:2] == [None, None]:  # some instrumentations write only totals of agent runs
             of_runs = _sums_of(self._counted_runs())
             if not any(of_runs[:2]) and (of_runs[:2] == [None, None] or any(step.error is None for step in self.llm)):
-                return None  # unknown, or a sum of counts that the calls lack
+                return None  # unknown, or a sum of missing counts
             sums = [sum_of_calls if count is None else count for count, sum_of_calls in zip(of_runs, sums, strict=True)]
         return self._usage(*sums)
 
     def _usage(self, input_tokens: int | None, output_tokens: int | None, *details: int | None) -> Usage | None:
-        """Return token counts with their total, or None if all are unknown. Counts out of range become unknown."""
+        """Return token counts and their total, or None if all are unknown. Counts out of range become None."""
         sums = [input_tokens, output_tokens, sum_of((input_tokens, output_tokens)), *details]
         for place, count in enumerate(sums):
             if count is not None and not is_count(count):
@@ -123,7 +123,7 @@ class TurnCalls(TurnSteps):
         return Usage(*sums) if any(count is not None for count in sums) else None
 
     def _runs_without_calls(self) -> list[Step]:
-        """Return the outermost inner agents with token counts, but without model calls below or during them."""
+        """Return outermost inner agents that have token counts, but no model calls below or during them."""
         runs = [run for run in self.of_role.get(AGENT, ()) if run is not self.root and run.input_tokens and run.output_tokens]
         if not runs or not any(call.input_tokens or call.output_tokens for call in self.own_llm):
             return []
@@ -143,7 +143,7 @@ class TurnCalls(TurnSteps):
         ]
 
     def _counted_runs(self) -> list[Step]:
-        """Return the root if it has token counts, or else the outermost agent runs if all of them have some."""
+        """Return the root if it has token counts. Otherwise, return the outermost agent runs if all of them have counts."""
         root = self.root
         if root.input_tokens is not None or root.output_tokens is not None:
             return [root]
@@ -170,7 +170,7 @@ class TurnCalls(TurnSteps):
 
     @computed_once
     def answering_call(self) -> Step | None:
-        """The model call whose answer is the turn's output, usually the last one. Failed calls count only if all failed."""
+        """Model call whose answer is the turn's output, usually the last call. Failed calls are used only if all calls failed."""
         if not self.llm:
             return None
         found, root = self._in_foreground(self._last_call()), self.root
@@ -185,8 +185,8 @@ class TurnCalls(TurnSteps):
                 found = step
         if found.overwritten:
             return found
-        # A span that contains the calls after its answer ends last, but isn't the answering call. One pass is enough: a call that
-        # isn't below this span, or started before it, isn't below any of its calls either.
+        # The span of an earlier call can contain all later calls and end last. One pass is enough: a call that isn't below this
+        # span isn't below its calls either.
         start = found.record.start_ns
         for step in sorted(
             (step for step in self.main_llm if step.record.start_ns > start and step.error is None), key=END, reverse=True
@@ -198,9 +198,7 @@ class TurnCalls(TurnSteps):
         return found
 
     def _in_foreground(self, last: Step) -> Step:
-        """Return the given call. If it runs in a tool that went on in the background, return the last call outside tools
-        instead.
-        """
+        """Return ``last``. If it ran in a background tool, return the last call outside tools instead."""
         tool = self.nearest(last, (TOOL,)) if len(self.main_llm) > 1 else None
         if tool is None or tool.record.end_ns >= last.record.end_ns:
             return last
@@ -208,7 +206,7 @@ class TurnCalls(TurnSteps):
         return max((step for step in later if self.nearest(step, (TOOL,)) is None), key=END, default=last)
 
     def _without_helpers(self, last: Step) -> Step:
-        """Return the call whose answer later helper calls process, for example into a title, follow-up questions or a grade."""
+        """Return the call with the turn's answer. Later helper calls only add a title, follow-up questions or a grade."""
         run = self.nearest(last, (AGENT,))
         earlier = [
             step for step in self.main_llm if step.record.end_ns <= last.record.start_ns and self.nearest(step, (AGENT,)) is run
@@ -220,15 +218,15 @@ class TurnCalls(TurnSteps):
         return last
 
     def _is_about(self, step: Step, answer: str, answering: Step) -> bool:
-        """Return True if a call only processes an earlier call's answer. It quotes the question and the answer, as a transcript
-        does, or it returns a rating or a list for the answer alone. Otherwise, the earlier call prepared the answer.
+        """Return True if a call only processes an earlier answer. Its prompt quotes question and answer, or it returns a rating
+        or a list. Return False if the earlier call only prepared the answer.
         """
         asked = [one.content for one in self.inputs(step) if one.role in ("system", "user") and one.content]
         around = [text.replace(answer, "") for text in asked if len(text) > len(answer) and answer in text]
         if not around or any(search.query == answer for search in self.of_role.get(RETRIEVAL, ())):
             return False
         begun = tuple(one.content for one in self.inputs(self.main_llm[0]) if one.role == "user" and one.content)
-        if any(text.startswith(begun) for text in asked):  # the call continues the user's message, and adds results to it
+        if any(text.startswith(begun) for text in asked):  # the prompt is the user's message plus results
             return False
         made, words = [one.content or "" for one in self.outputs(step)], set(words_of(answer))
         if 2 * len(words.intersection(word for text in made for word in words_of(text))) >= len(words):
@@ -245,7 +243,7 @@ class TurnCalls(TurnSteps):
         return max(self.main_llm, key=END).error if self.llm else self.root.error
 
     def _outside_guards(self) -> list[Step]:
-        """Return the calls outside guardrails or, without such calls, those that aren't named as guardrails, or all calls."""
+        """Return calls outside guardrails. If there are none, return calls without a guardrail's name, or all calls."""
         calls = [step for step in self.llm if not _is_guard(step.record.name)] or self.llm
         undecided = [step for role in _UNDECIDED if role in self.of_role for step in self.of_role[role]]
         if GUARDRAIL not in self.of_role and not any(_is_guard(step.record.name) for step in undecided):
@@ -282,7 +280,7 @@ def _sums_of(steps: Iterable[Step]) -> list[int | None]:
 
 
 def _counted_before(step: Step) -> list[tuple[int | None, int | None]]:
-    """Return the token counts of a run's earlier calls from events, if the run's only span describes the last call."""
+    """Return token counts of a run's earlier calls (from events) if the run's only span describes its last call."""
     last = (step.input_tokens, step.output_tokens)
     return step.counted[:-1] if step.counted and step.counted[-1] == last else []
 
@@ -298,9 +296,9 @@ _BY_ITSELF = frozenset(("stop", "endturn", "completed", "stopsequence"))
 _ASKS = frozenset(("toolcalls", "toolcall", "tooluse", "functioncall", "functioncalls"))
 _NOT_SAID = frozenset(("", "n/a", "unknown", "other", "none", "null", "unspecified", "finishreasonunspecified"))
 _ALSO_WITH_TOOLS = frozenset(("completed", "complete", "success"))
-"""Statuses, such as those of the Responses API, that don't change if the answer requests tools."""
+"""Statuses that are used with and without tool requests, such as those of the Responses API."""
 _ALWAYS_STOP = ("gemini", "ollama")
-"""Models and servers that report ``stop`` even if they request tools."""
+"""Models and servers that report ``stop`` even when they request tools."""
 
 
 def _folded(reason: str | None) -> str:
@@ -316,7 +314,7 @@ def asks_for_tools(reason: str | None) -> bool:
 
 
 def rules_out_tools(step: Step, is_last: bool) -> bool:
-    """Return True if the finish reason shows that the call requested no tool. Some models don't report tool requests."""
+    """Return True if the finish reason shows that the call requested no tools."""
     reason = _folded(step.finish_reason)
     if reason in _NOT_SAID or reason in _ASKS:
         return False

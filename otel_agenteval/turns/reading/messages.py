@@ -1,8 +1,7 @@
-"""Read the messages of a turn: input, output, and everything between.
+"""Read the messages of a turn: input, output, and the messages between them.
 
 The *input* is the last user message before the turn's first model call. The *output* is the root's output or, if
-unset, the text of the last model call. Text that wasn't captured is unknown, never empty, and an error's text isn't
-an output.
+unset, the text of the last model call. Text that wasn't captured is None, not ``""``. An error's text isn't an output.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from .tool_calls import ToolCalls
 _ANSWER_KEYS = frozenset(("answer", "content", "final_output", "message", "output", "reply", "response", "result", "text"))
 _ERROR_KEYS = ("error", "error_code", "error_message")
 _QUOTED = 8
-"""Minimum length of a message that is recognized within a longer text."""
+"""Minimum characters of a message that is searched for in longer texts."""
 _AROUND_AN_ERROR = 40
-"""Characters, such as a class name and ``Error: ``, that an error's text may have beyond twice the length of its message."""
+"""An error text may exceed twice its message by this number of characters, for example for ``ValueError: ``."""
 
 
 class MessageReader:
@@ -47,7 +46,7 @@ class MessageReader:
             text = self._user_text_of(step, "input_messages")
             if text is not None:
                 return question_in(self._user_text_in_template(text, step) or text)
-        # The root and the model calls may lack content, or may never have been sent.
+        # The root and model calls may have no content, or weren't received.
         for step in (*self.calls.of_role.get(AGENT, ()), *self.calls.of_role.get(INNER, ())):
             if step.input_messages is not None:
                 text = self._user_text_of(step, "input_messages")
@@ -56,7 +55,7 @@ class MessageReader:
         return None
 
     def _user_text_of(self, step: Step, field: str) -> str | None:
-        """Return the newest user message in a step's field, or None if truncation may have removed a newer message."""
+        """Return the newest user message in a field, or None if truncation may have removed a newer message."""
         found = self.calls.decode(step, field, "user")
         text = last_user_text(found.messages)
         if text is None or not (found.truncated or (step.record.truncated and getattr(step, field).__class__ is not str)):
@@ -73,15 +72,15 @@ class MessageReader:
             if text is not None:
                 newer = self._after_history(messages, text) if messages[-1].role == "assistant" else None
                 if not newer and field == "input_value" and len(messages) > 1 and self.calls.llm:
-                    # a function's arguments, one of which the first model call received as the user message
+                    # a function's arguments: the user message of the first model call is one of them
                     asked = last_user_text(self.calls.inputs(self.calls.main_llm[0]))
                     newer = asked if any(message.content == asked for message in messages) else None
                 return newer or text
         return None
 
     def _user_text_in_template(self, text: str, step: Step) -> str | None:
-        """Return the answering call's user message if ``text`` is the prompt of a helper that quotes the conversation, or whose
-        answer, such as a summary, is in a message before it. Otherwise, return None.
+        """Return the answering call's user message if ``text`` is only a helper's prompt. Otherwise, return None. A helper's
+        prompt quotes the conversation. Or its answer, such as a summary, is in the answering call's prompt.
         """
         last = self.calls.answering_call
         if last is None or last is step or last.role != LLM or self.calls.loop_of(last) != self.calls.loop_of(step):
@@ -98,7 +97,7 @@ class MessageReader:
         return asked if len(made) >= _QUOTED and made in before else None
 
     def _after_history(self, history: list[Message], text: str) -> str | None:
-        """Return the user message after ``history`` in the first prompt or, if ``text`` isn't there, the root's input text."""
+        """Return the user message after ``history`` in the first prompt, or the root's input text if the prompt lacks ``text``."""
         prompt = self.calls.inputs(self.calls.main_llm[0]) if self.calls.main_llm else []
         known = [place for place, message in enumerate(prompt) if message.role == "user" and message.content == text]
         if known and any(message.role == "assistant" for message in prompt[known[-1] :]):
@@ -110,7 +109,7 @@ class MessageReader:
         last = self.calls.answering_call
         failed = self.error() is not None
         if failed and last is not None and last.error is None and self.calls.last_call_error() is not None:
-            return None  # an earlier answer isn't the output if the last call failed
+            return None  # if the last call failed, earlier answers aren't the output
         text = self._output_of_root() if self.root.role != LLM else None
         if not text:
             answer = self._answer_text(last) if last is not None else self._last_text_of_loop()
@@ -133,7 +132,7 @@ class MessageReader:
         return None
 
     def _is_empty_answer(self, step: Step) -> bool:
-        """Return True if an answer without text is known to be empty, not just uncaptured."""
+        """Return True if a missing text is known to be an empty answer. Return False if it may not have been captured."""
         tokens, reason, outputs = step.output_tokens, step.finish_reason, self.calls.outputs(step)
         if self._asks_for_tools(step):
             return False
@@ -141,7 +140,7 @@ class MessageReader:
             return True
         if any(message.content or message.reasoning or message.attachments for message in (*self.calls.inputs(step), *outputs)):
             return bool(outputs) or tokens is not None or reason is not None  # otherwise, the call was canceled
-        if tokens is not None or not outputs:  # there was text, but the call's content wasn't captured
+        if tokens is not None or not outputs:  # text wasn't captured
             return False
         return reason is None or not ends_by_itself(reason) or any(message.content == "" for message in outputs)
 
@@ -165,7 +164,7 @@ class MessageReader:
         if raw is None or raw in REDACTED:
             return None
         found = self.calls.decode(root, "output_value", "assistant")
-        if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a response whose content is streamed
+        if found.hidden or '"body_iterator"' in jsonio.text_of(raw):  # a streamed response
             return None
         if any(message.role != "assistant" or message.tool_calls for message in found.messages) or len(found.messages) > 1:
             return last_assistant_text(found.messages)
@@ -176,7 +175,6 @@ class MessageReader:
         return self._answer_among(raw) or jsonio.text_of(raw)
 
     def _error_as_answer(self) -> str | None:
-        """Return the text of an error that the root has instead of an answer, or None. Some roots lack an error status."""
         raw = self.root.output_messages
         if raw is None or (raw.__class__ is str and '"error"' not in raw):
             return None
@@ -184,7 +182,7 @@ class MessageReader:
         return (answer[-1].content or "") if answer and answer[-1].finish_reason == "error" else None
 
     def _answer_among(self, raw: Any) -> str | None:
-        """Return the answer in a function's result, which is JSON text or an object, or None if the answer isn't clear."""
+        """Return the answer in a function's result (JSON text or an object), or None if it is ambiguous."""
         value = parsed(raw)
         if isinstance(value, str):
             return value
@@ -217,7 +215,7 @@ class MessageReader:
         return jsonio.text_of(arguments) if arguments is not None else None
 
     def _is_asked_for_thoughts(self, step: Step) -> bool:
-        """Return True if a prompt asks for lines that begin with ``Thought:`` and ``Final Answer:``, as ReAct agents do."""
+        """Return True if a prompt requires lines that begin with ``Thought:`` and ``Final Answer:`` (ReAct agents)."""
         texts = (message.content or "" for message in self.calls.inputs(step))
         return any("Thought:" in text and "Final Answer:" in text for text in texts)
 
@@ -234,8 +232,8 @@ class MessageReader:
         return "\n".join(message.content for message in prompt if message.role == "system" and message.content) or None
 
     def instructions_lost_at(self) -> int | None:
-        """Return the index in ``llm_calls()`` of the first call whose prompt lost the instructions or the user's message, or None.
-        See :class:`_PromptHistory`.
+        """Return the index of the first model call whose prompt lost the instructions or user message, or None. The index refers
+        to ``llm_calls()``. See :class:`_PromptHistory`.
         """
         turn = self.calls
         if len(turn.main_llm) < 2:
@@ -269,7 +267,6 @@ class MessageReader:
         return logprobs_in(step.logprobs) if step is not None and step.logprobs is not None else None
 
     def attachments(self) -> list[dict[str, Any]]:
-        """Return the media in the answering call's prompt or, if there are none, in the root's input."""
         step = self.calls.answering_call
         found = [item for message in self.calls.inputs(step) for item in message.attachments] if step is not None else []
         root = self.root
@@ -293,9 +290,9 @@ class MessageReader:
                 return failed
             return None  # the root has another answer
         siblings = self._siblings_of_root() if root.role not in (LLM, INNER) else []
-        if siblings:  # the span around them was never seen, so the last of them decides
+        if siblings:  # their parent was never seen, so the last sibling decides
             return max(siblings, key=END).error
-        # Some roots have no status if the run below them failed. Then the last agent decides, or its last model call.
+        # Some roots have no status although an agent below failed. The last agent decides, or its last model call.
         inner = [step for step in self.calls.steps if step.role == AGENT and step is not root and not self.calls.is_nested(step)]
         if inner:
             last = max(inner, key=END)
@@ -313,7 +310,6 @@ class MessageReader:
         return bool(answer) and _is_error_message(error, (answer or "").strip())
 
     def _siblings_of_root(self) -> list[Step]:
-        """Return the root and the spans beside it, or an empty list if there are none or their parent was seen."""
         around = self.root.record.parent_id
         if not around or around in self.calls.by_id:
             return []
@@ -321,7 +317,7 @@ class MessageReader:
         return found if len(found) > 1 else []
 
     def _answer_call(self) -> Step | None:
-        """Return the answering call if it or the root has an answer, or None. Without content, the finish reason decides."""
+        """Return the answering call if it or the root has an answer. Without content, the finish reason decides."""
         call = self.calls.answering_call
         if call is None or call.error is not None:
             return None
@@ -331,7 +327,7 @@ class MessageReader:
         return call if (self._output_of_root() or last_assistant_text(answers)) is not None else None
 
     def _continued_after(self, error: ErrorInfo) -> bool:
-        """Return True if an error only repeats a tool's error, and a model call answered after the tool."""
+        """Return True if the error repeats a tool's error, and a model call answered after the tool."""
         call = self._answer_call()
         return call is not None and any(
             tool.error is not None and tool.error.message == error.message and tool.record.end_ns <= call.record.start_ns
@@ -351,10 +347,10 @@ def last_assistant_text(messages: list[Message]) -> str | None:
     return None
 
 
-# --- the call whose prompt lost the instructions or the user's message, for example when a history was shortened
+# --- calls whose prompt lost the instructions or user message, for example because the history was shortened. Example:
 #
 # 1. prompt: system "Be brief", user "Book a table"; answer: requests a tool with the call id c1
-# 2. prompt: the request of c1 and its result; it continues call 1 because c1 is repeated, but system and user are lost
+# 2. prompt: request c1 and its result. It continues call 1 because it repeats c1, but system and user are missing.
 
 _RUNS = (AGENT, TOOL)
 _SPEAKERS = ("system", "developer", "user")
@@ -366,14 +362,14 @@ class _PromptHistory:
         self._texts: set[str] = set()
 
     def add(self, prompt: list[Message], system: list[Message], answers: list[Message]) -> None:
-        if not self._texts:  # later prompts repeat the first one and the answers
+        if not self._texts:  # later prompts repeat the first prompt and the answers
             self._texts.update(_repeatable_texts(prompt))
         self._texts.update(_repeatable_texts(answers))
         if len(self._speakers) < 2:
             self._speakers.update(_speakers(prompt, system))
 
     def has_lost_speaker(self, prompt: list[Message], system: list[Message]) -> bool:
-        """Return True if a prompt continues this conversation without its instructions or user message."""
+        """Return True if a prompt continues this conversation, but lost its instructions or user message."""
         is_new_request = all(message.role == "user" and not message.tool_results for message in prompt)
         if is_new_request or self._texts.isdisjoint(_repeatable_texts(prompt)):
             return False
@@ -386,7 +382,7 @@ class _PromptHistory:
 
 
 def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
-    """Yield ``system`` for instructions in a prompt, and ``user`` for each of the user's messages."""
+    """Yield ``system`` if a prompt has instructions, and ``user`` for each user message."""
     if any(message.content for message in system):
         yield "system"
     for message in prompt:
@@ -395,7 +391,7 @@ def _speakers(prompt: list[Message], system: list[Message]) -> Iterator[str]:
 
 
 def _repeatable_texts(messages: list[Message]) -> Iterator[str]:
-    """Yield texts of user and assistant messages, and ids of tool requests. A prompt that repeats any continues the messages."""
+    """Yield texts of user and assistant messages and ids of tool requests. A later prompt repeats some of them."""
     for message in messages:
         if message.role in ("user", "assistant"):
             if message.content:

@@ -1,6 +1,6 @@
-"""Read the definitions of tools that models received, the models' tool requests, and the results in later prompts.
+"""Read tool definitions that models received, tool requests of models, and tool results in later prompts.
 
-Requests are matched to the spans of the tools. Results are matched by id or, if the id is missing or unknown, by order.
+Requests are matched with tool spans. Results are matched by call id or, if it is missing or unknown, by order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .steps import LONGEST_CONSTANT
 # --- definitions of tools
 
 OUTPUT_TOOLS = frozenset(("final_result", "final_answer", "set_model_response", "Handoff-complete_task"))
-"""Framework tools whose arguments are the answer."""
+"""Framework tools whose arguments are the turn's answer."""
 
 
 def is_output_tool(name: str | None) -> bool:
@@ -30,7 +30,7 @@ def is_output_tool(name: str | None) -> bool:
 
 
 def tool_definitions(turn: TurnCalls) -> list[dict[str, Any]]:
-    """Return the definitions of the turn's tools, except output tools. Agent spans often have tools that model spans lack."""
+    """Return the definitions of the turn's tools, except output tools. Some are only on agent spans."""
     found: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
     for step in (turn.root, *turn.of_role.get(AGENT, ()), *turn.llm):
@@ -56,7 +56,7 @@ def parameters_of(definition: Mapping[str, Any]) -> list[str]:
 
 
 def _parse(raw: str) -> tuple[list[dict[str, Any]], bool]:
-    """Return the definitions in a JSON text, and True if the text was cut."""
+    """Return the definitions in a JSON text, and True if the text is truncated."""
     value, cut = jsonio.loads_or_text(raw)
     return _definitions_in(value), cut
 
@@ -65,14 +65,14 @@ _parse_constant = lru_cache(maxsize=32)(_parse)
 
 
 def _definitions_in(raw: Any) -> list[dict[str, Any]]:
-    """Return the definitions that have a name, without a wrapper such as ``{"type": "function", "function": {…}}``."""
+    """Return the definitions that have a name. Unwrap formats such as ``{"type": "function", "function": {…}}``."""
     found = []
-    if isinstance(raw, dict):  # a request that contains the definitions
+    if isinstance(raw, dict):  # a model request with definitions
         config = raw.get("config")
         raw = raw.get("tools") or raw.get("function_tools") or (config.get("tools") if isinstance(config, dict) else None)
     for item in raw if isinstance(raw, (list, tuple)) else ():
         tool = parsed(item)
-        if isinstance(tool, dict) and "role" in tool:  # messages, with the definitions among them
+        if isinstance(tool, dict) and "role" in tool:  # messages that contain definitions
             tool = tool.get("content") if tool["role"] == "tool" and not tool.get("tool_call_id") else None
         if not isinstance(tool, dict):
             continue
@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 
 class TakenOnce(Generic[T]):
-    """Items that are found by key, the earliest first. Each item is taken once."""
+    """Items by key, in order. Each item can be taken only once."""
 
     def __init__(self) -> None:
         self._left: dict[int, T] = {}
@@ -127,8 +127,8 @@ class TakenOnce(Generic[T]):
 
 
 class OrderedResults:
-    """Tool results in the prompts of one agent's loop. Each result is taken once, although later prompts repeat it. ``known`` has
-    the ids of calls whose results are found by id.
+    """Tool results in the prompts of one agent loop. Each result is taken once, although later prompts repeat it. ``known`` has
+    ids of calls whose results are matched by id.
     """
 
     def __init__(self, prompts: Iterable[Sequence[Message]], known: AbstractSet[str]) -> None:
@@ -154,7 +154,7 @@ class OrderedResults:
 
 
 def since_user(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages after the last user message, or all messages without one. Earlier messages are of earlier turns."""
+    """Return the messages after the last user message, or all messages without one. They are from the current turn."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user" and message.content and not message.tool_results:
@@ -163,8 +163,8 @@ def since_user(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], results: dict[str, Any]) -> None:
-    """Add a prompt's tool results to ``results``, by call id. Some APIs give a call two ids, so a result with an id that wasn't
-    requested belongs to the first request that still waits for a result.
+    """Add a prompt's tool results to ``results`` by call id. Some APIs use two ids per call. A result with an unknown id is
+    assigned to a request without a result.
     """
     waiting: OrderedDict[str, None] = OrderedDict.fromkeys(requested)
     answered = True
@@ -185,7 +185,7 @@ def add_results_by_id(messages: Iterable[Message], requested: Iterable[str], res
 
 
 def pairs_with_results(messages: Iterable[Message]) -> Iterator[tuple[ToolRequest, ToolResponse]]:
-    """Yield each result with its request, matched by id, or else by name or order. Named results don't need a request."""
+    """Yield each result with its request, matched by id, name or order. Named results don't need a request."""
     waiting: TakenOnce[ToolRequest] = TakenOnce()
     for message in messages:
         for request in message.tool_calls:
@@ -207,7 +207,7 @@ _CallKey = tuple[str | None, Hashable]
 
 
 def tool_requests(turn: TurnCalls) -> list[Requested]:
-    """Return the tool requests of model calls or, without model calls, of runs."""
+    """Return the tool requests of model calls or, without model calls, of agent runs."""
     steps = turn.llm or [
         step for role in ROOTS for step in turn.of_role.get(role, ()) if step.output_messages is not None
     ]  # fmt: skip
@@ -215,7 +215,7 @@ def tool_requests(turn: TurnCalls) -> list[Requested]:
 
 
 def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requested]:
-    """Return the requests that only a prompt contains, because the span of their call was lost, or lacks streamed requests."""
+    """Return requests that only a later prompt contains, because the span of their call is missing or incomplete."""
     known = {id_without_name(request.name, request.call_id) for request, _ in requested}
     counts: Counter[_CallKey] | None = None
     found = []
@@ -231,14 +231,14 @@ def requests_read_back(turn: TurnCalls, requested: list[Requested]) -> list[Requ
 
 
 def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> int:
-    """Return the place of the last user message or answer before the turn's first call. Earlier requests belong to earlier turns.
-    If the call itself requests tools, none of the messages count, because its other calls may be turns of their own.
+    """Return the index of the last user message or answer in the first call's prompt. Earlier requests are from earlier turns. If
+    the call itself requests tools, skip all messages, because its earlier requests may be separate turns.
     """
     if not step.overwritten and turn.requests_of(step):
         return len(messages)
     for place in range(len(messages) - 1, 0, -1):
         message = messages[place]
-        if message.role == "user" and not message.tool_results:  # it may lack content
+        if message.role == "user" and not message.tool_results:  # also without content
             return place
         if message.role == "assistant" and message.content and not message.tool_calls:
             return place
@@ -246,7 +246,7 @@ def _start_of_turn(turn: TurnCalls, step: Step, messages: Sequence[Message]) -> 
 
 
 def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> Iterator[ToolRequest]:
-    """Yield the requests from the message ``first`` whose ids aren't in ``known``, and add all ids to ``known``."""
+    """Yield requests at or after index ``first`` whose ids aren't in ``known``. Add all ids to ``known``."""
     for place, message in enumerate(messages):
         for request in message.tool_calls:
             if request.call_id and (call_id := id_without_name(request.name, request.call_id)) not in known:
@@ -256,7 +256,7 @@ def _with_new_ids(messages: Sequence[Message], first: int, known: set[str]) -> I
 
 
 def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterator[ToolRequest]:
-    """Yield requests without ids that a prompt contains more often than ``counts``, and add them to ``counts``."""
+    """Yield requests without ids that a prompt contains more often than ``counts``. Add them to ``counts``."""
     in_prompt: Counter[_CallKey] = Counter()
     for request in (request for message in messages for request in message.tool_calls):
         key = _key(request)
@@ -267,7 +267,7 @@ def _more_than(counts: Counter[_CallKey], messages: Iterable[Message]) -> Iterat
 
 
 def without_copies(requested: list[Requested], read_back: list[ToolRequest], results: Mapping[str, Any]) -> list[Requested]:
-    """Return the requests that aren't copies. A copy lacks an id or a result, and a later prompt repeats it with a new id."""
+    """Return the requests without copies. A copy lacks an id or a result, and a later prompt repeats it with a new id."""
     copies = Counter(map(_key, read_back))
     kept = []
     for request, step in requested:
@@ -288,7 +288,7 @@ def _key(request: ToolRequest) -> _CallKey:
 
 
 class RequestMatcher:
-    """Matcher of tool spans with requests, by call id, or by name and arguments. Either of the last two may be missing."""
+    """Match tool spans with requests by call id, or by name and arguments."""
 
     def __init__(self, requests: Iterable[ToolRequest]) -> None:
         self._by_id: dict[str, ToolRequest] = {}
@@ -300,13 +300,13 @@ class RequestMatcher:
             self._left.add(request, ("name", request.name))
 
     def take(self, name: str | None, call_id: str | None, raw: Any, arguments: dict[str, Any] | None) -> ToolRequest | None:
-        """Return a span's request or None. No other span gets this request, unless it has the same id.
+        """Return a span's request, or None. Each request is returned once, except for spans with the same id.
 
         Args:
-            name: The tool's name, or None if the span has only the name of a class.
-            call_id: The call's id, if known.
-            raw: The arguments as the span has them.
-            arguments: The arguments as an object, if they are one.
+            name: the tool's name, or None if the span has only a class name.
+            call_id: the call's id, if known.
+            raw: the arguments as recorded.
+            arguments: the parsed arguments if they are an object.
         """
         if call_id and call_id in self._by_id:
             return self._by_id[call_id]

@@ -1,4 +1,4 @@
-"""Read the spans of one turn and their places in the span tree. Everything is read once and cached."""
+"""Read the spans of one turn and their position in the span tree. Everything is read once and cached."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TOOLS = (TOOL,)
 _CALLS = (LLM, TOOL)
 _EVENTS = ENDS | {"start"}
 _SHORT = 8
-"""Number of ancestors that are checked one by one before the tree is used."""
+"""Number of ancestors to check individually before the tree is used."""
 _DEEPEST_TIE = 32
-"""Maximum number of ancestors with one start time that are counted to order them."""
+"""Maximum number of ancestors with the same start time that are counted to sort spans."""
 _LONG_PROMPT = 1_000
-"""Length in characters above which a prompt is compared with earlier prompts."""
+"""Minimum characters of a prompt that is compared with earlier prompts."""
 _BEGINNING = 200
 LONGEST_CONSTANT = 32_768
-"""Maximum length of texts whose parsed form is cached, because every turn repeats them: instructions and tool definitions."""
+"""Maximum characters of instructions and tool definitions that are cached after parsing. Many turns repeat them."""
 
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
 
     class computed_once(cached_property):  # noqa: N801 - a decorator
-        """A cached property without the lock that Python uses up to version 3.11."""
+        """Cached property without the lock of Python 3.11 and earlier."""
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
@@ -47,7 +47,7 @@ else:
 
 
 class TurnSteps:
-    """Spans of one turn. This object doesn't refer to the turn, to avoid a reference cycle."""
+    """Spans of one turn. To avoid a reference cycle, they don't refer to the turn."""
 
     def __init__(self, root: SpanRecord, members: Iterable[SpanRecord]) -> None:
         self._set_steps(root, [read(record) for record in members])
@@ -60,9 +60,9 @@ class TurnSteps:
         self.steps = steps
         self.by_id: dict[int, Step] = {}
         self.cut = False
-        """True if content that was read so far was truncated before it was received."""
+        """True if any content read so far was truncated before it was received."""
         self.limited: list[str] = []
-        """Kinds of the values that were omitted or cut because they exceeded a limit."""
+        """Kinds of values that were omitted or truncated because they exceeded a limit."""
         of_role: dict[str | None, list[Step]] = {}
         for step in steps:
             record = step.record
@@ -74,7 +74,7 @@ class TurnSteps:
                 of_role[step.role].append(step)
             else:
                 of_role[step.role] = [step]
-        for step in of_role.get(INNER, ()):  # some agents are named only by the steps of their loop
+        for step in of_role.get(INNER, ()):  # some agents have a name only in their loop's steps
             if step.agent:
                 ancestor = self.by_id.get(step.record.parent_id)
                 if ancestor is not None and ancestor.role == AGENT and ancestor.agent is None:
@@ -83,9 +83,9 @@ class TurnSteps:
         self.root = self.by_id.get(root.span_id) or read(root)
         self._decoded: dict[tuple[int, str], Decoded] = {}
         self._prompts: dict[int, Decoded] = {}
-        """Decoded long prompts by span id, because a later prompt may begin with the same messages."""
+        """Decoded long prompts by span id. Later prompts may begin with the same messages."""
         self.ancestor: Step | None = None
-        """A span above this turn, possibly shared with other turns. Only its user and conversation are used."""
+        """A span above this turn. Only its user and conversation are read. Other turns may have the same ancestor."""
         self.until_ns: int | None = None
 
     def share(self, ancestor: SpanRecord) -> None:
@@ -95,7 +95,7 @@ class TurnSteps:
         found: str | None = self.root.conversation_id or self.first("conversation_id")
         if found is None and self.ancestor is not None:
             found = self.ancestor.conversation_id
-        if not found:  # an id that no dialect reads
+        if not found:  # ids that no dialect reads
             above = () if self.ancestor is None else (self.ancestor,)
             found = conversation_in((self.root, *self.steps, *above))
         return found
@@ -146,7 +146,7 @@ class TurnSteps:
         return step.agent or self.agent_of(step)
 
     def loop_of(self, step: Step) -> int:
-        """Return the span id of the agent run that contains a span, or 0 if the span isn't in an agent run."""
+        """Return the span id of the agent run that contains a span, or 0 without an agent run."""
         agent = self.nearest(step, _AGENTS)
         return agent.record.span_id if agent is not None else 0
 
@@ -154,7 +154,7 @@ class TurnSteps:
         return self.nearest(step, _TOOLS) is not None
 
     def forget_messages(self, step: Step) -> None:
-        """Decode a step's messages again when they are next used, because they have changed."""
+        """Discard a step's decoded messages, because the raw messages have changed."""
         for field in ("input_messages", "output_messages"):
             self._decoded.pop((step.record.span_id, field), None)
 
@@ -174,7 +174,7 @@ class TurnSteps:
         return found
 
     def _decode_prompt(self, step: Step) -> Decoded:
-        """Decode a prompt. The messages of an earlier prompt that it continues, if any, are reused."""
+        """Decode a prompt. If it begins with an earlier prompt, reuse that prompt's messages."""
         longer = [step]
         before = self._prompt_before.get(step.record.span_id)
         while before is not None and goes_on(longer[-1].input_messages, before.input_messages):
@@ -194,7 +194,7 @@ class TurnSteps:
 
     @computed_once
     def _prompt_before(self) -> dict[int, Step]:
-        """Latest earlier call whose prompt has the same beginning, by each call's span id."""
+        """Latest earlier call whose prompt has the same beginning, by span id."""
         found: dict[int, Step] = {}
         latest: dict[str, Step] = {}
         for step in self.of_role.get(LLM, ()):
@@ -219,7 +219,7 @@ class TurnSteps:
 
 def _join_events(steps: list[Step]) -> None:
     """Join spans that are events of one call, such as ``tool.start-3`` and ``tool.success-3``, into the first span. Starts and
-    ends may be numbered separately, so an event without a matching start below its parent joins the latest start.
+    ends may be numbered separately. An end without a matching start is joined with the latest start.
     """
     calls: dict[tuple[int, str, str], Step] = {}
     latest: dict[str, Step] = {}
@@ -256,7 +256,7 @@ def _join(call: Step, step: Step, event: str) -> None:
 
 
 def _order_ties(steps: list[Step]) -> None:
-    """Sort spans with the same start time, as in JavaScript: ancestors first, then by end time."""
+    """Sort spans with equal start times: ancestors first, then by end time. JavaScript has coarse start times."""
     by_id = {step.record.span_id: step for step in steps}
 
     def place(step: Step) -> tuple[int, int, int, int]:
@@ -270,11 +270,11 @@ def _order_ties(steps: list[Step]) -> None:
 
 @lru_cache(maxsize=32)
 def _decode_constant(raw: str, role: str) -> Decoded:
-    """Decode and cache a text that every call repeats. The messages are shared, so never change them."""
+    """Decode and cache a text that many calls repeat. The messages are shared, so never change them."""
     return decode(raw, role)
 
 
-# --- the tree of spans: ancestors in constant time, at any depth. Spans in a cycle, which broken telemetry may contain, have none
+# --- span tree with ancestors in constant time. Spans in a cycle (broken telemetry) have no ancestors
 
 
 class SpanTree:
@@ -291,7 +291,7 @@ class SpanTree:
                 children.setdefault(step.record.parent_id, []).append(step)
         self._top_down: list[Step] = []
         self._enters: dict[int, int] = {}
-        """Number of each span in a walk through the tree, by span id. ``_leaves`` has the largest number in its subtree."""
+        """Number of each span in a depth-first walk, by span id. ``_leaves`` has the largest number in its subtree."""
         self._leaves: dict[int, int] = {}
         clock = 0
         while stack:
@@ -312,7 +312,7 @@ class SpanTree:
         return at is not None and start is not None and start < at <= self._leaves[upper.record.span_id]
 
     def below_fork(self, step: Step, other: Step) -> Step | None:
-        """Return the topmost of ``step`` and its ancestors that is neither ``other`` nor above ``other``, if any."""
+        """Return the topmost of ``step`` and its ancestors that isn't ``other`` or an ancestor of ``other``, or None."""
         if step is other or self.is_ancestor(step, other):
             return None
         while (parent := self.parent(step)) is not None and parent is not other and not self.is_ancestor(parent, other):
@@ -322,7 +322,7 @@ class SpanTree:
 
     @cached_property
     def _far_ancestor(self) -> dict[int, Step]:
-        """Distant ancestor of each span, by id. Steps to distant ancestors and parents make each path to the root short."""
+        """A distant ancestor of each span, by span id. It shortens the path to the root."""
         found: dict[int, Step] = {}
         depth: dict[int, int] = {}
         for step in self._top_down:
@@ -343,7 +343,7 @@ class SpanTree:
         return None if found is step else found
 
     def nearest(self, step: Step, kind: Hashable, wanted: Callable[[Step], bool]) -> Step | None:
-        """Return the closest ancestor for which ``wanted`` returns True, or None. ``kind`` names the condition for the cache."""
+        """Return the closest ancestor for which ``wanted`` returns True, or None. ``kind`` is a cache key for ``wanted``."""
         known = self._nearest.get(kind)
         if known is None:
             known = self._nearest[kind] = {}

@@ -1,4 +1,4 @@
-"""Read the user's words in a prompt, without the template around them."""
+"""Extract the user's words from prompt templates."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def last_user_text(messages: list[Message]) -> str | None:
         if message.role == "user" and message.content and not message.tool_results:
             if not is_tagged(message.content):
                 return message.content
-            context = context or message.content  # tagged text, which may follow the user's own words
+            context = context or message.content  # tagged text may follow the user's own words
         elif context is not None:
             break
     return context
 
 
-# --- the user's question in a prompt template, by the rule *template around the question*
+# --- the question in a prompt template (reading rule *template around the question*)
 #
 # A prompt for retrieval-augmented generation is one user message with instructions, documents and the question. The
-# question is extracted if the prompt labels it and also names the material around it, or if the material follows it. The
-# last user message of a conversation as text is extracted too. Other prompts aren't changed.
+# question is extracted if it has a label and the prompt mentions documents, or if documents follow it. If the prompt is a
+# conversation as text, its last user message is extracted. Other prompts aren't changed.
 
 _LONGEST_TEMPLATE = 200_000
 _USERS = ("user", "human")
@@ -62,7 +62,7 @@ _AFTER_DSPY_FIELDS = re.compile(r"\n\s{0,20}Respond with (?:the corresponding ou
 
 
 def question_in(prompt: str) -> str:
-    """Return the question in a prompt template, or the whole prompt if no question is recognized."""
+    """Return the user's question in a prompt template, or the whole prompt if no question is recognized."""
     if "\n" not in prompt or len(prompt) > _LONGEST_TEMPLATE:
         return prompt
     if prompt.startswith("[[ ## "):  # DSPy: "[[ ## question ## ]]\nWhat is …?"
@@ -90,7 +90,7 @@ def question_in(prompt: str) -> str:
 
 
 def answer_in(text: str) -> str:
-    """Return the answer in DSPy's output fields, or the whole text if it doesn't consist of such fields."""
+    """Return the answer in DSPy's output fields, or the whole text if it has another format."""
     if not text.startswith("[[ ## ") or len(text) > _LONGEST_TEMPLATE:
         return text
     fields = _fields(text)
@@ -99,6 +99,6 @@ def answer_in(text: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Return DSPy's fields by name: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
+    """Return DSPy fields by name: ``[[ ## question ## ]] Why?`` → ``{"question": "Why?"}``."""
     _, *names_and_values = _DSPY_HEADING.split(text)
     return {name: value.strip() for name, value in zip(names_and_values[::2], names_and_values[1::2], strict=True)}

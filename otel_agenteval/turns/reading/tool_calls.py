@@ -1,8 +1,8 @@
 """Read the tool calls of a turn.
 
-A call has a span, or appears only in messages: a model requests it, and either a later prompt contains its result or the run
-ends. Hand-offs (``transfer_to_x``) and a framework's output tools aren't calls. An empty list means that no tool was called,
-and is returned only if a call would have been visible.
+A call has a span or is only in messages: a model requests it, and either a later prompt contains its result or the run
+ends. Hand-offs (``transfer_to_x``) and output tools of frameworks aren't calls. An empty list means that no tool was called.
+If calls may have been missed, the result is None.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .steps import computed_once
 from .tool_spans import ToolSpan, is_no_tool, join_layers
 
 _CODE = ("<code>", "<end_code>")
-"""Delimiters of code that an agent runs, which may call tools. Such code isn't a tool request of the model."""
+"""Delimiters of code that an agent runs. The code may call tools, but isn't a tool request."""
 _WITH_RESULTS = frozenset((*ROOT_ROLES, LLM, TOOL))
 _ANSWER_ACCEPTED = re.compile(r"Successfully validated \w+ structured output$|Returning structured response: ")
-"""Results of output tools that are named after the answer's type."""
+"""Matches results of output tools that are named after the answer's type."""
 
 
 class ToolCalls:
@@ -52,7 +52,7 @@ class ToolCalls:
 
     @computed_once
     def calls(self) -> list[ToolCall] | None:
-        """One entry per execution, by start time. It is None if there may be calls that the spans don't show."""
+        """Tool executions by start time. None if calls may have been missed."""
         if self.spans:
             in_spans = (self._call_of_span(*matched) for matched in self._matched)
             calls = self._with_lost_spans([call for call in in_spans if call is not None])
@@ -70,7 +70,7 @@ class ToolCalls:
         turn = self._turn
         tools = [*map(ToolSpan.of_tool, self._tool_steps)]
         functions = [step for step in turn.of_role.get(CHAIN, ()) if step.function and step is not turn.root]
-        if functions:  # those with the name of a tool that models received or requested are tools
+        if functions:  # functions with the name of a defined or requested tool are tools
             requested = {request.name for request, _ in self._requested}
             names = {definition["name"] for definition in self.definitions} | requested
             names.difference_update(step.tool_name for step in self._tool_steps)
@@ -88,7 +88,7 @@ class ToolCalls:
         return tool_definitions(self._turn)
 
     def name_at(self, step: Step) -> str | None:
-        """Return the name of the tool that a span runs. If the span has only a class's name, its request has the tool's name."""
+        """Return the tool name of a span. If the span has only a class name, use the name in the request."""
         return self._names.get(step.record.span_id, step.tool_name)
 
     @computed_once
@@ -101,7 +101,7 @@ class ToolCalls:
 
     @computed_once
     def _matched(self) -> list[tuple[ToolSpan, dict[str, Any] | None, ToolRequest | None]]:
-        """Each span with its arguments, and with its request if the span lacks arguments, a call id or a name."""
+        """(span, arguments, request) of each call. The request is None if the span has arguments, a call id and a name."""
         matcher: RequestMatcher | None = None
         found = []
         for span in self.spans:
@@ -114,7 +114,7 @@ class ToolCalls:
         return found
 
     def _call_of_span(self, span: ToolSpan, arguments: dict[str, Any] | None, request: ToolRequest | None) -> ToolCall | None:
-        """Return the call of a tool span, or None if the tool is a hand-off or an output tool."""
+        """Return the call of a tool span, or None for output tools and hand-offs."""
         step, name = span.step, _name_of(span, request)
         if request is not None and step.tool_unnamed and self._is_no_tool(name):
             return None
@@ -128,9 +128,9 @@ class ToolCalls:
         result, error = unwrap_result(span.result), span.error
         if result in REDACTED:
             result = None
-        if result is None and error is None and call_id is not None:  # only the next prompt may have the result
+        if result is None and error is None and call_id is not None:  # the result may be only in the next prompt
             result = self._results.get(call_id, self._results.get(requested_id or ""))
-        if result is None:  # take a failed call's result too, so that no other call gets it
+        if result is None:  # also take a failed call's result, so that no other call gets it
             next_result = self._take_result(step, name, arguments)
             result = next_result if error is None else None
         if _accepts_answer(result):
@@ -147,7 +147,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _with_lost_spans(self, calls: list[ToolCall]) -> list[ToolCall]:
-        """Return the calls with spans, and answered calls without spans, inserted at their place among the requests."""
+        """Insert answered calls without spans into the calls with spans, in the order of their requests."""
         places = {request.call_id: place for place, (request, _) in enumerate(self._requested) if request.call_id}
         if len(places) <= len(calls):
             return calls
@@ -199,7 +199,7 @@ class ToolCalls:
         return calls
 
     def _calls_in_code(self, request: ToolRequest, output: Any, step: Step) -> list[ToolCall]:
-        """Return the tool calls in an agent's code. The code's output is a call's result only if there is exactly one call."""
+        """Return the tool calls in an agent's code. If there is only one, the code's output is its result."""
         parameters = {tool["name"]: parameters_of(tool) for tool in self.definitions if tool["name"] not in OUTPUT_TOOLS}
         found = calls_in_code(request.arguments, parameters)
         result = output if len(found) == 1 else None
@@ -210,12 +210,12 @@ class ToolCalls:
         state = state_of(error, result)
         if result is None and request.call_id not in self._results and step in self._turn.llm[-1:]:
             if root.role == LLM:
-                return None  # a model call alone: the request is executed outside this turn
+                return None  # a model call alone: the tool runs outside this turn
             error = error_of_last_tool(root.error)  # the turn ended while this tool ran
             if error is None and not self._root_answers(request):
                 state = "requested"
         arguments = arguments_of(request.arguments)
-        if not arguments and request.call_id:  # a streamed request may lack them
+        if not arguments and request.call_id:  # streamed requests may have no arguments
             arguments = arguments_of(self._repeated_arguments.get(request.call_id, request.arguments))
         return ToolCall(
             request.name or "", arguments, result, error, call_id=request.call_id, agent=step.agent,
@@ -223,7 +223,7 @@ class ToolCalls:
         )  # fmt: skip
 
     def _root_answers(self, request: ToolRequest) -> bool:
-        """Return True if the root's output has a text that doesn't just repeat an unanswered request."""
+        """Return True if the root's output has text that doesn't only repeat an unanswered request."""
         root, texts = self._turn.root, []
         for field in ("output_messages", "output_value"):
             decoded = self._turn.decode(root, field, "assistant")
@@ -245,7 +245,7 @@ class ToolCalls:
         return found
 
     def _calls_of_runs(self) -> list[ToolCall]:
-        """Return the answered calls in the conversations that runs recorded. Calls without ids count only in the first one."""
+        """Return answered calls in the messages of agent runs. Calls without ids are read from the first run only."""
         turn, found = self._turn, dict[str | int, ToolCall]()
         for step in (turn.root, *(step for role in ROOTS for step in turn.of_role.get(role, ()))):
             for field in ("output_messages", "output_value"):
@@ -275,8 +275,8 @@ class ToolCalls:
         for step in turn.steps:
             if step.role not in _WITH_RESULTS:
                 continue
-            # No prompt has the last results of a run that stopped at its limit, or of tools that the provider ran, and only the
-            # root has the prompt of some failed calls.
+            # Some results are in no prompt: the last results of a run that reached its limit, and results of provider-run tools.
+            # For some failed calls, only the root has the prompt.
             messages = [] if step.output_messages is None else turn.outputs(step)
             if step is turn.root and step.input_messages is not None:
                 messages = messages + turn.inputs(step)
@@ -286,7 +286,7 @@ class ToolCalls:
         return results
 
     def _results_of_repeated_ids(self, ids: Iterable[str | None]) -> dict[str | None, Iterator[Any]]:
-        """Return the results, in order, of each id that several requests share. Some programs use a tool's name as the id."""
+        """Return ordered results for each id that several requests share. Some programs use tool names as ids."""
         found = {one: list[Any]() for one, count in Counter(ids).items() if one and count > 1}
         for step in self._turn.llm if found else ():
             results = [result for message in since_user(self._turn.inputs(step)) for result in message.tool_results]
@@ -295,13 +295,13 @@ class ToolCalls:
         return {call_id: iter(results) for call_id, results in found.items()}
 
     def _take_result(self, step: Step, name: str | None, arguments: dict[str, Any] | None) -> Any:
-        """Return the result that the order of calls and results assigns to a tool. Each result is taken once."""
+        """Return the next result for a tool, by order. Each result is returned once."""
         results = self._ordered_results.get(self._turn.loop_of(step))
         return results.take(name, arguments) if results is not None else None
 
     @computed_once
     def _ordered_results(self) -> dict[int, OrderedResults]:
-        """Results in each agent run's prompts, by the run's span id."""
+        """Results in the prompts of each agent run, by the run's span id."""
         known = {request.call_id for request, _ in self._requested} | {step.tool_call_id for step in self._tool_steps}
         prompts: dict[int, list[list[Message]]] = {}
         for step in self._turn.llm:
@@ -312,7 +312,7 @@ class ToolCalls:
     # --- turns without calls
 
     def _none_was_called(self) -> bool:
-        """Return True if a call would have been visible: only hand-offs and output tools ran, or no model requested a tool."""
+        """Return True if no tool was called and the spans would show a call. Hand-offs and output tools aren't calls."""
         others = [step for step in self._tool_steps if step is not self._turn.root]
         if others or HANDOFF in self._turn.of_role:
             return all(self._is_no_tool(self.name_at(step)) for step in others)
@@ -320,10 +320,10 @@ class ToolCalls:
         return last is not None and all(self._requested_none(step, step is last) for step in self._turn.llm)
 
     def _requested_none(self, step: Step, is_last: bool) -> bool:
-        """Return True if a model call certainly requested no tool, according to its error, answer or finish reason."""
+        """Return True if a model call certainly requested no tool, based on its error, answer or finish reason."""
         turn = self._turn
         if (step.overwritten or step.role != LLM) and (not turn.inputs(step) or turn.overwritten_calls(step)):
-            return False  # the only span of a run, which describes its last call
+            return False  # a run whose only span describes its last call
         if step.error is not None:
             return True
         answer = turn.decode(step, "output_messages", "assistant")
@@ -343,7 +343,7 @@ class ToolCalls:
         return rules_out_tools(step, is_last)
 
     def _stopped_for_tools(self) -> bool:
-        """Return True if the last recorded model call requested tools, although the run has an answer."""
+        """Return True if the last recorded model call requested tools, although the root has an answer."""
         root, last = self._turn.root, self._turn.answering_call
         if last is None or last.role != LLM or last is root or (root.output_messages is None and root.output_value is None):
             return False
@@ -354,7 +354,7 @@ class ToolCalls:
 
     @computed_once
     def _named_after_answers(self) -> set[str | None]:
-        """Names of output tools that frameworks name after an answer's type. Their spans or results identify them."""
+        """Output tools that are named after the answer's type, such as ``WeatherReport``. Their spans or results identify them."""
         steps = self._tool_steps
         return {
             *(step.tool_name for step in steps if step.gives_form or _accepts_answer(unwrap_result(step.tool_result))),
@@ -371,11 +371,11 @@ def _accepts_answer(result: Any) -> bool:
 
 
 def _is_cut(arguments: Any) -> bool:
-    """Return True if arguments that :func:`arguments_of` can't read begin like an object."""
+    """Return True if arguments begin like a JSON object. Use it only for arguments that can't be parsed."""
     return isinstance(arguments, str) and arguments.lstrip()[:1] == "{"
 
 
-# --- failed tools, and tools that a person didn't approve, by their results
+# --- results of tools that failed or weren't approved
 
 _FAILED_TEXT = ("error:", "error executing", "traceback (most recent call last)", "exception:", "tool error:")
 _EXCEPTION = re.compile(r"(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Timeout)): ?")
@@ -385,9 +385,9 @@ _NOT_A_TOOL_S = re.compile(
     r"server ?(?:had an ?)?error|unavailable|overloaded|too ?many ?requests|cancelled",
     re.IGNORECASE,
 )
-"""Errors that come from a loop's limits or a model."""
+"""Errors of a loop's limits or of a model, not of a tool."""
 _LONGEST_REFUSAL = 300
-"""Maximum length, in characters, of a result that only explains why a tool didn't run."""
+"""Maximum characters of a result that only explains why a tool didn't run."""
 _DECLINED = re.compile(
     r"\b(?:user|human|operator|reviewer)\b (?:has |have )?(?:declined|denied|rejected|refused|doesn't want|did(?:n't| not) (?:approve|allow|accept|confirm))\b|"
     r"\btool(?: call| use| execution| request)? (?:was |is |has been )?(?:denied|rejected|declined|not approved)\b",
@@ -400,7 +400,7 @@ _WAITS = re.compile(
 
 
 def error_in(result: Any) -> ErrorInfo | None:
-    """Return the failure that a tool's result reports, as text or in an object, or None."""
+    """Return the error that a tool result reports as text or in an object, or None."""
     if isinstance(result, str):
         result = unquoted(result)
     if isinstance(result, str):
@@ -423,7 +423,7 @@ def error_in(result: Any) -> ErrorInfo | None:
 
 
 def error_by_flag(raw: Any) -> ErrorInfo | None:
-    """Return the failure that a flag beside a result's content reports, or None. Unwrapping the result loses this flag."""
+    """Return the error that a flag next to the result's content reports, or None. Unwrapping a result removes this flag."""
     if raw.__class__ is str:
         if raw[:1] != "{" or ("rror" not in raw[-200:] and "rror" not in raw[:200]):
             return None
@@ -434,13 +434,13 @@ def error_by_flag(raw: Any) -> ErrorInfo | None:
 
 
 def error_of_last_tool(error: ErrorInfo | None) -> ErrorInfo | None:
-    """Return the turn's error as the error of its last tool, or None if the loop or its model caused the error."""
+    """Return the turn's error if its last tool may have caused it. Return None for errors of the loop or its model."""
     text = f"{error.type} {error.message}" if error is not None else ""
     return None if _NOT_A_TOOL_S.search(text) else error
 
 
 def state_of(error: ErrorInfo | None, result: Any) -> ToolState:
-    """Return ``declined`` if a person refused the call, ``requested`` if a person must approve it, or ``executed``."""
+    """Return ``declined`` if a person refused the call, ``requested`` if approval is pending, or ``executed``."""
     text = (error.message if error is not None and error.message else result) or ""
     if text.__class__ is not str or len(text) > _LONGEST_REFUSAL:
         return "executed"

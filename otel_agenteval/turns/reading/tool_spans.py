@@ -1,4 +1,4 @@
-"""Find the spans of a turn's tools. Several spans can be layers of one call, such as a framework's and an MCP client's."""
+"""Find the tool spans of a turn. Several spans can describe one call, such as those of a framework and its MCP client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOOL_OR_CALLER = (TOOL, AGENT, LLM)
 
 @dataclass(slots=True)
 class ToolSpan:
-    """Values of one call, from its outer span or, if missing there, from its inner layers."""
+    """Values of one tool call. Values that the outer span doesn't have are from inner spans."""
 
     step: Step
     name: str | None
@@ -59,7 +59,7 @@ class ToolSpan:
 
 
 def is_no_tool(name: str | None) -> bool:
-    """Return True for tools that only hand the turn over or structure its answer."""
+    """Return True for tools that only hand over the turn or structure its answer."""
     return is_handoff_tool(name) or is_output_tool(name)
 
 
@@ -73,7 +73,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
     for tool in tools:
         step = tool.step
         if step is turn.root or step.gives_form or is_no_tool(tool.name):
-            continue  # the application called the function at the root, not an agent
+            continue  # the application itself called the root function
         outer = _layer_around(turn, tool, by_span_id)
         if outer is not None:
             outer = outermost[step.record.span_id] = outermost.get(outer.step.record.span_id, outer)
@@ -93,7 +93,7 @@ def join_layers(turn: TurnCalls, tools: Iterable[ToolSpan]) -> list[ToolSpan]:
 
 
 def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpan]) -> ToolSpan | None:
-    """Return the tool span around a tool span if both are layers of one call, or None."""
+    """Return the tool span around a tool span if both describe the same call, or None."""
     around = turn.nearest(tool.step, TOOL_OR_CALLER)
     outer = by_span_id.get(around.record.span_id) if around is not None and around.role == TOOL else None
     if outer is None:
@@ -101,12 +101,12 @@ def _layer_around(turn: TurnCalls, tool: ToolSpan, by_span_id: dict[int, ToolSpa
     if tool.call_id is not None and outer.call_id is not None and tool.call_id != outer.call_id:
         one, other = arguments_of(outer.arguments), arguments_of(tool.arguments)
         if one is not None and other is not None and not (one.items() <= other.items() or other.items() <= one.items()):
-            return None  # a tool that calls itself, or a parallel call that got the wrong parent
+            return None  # a recursive tool, or a parallel call with the wrong parent
     return outer if _is_same_tool(outer, tool) or (tool.call_id and outer.call_id == tool.call_id) else None
 
 
 def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolSpan]]) -> list[ToolSpan]:
-    """If some spans have content, drop spans without content and error that have the same names or an operation's name."""
+    """Drop spans without content or error if a span with content has the same tool name."""
     names = {tool.name for tool in tools if tool.has_only_name}
     for outer, name in [(outer, inner.name) for outer, inner in layers if inner.name != outer.name]:
         if name in names:
@@ -121,8 +121,8 @@ def _drop_empty_copies(tools: list[ToolSpan], layers: list[tuple[ToolSpan, ToolS
 
 
 def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
-    """Return True if two tool spans are layers of one call. Either the inner span has the same name or no name. Or one name
-    ends with the other, in any spelling, and the inner span is an MCP span or has the same arguments.
+    """Return True if two nested tool spans describe one call. The inner span has the same name or no name. Or one name ends with
+    the other (in any spelling), and the inner span is an MCP span or has the same arguments.
     """
     if outer.name == inner.name or not inner.name:
         return True
@@ -138,7 +138,7 @@ def _is_same_tool(outer: ToolSpan, inner: ToolSpan) -> bool:
 
 
 def _are_one_call(one: ToolSpan, later: ToolSpan) -> bool:
-    """Return True if two tool spans with one call id are one call. Some models reuse the id of another call."""
+    """Return True if two tool spans with the same call id are one call. Some models reuse call ids."""
     if not (_is_same_tool(one, later) or _is_same_tool(later, one) or (one.name or "").endswith(later.name or "")):
         return False
     pairs = ((one.arguments, later.arguments), (one.result, later.result))

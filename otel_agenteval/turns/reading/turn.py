@@ -1,8 +1,8 @@
 """Build a :class:`~otel_agenteval.core.turn.Turn` from the spans of one turn.
 
-The spans become steps in a tree (:mod:`.steps`), some of which are model calls (:mod:`.llm_calls`). The steps don't change
+Spans become steps in a tree (:mod:`.steps`), and some steps are model calls (:mod:`.llm_calls`). Steps don't change
 after that. Tool calls (:mod:`.tool_calls`), texts and errors (:mod:`.messages`) and agents (:mod:`.agents`) are read on first
-use, because that requires parsing JSON.
+use, because they require parsing JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 def build_turn(
     root: SpanRecord, members: Iterable[SpanRecord], *, close_reason: CloseReason, complete: bool = True, revision: int = 1
 ) -> Turn:
-    """Return the turn of these spans. Cheap fields are read now, and content on first use."""
+    """Build the turn of the given spans. Most content fields are read on first use."""
     return TurnReader(TurnCalls(root, members)).turn(close_reason, complete, revision)
 
 
@@ -43,7 +43,7 @@ class TurnReader(MessageReader):
     ))  # fmt: skip
 
     def turn(self, close_reason: CloseReason, complete: bool, revision: int = 1, supersedes: str | None = None) -> Turn:
-        """Return the turn. A ``revision`` above 1 replaces the turn with the id ``supersedes``."""
+        """Build the turn. A ``revision`` above 1 replaces the turn with the id ``supersedes``."""
         root, record = self.root, self.root.record
         resource = record.resource_attributes
         # A root that returns a stream ends before its model call.
@@ -81,15 +81,15 @@ class TurnReader(MessageReader):
         return Turn.lazily(known, self)
 
     def extended(self, others: Iterable[TurnReader], until_ns: int) -> TurnReader:
-        """Return the reader joined with the readers of parts in other traces, without reading a span again."""
+        """Return this reader joined with readers of the turn's parts in other traces. No span is read again."""
         return TurnReader(self.calls.extended([other.calls for other in others], until_ns))
 
     def inferred_scope(self) -> str | None:
-        """Return the scope of the first span that was recognized only by its shape, not by a dialect, or None."""
+        """Return the scope of the first span whose role or content was inferred, or None."""
         return next((step.record.scope for step in self.calls.steps if step.inferred), None)
 
     def reading(self) -> Reading | None:
-        """Return ``exact``, ``inferred`` (see :meth:`inferred_scope`), or None if the turn has neither input nor output."""
+        """Return ``exact``, ``inferred`` (see :meth:`inferred_scope`), or None for a turn without input and output."""
         if self.output() is None and self.input() is None:
             return None
         return "exact" if self.inferred_scope() is None else "inferred"
@@ -101,7 +101,7 @@ class TurnReader(MessageReader):
         return self.root.framework or self.calls.first("framework") or (self.root.record.scope or None)
 
     def stop_kind(self) -> str | None:
-        """Return ``agent.stop_kind``. If unset, return ``completed``, ``unknown`` or, without an answering call, None."""
+        """Return ``agent.stop_kind``. If unset, return ``completed``, ``unknown`` or (without an answering call) None."""
         reported = app_events.stop_kind(self.root, self.calls.steps)
         if reported is not None:
             return reported
@@ -115,7 +115,7 @@ class TurnReader(MessageReader):
     def _retrieval_steps(self) -> list[Step]:
         steps = self.calls.of_role.get(RETRIEVAL) or self.calls.of_role.get(RERANK) or []
         outermost = [step for step in steps if self.calls.nearest(step, (step.role,)) is None]
-        return outermost or steps  # an outer retriever selects from the documents of the inner ones
+        return outermost or steps  # an outer retriever selects from the documents of inner retrievers
 
     def retrievals(self) -> list[Retrieval]:
         return [
@@ -159,7 +159,7 @@ class TurnReader(MessageReader):
         return _EPOCH + datetime.timedelta(microseconds=start // 1000) if 0 < start < 253402300799 * 10**9 else None
 
     def truncated(self) -> bool:
-        for step in self.calls.llm:  # cuts are found when content is read
+        for step in self.calls.llm:  # reading content finds truncation
             self.calls.inputs(step)
             self.calls.outputs(step)
         return self.calls.cut
@@ -170,7 +170,7 @@ class TurnReader(MessageReader):
             SpanInfo(
                 f"{step.record.span_id:016x}", f"{step.record.parent_id:016x}" if step.record.parent_id else None, step.record.name,
                 step.record.duration_s,
-                # lists, as in OTLP; the SDK keeps sequences as tuples
+                # lists, as in OTLP, because the SDK stores tuples
                 {key: list(value) if value.__class__ is tuple else value for key, value in step.record.attributes.items()},
                 (step.record.start_ns - start) / 1e9 if start > 0 and step.record.start_ns > 0 else None, step.inferred or None,
                 step.error is not None or None,
