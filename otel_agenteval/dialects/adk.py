@@ -1,8 +1,8 @@
-"""Parser for Google's Agent Development Kit: its own attributes and those of the GenAI convention.
+"""Parser for Google's Agent Development Kit, which writes its own attributes and the GenAI convention's attributes.
 
-There are two layouts. The older one has a plain ``invocation`` root, and ``call_llm`` around each model call. Requests and
-responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. Both write LiteLLM models as
-``provider/model``.
+There are two layouts. The older layout has an ``invocation`` root without a role, and ``call_llm`` around each model call.
+Requests and responses are JSON in ``gcp.vertex.agent.*``. The newer layout follows the convention. In both layouts, LiteLLM
+models are ``provider/model``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_SPECIFIED = ('{"result": "<not specified>"}', '{"result":"<not specified>"}
 _RESPONSE_MODEL = re.compile(r'\{\s*"model_version"\s*:\s*"([^"\\]{1,200})"')
 _AGENT_RUN = re.compile(r"agent_run \[(.*)\]$")
 _COLLECTIONS = frozenset(("endpoints", "locations", "models", "projects", "publishers", "tunedModels"))
-"""First segments of resource paths. Any other first segment of a model's name is a LiteLLM provider."""
+"""First segments of Google resource paths. Any other first segment of a model name is a LiteLLM provider."""
 _LONGEST_FAILURE = 16_384
 _EXECUTE, _MERGED = "execute_tool ", "execute_tool (merged)"
 
@@ -53,7 +53,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = as_text(get("gcp.vertex.agent.session_id"))
     role = step.role
     if role == LLM:
-        step.overwritten = record.name.startswith("invoke_agent ")  # OpenInference writes every call on the agent's span
+        step.overwritten = record.name.startswith("invoke_agent ")  # OpenInference writes all calls to the agent's span
         _read_llm(get, step)
     elif role == TOOL:
         _read_tool(record, step)
@@ -87,12 +87,12 @@ def _read_llm(get: Any, step: Step) -> None:
 
 def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
-    if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS writes only the name of a tool that raises
+    if not record.attributes and record.name.startswith(_EXECUTE):  # ADK for JS writes no attributes if a tool raises
         step.tool_failed = True
     if step.tool_call_id == "<not specified>":
         step.tool_call_id = None
     arguments, result = get("gcp.vertex.agent.tool_call_args"), get("gcp.vertex.agent.tool_response")
-    if arguments == "{}" and result == "{}":  # written if content capture is off, so the real values are unknown
+    if arguments == "{}" and result == "{}":  # content capture is off
         arguments = result = None
     if step.tool_arguments is None and arguments not in _PLACEHOLDERS:
         step.tool_arguments = arguments
@@ -104,11 +104,11 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _reported_failure(result: Any) -> ErrorInfo | None:
-    """Return the failure that a tool's result such as ``{"status": "error", "error_message": ...}`` reports, or None."""
+    """Return the error in a tool's result, such as ``{"status": "error", "error_message": ...}``, or None."""
     if result.__class__ is not str or '"error' not in result[:1_000] or len(result) > _LONGEST_FAILURE:
         return None
     value, _ = jsonio.loads_or_text(result)
-    inner = value.get("response", value) if isinstance(value, Mapping) else None  # one instrumentation writes the whole response
+    inner = value.get("response", value) if isinstance(value, Mapping) else None  # some write the whole response
     if not isinstance(inner, Mapping):
         return None
     message = next((inner[key] for key in ("error_message", "error_details", "error") if inner.get(key)), None)

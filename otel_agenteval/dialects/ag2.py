@@ -1,4 +1,4 @@
-"""Parser for AG2: the GenAI convention's attributes, and ``ag2.span.type``, which spans without an operation have too."""
+"""Parser for AG2, which writes the GenAI convention's attributes and, also on spans without an operation, ``ag2.span.type``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TYPES = {
     "agent": AGENT, "llm": LLM, "tool": TOOL, "conversation": WORKFLOW, "multi_conversation": WORKFLOW, "code_execution": TOOL,
     "usage": SETUP, "agent_lifetime": SETUP, "agent_event": SETUP,
 }  # fmt: skip
-"""Roles by span type. ``usage`` only repeats tokens of calls that have their own spans."""
+"""Roles by span type. Spans of type ``usage`` only repeat token counts of model calls."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if (kind := attributes.get("ag2.span.type")) is None:
         return SETUP if name.startswith("record_usage ") and SCOPES.match(scope) else None
-    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # the agent runs the tools of a group chat
+    if kind == "agent" and str(attributes.get("gen_ai.agent.name")).startswith("_"):  # runs the tools of a group chat
         return INNER
     return _TYPES.get(kind, INNER) if kind.__class__ is str else INNER
 
@@ -32,7 +32,7 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = step.framework or "ag2"
     kind = record.attributes.get("ag2.span.type")
     if step.role in (WORKFLOW, INNER):
-        step.agent = ""  # the requester or a part of the framework, not the agent that answers
+        step.agent = ""  # the requester or the framework, not the answering agent
     if kind == "code_execution" and step.tool_name is None:
         step.tool_name = "execute_code"
     elif kind == "conversation" and step.output_messages is None and "gen_ai.output.messages" in record.attributes:
@@ -40,7 +40,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _last_words(raw: Any) -> list[dict[str, Any]]:
-    """Return the last text that isn't a tool's as the answer. A requester's history gives the other agent the role ``user``."""
+    """Return the last text that isn't from a tool as the answer. In a requester's history, the other agent is the ``user``."""
     history = decode(raw, "assistant").messages
     texts = (message.content for message in reversed(history) if message.role != "tool" and message.content)
     return [{"role": "assistant", "content": next(texts, None)}]

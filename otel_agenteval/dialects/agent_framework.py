@@ -1,4 +1,4 @@
-"""Parser for Microsoft Agent Framework. It writes the GenAI convention's attributes, and workflow spans that have only a name."""
+"""Parser for Microsoft Agent Framework, which writes the GenAI convention's attributes, and workflow spans with only a name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NAMES = {
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     word = name.partition(" ")[0]
     if SCOPES.match(scope):
-        return _NAMES.get(word, INNER)  # applications also write their own spans with the framework's tracer
+        return _NAMES.get(word, INNER)  # applications also use the framework's tracer
     role = _WORKFLOWS.get(word)
-    # In an application's own scope, a workflow counts only if it contains an agent or a model call.
+    # In an application's scope, a workflow needs an agent or a model call.
     return CHAIN if role == WORKFLOW else role
 
 

@@ -1,8 +1,8 @@
-"""Parser for AgentOps: ``agentops.span.kind``, and flat messages as in Traceloop.
+"""Parser for AgentOps: ``agentops.span.kind``, and flattened messages in Traceloop's format.
 
-A decorated function's input and output are attributes under the name of the function's kind.
+A decorated function's input and output have the function's kind in their attribute names (``agentops.task.input``).
 
-A span of kind ``session`` is a step only if it wraps a decorated function. An application can start a session by hand and
+A span of kind ``session`` is a step only if it is around a decorated function. Applications can also start a session manually and
 run any number of turns in it.
 """
 
@@ -44,7 +44,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if kind == "workflow" and attributes.get("workflow.type") in ("graph_compilation", "graph_initialization"):
         return INNER
     if kind == "llm" and name == "langgraph.node.execute" and "gen_ai.request.model" not in attributes:
-        return CHAIN  # AgentOps mistakes a node for a model call because of words in the node's code
+        return CHAIN  # AgentOps mistakes graph nodes for model calls if their code contains certain words
     return KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
 
 
@@ -73,7 +73,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _entity(get: Any) -> tuple[Any, Any]:
-    """Return the input and output under the kind's name or a name that all kinds share, or ``(None, None)``."""
+    """Return the input and output of a decorated function, or ``(None, None)``."""
     kind = get("agentops.span.kind")
     if kind.__class__ is str:
         for prefix in (f"agentops.{kind}.", "agentops.entity.", "chain.", "workflow."):

@@ -1,4 +1,4 @@
-"""Convert values of attributes to the types of a step's fields."""
+"""Convert attribute values to the types of a step's fields."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..core.wellformed import is_count
 
 class _Refusals(threading.local):
     counts = 0
-    """Number of counts outside the allowed range that :func:`as_int` rejected on this thread."""
+    """Number of out-of-range counts that :func:`as_int` rejected on this thread."""
 
 
 refusals = _Refusals()
 
 
 def as_int(value: Any) -> int | None:
-    """Return a token count from 0 to 2⁶³ - 1, which may be written as text, or None for other values."""
+    """Return a token count from 0 to 2⁶³ - 1, or None for other values. The count can be a number or text."""
     number: float
     if value.__class__ is int:
         number = value
     elif isinstance(value, bool) or value is None:
         return None
     else:
-        try:  # float() would lose digits beyond the sixteenth
+        try:  # float() has only 16 digits
             number = int(value) if isinstance(value, str) and len(value) < _DIGITS and value.isdecimal() else float(value)
         except (TypeError, ValueError, OverflowError):
             return None
@@ -38,11 +38,11 @@ def as_int(value: Any) -> int | None:
 
 
 _DIGITS = 40
-"""Length from which ``float()`` parses a text. It can lose digits, but is fast for any length."""
+"""Texts of this length or longer are parsed by ``float()``, which is fast but less precise."""
 
 
 def as_float(value: Any) -> float | None:
-    """Return a finite number of at least 0, which may be written as text, or None for other values."""
+    """Return a finite number of at least 0, or None for other values. The value can be a number or text."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -57,7 +57,7 @@ def as_text(value: Any) -> str | None:
 
 
 def seconds_until(moment: Any, start_ns: int) -> float | None:
-    """Return the seconds from a span's start to a time (ISO 8601 or Unix milliseconds), or None if it is invalid or earlier."""
+    """Return the seconds from a span's start to ``moment`` (ISO 8601 or Unix milliseconds), or None if invalid or earlier."""
     if moment.__class__ in (int, float):
         return as_float(round(moment / 1_000 - start_ns / 1e9, 6)) if 1e12 < moment < 1e13 else None
     text = as_text(jsonio.loads_or_text(moment)[0]) if moment.__class__ is str else None
@@ -83,7 +83,7 @@ def text_under(values: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def first_text(value: Any) -> str | None:
-    """Return the first of several texts, which are comma-separated, in a list or in a JSON list, or None."""
+    """Return the first text in a list, a JSON list or a comma-separated text, or None."""
     if value.__class__ is str:
         if value[:1] != "[":
             return value.partition(", ")[0] or None

@@ -1,7 +1,7 @@
-"""Parser for AutoGen's runtime: a span for each processed message, which is JSON text.
+"""Parser for AutoGen's runtime, which writes one span per processed message. The message is JSON text.
 
-Agents and tools follow the GenAI convention. Each message begins its own trace. The team id in all addresses joins the messages
-of one run.
+Agents and tools follow the GenAI convention. Each message is a separate trace. All addresses of a run contain the team's id,
+which joins the messages of the run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .step import AGENT, INNER, LLM, SETUP, WORKFLOW, Step
 MARKS: frozenset[str] = frozenset()
 SCOPES = re.compile(r"autogen( |-core\b)")
 _TEAM = re.compile(r"_([0-9a-f-]{36})(?:\.\(|/)\1")
-"""Pattern of a team's id: after the agent's name, and as the key of its instance."""
+"""Matches a team's id, which is repeated after the agent's name and as the key of its instance."""
 _USED = '"models_usage":{'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a message's span from its recipient and content. The convention's dialect covers agents and tools."""
+    """Return the role of a message's span, based on its recipient and content. Agents and tools follow the GenAI convention."""
     if not scope.startswith("autogen "):
         return SETUP if name.startswith("create_agent") and scope == "autogen-core" else None
     message = attributes.get("message")
@@ -35,7 +35,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     if _TEAM.search(str(attributes.get("messaging.destination"))) is None:
         return AGENT if attributes.get("recipient_agent_class") not in (None, "ClosureAgent") else INNER
     if not str(attributes.get("recipient_agent_class")).endswith("Manager"):
-        return INNER  # an agent of the team has its own span when it runs
+        return INNER  # agents of the team also have their own spans
     return LLM if message.startswith('{"message":') and _USED in message else WORKFLOW
 
 
@@ -67,7 +67,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_model_call(step: Step, text: str) -> None:
-    """Fill in the step's token counts and answer from an agent's message to its team. The message doesn't name the model."""
+    """Read token counts and the answer from an agent's message to its team. The message doesn't contain the model's name."""
     step.secondhand = True
     message = object_in(object_in(text).get("message"))
     usage = object_in(message.get("models_usage"))
@@ -79,7 +79,7 @@ def _read_model_call(step: Step, text: str) -> None:
 
 
 def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
-    """Fill the step from an application's own message type. An answer is in a separate trace that names only its sender."""
+    """Read an application's own message type. The answer is in a separate trace that contains only the sender's address."""
     get = record.attributes.get
     step.thread = "core"
     if record.name.startswith("autogen ack"):
@@ -97,7 +97,7 @@ def _read_own_message(record: SpanRecord, step: Step, text: str) -> None:
 
 
 def _only_text(text: str) -> str | None:
-    """Return the text of a message of unknown type: its content, its only text, or None."""
+    """Return the text of a message with an unknown type: its ``content`` or its only text, or None."""
     value = object_in(text)
     content = value.get("content")
     texts = [item for item in value.values() if item.__class__ is str]

@@ -1,7 +1,7 @@
-"""Parser for BeeAI under OpenInference: spans of events, and tool arguments with options.
+"""Parser for BeeAI under OpenInference, which writes spans for events, and tool arguments with options.
 
-In TypeScript, a call or a tool has no span of its own, only one span for each of its events: ``start`` with its input, then
-``success`` or ``error`` with its output, and an empty ``finish``. The last part of ``target`` is the event.
+In TypeScript, a call or a tool has one span for each of its events instead of its own span: ``start`` with its input, then
+``success`` or ``error`` with its output, and an empty ``finish``. The last segment of ``target`` is the event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EVENTS = {"LLM": {"start": LLM, "success": LLM, "error": LLM}, "TOOL": {"succes
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an event's span. In Python, such a span (``error``, ``retry``) has its run's kind but no class name."""
+    """Return the role of an event's span. In Python, such spans (``error``, ``retry``) have a kind but no class name."""
     kind, target = attributes.get("openinference.span.kind"), attributes.get("target")
     if target.__class__ is str and "traceId" in attributes:
         return _EVENTS.get(str(kind), {}).get(target.rpartition(".")[2], INNER)
@@ -58,7 +58,7 @@ def _read_event(get: Any, step: Step, target: list[str]) -> None:
         step.tool_arguments = get("tool.parameters")
     else:
         step.deferred, step.answer_only = event == "start", event != "start"
-        step.output_messages = get("output.value")  # the flattened messages lack tool requests
+        step.output_messages = get("output.value")  # flattened messages have no tool requests
         step.input_messages = get("input.value")
         if event == "error":
             step.finish_reason = "error"

@@ -1,7 +1,7 @@
 """Parser for Braintrust: ``braintrust.input_json`` and ``braintrust.output_json``.
 
-It covers Braintrust's Go and Java SDKs, and spans that an application marks for Braintrust. The role is in
-``braintrust.span_attributes``. Spans of wrapped clients may lack the role, but have a model in their metadata.
+It covers Braintrust's Go and Java SDKs, and application spans with Braintrust attributes. The role is in
+``braintrust.span_attributes``. Spans of wrapped clients may have no role, but they have a model in their metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TYPE = re.compile(r'"type": ?"(\w+)"')
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for the span's type. Without one, prompt tokens or (in Braintrust's scope) a model show a model call."""
+    """Return the role of the span's type. Without a type, prompt tokens or (in Braintrust's scope) a model show a call."""
     about = attributes.get("braintrust.span_attributes")
     kind = _TYPE.search(about) if about.__class__ is str else None
     if kind is not None:
@@ -91,7 +91,7 @@ def _read_model(record: SpanRecord, step: Step, raw_input: Any, raw_output: Any,
     if step.time_to_first_token_s is None and metrics.get("prompt_tokens") is not None:
         step.time_to_first_token_s = as_float(metrics.get("time_to_first_token"))
     if record.status != ERROR and raw_output is None and metrics and "prompt_tokens" not in metrics:
-        step.tool_failed = True  # the wrapped HTTP client accepts any response, but this one has no answer
+        step.tool_failed = True  # the response has no answer, although the HTTP client accepted it
 
 
 _COUNTS = (

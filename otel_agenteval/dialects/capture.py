@@ -1,8 +1,8 @@
 """Settings that make instrumentations capture content.
 
-Most metrics need content, and many instrumentations omit it by default.
+Most metrics need content, and many instrumentations don't capture it by default.
 
-:data:`CAPTURES` is the only list: hints at runtime, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` use it.
+Runtime hints, ``otel-agenteval doctor`` and ``docs/guides/capture-content.md`` all use :data:`CAPTURES`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _TRUE = frozenset(("true", "1", "yes", "on"))
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Settings that make one instrumentation, or a family of them, capture content."""
+    """Settings that make an instrumentation (or several related ones) capture content."""
 
     name: str
     scopes: str
-    """Pattern that matches the start of its scope names."""
+    """Regular expression that matches the start of its scope names."""
     packages: str
-    """Pattern of its Python package names. Empty for other languages."""
+    """Regular expression for its Python packages. Empty for other languages."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables to set, with their values. Empty if only code can turn capture on."""
+    """Environment variables to set, and their values. Empty if capture can only be turned on in code."""
     old: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that suffice without the opt-in to the latest conventions."""
+    """Environment variables that are sufficient without the opt-in to the latest conventions."""
     code: str = ""
-    """Further advice, such as code to add."""
+    """More advice, such as code to add."""
     by_default: bool = False
     off: Mapping[str, str] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Capture:
         return ", ".join([*settings, *([self.code] if self.code else [])])
 
     def is_on(self, env: Mapping[str, str]) -> bool | None:
-        """Return True if capture is on, by default or by the environment, False if it is off, or None if only code turns it on."""
+        """Return True if content capture is on by default or by ``env``, False if it is off, or None if only code turns it on."""
         if any(env.get(name, "").strip().lower() == value.lower() for name, value in self.off.items()):
             return False
         if self.by_default:
@@ -53,7 +53,7 @@ class Capture:
 
 
 def _agrees(found: str, wanted: str) -> bool:
-    """Return True if a variable has the wanted value, alone or in a list. Synonyms of true and other ``SPAN_`` values count."""
+    """Return True if a variable has the wanted value, alone or in a list. Synonyms of ``true`` and any ``SPAN_…`` value match."""
     value = found.strip().lower()
     if wanted == "true":
         return value in _TRUE
@@ -126,7 +126,7 @@ CAPTURES: Sequence[Capture] = (
     ),
     Capture("Claude Code", r"com\.anthropic\.claude_code", "", {"OTEL_LOG_USER_PROMPTS": "1", "OTEL_LOG_TOOL_DETAILS": "1"}),
 )  # fmt: skip
-"""All settings. The first matching pattern wins, so OpenLLMetry's broad pattern follows the specific ones."""
+"""All settings. The first match is used, so OpenLLMetry's general pattern is below specific patterns."""
 
 
 def of_scope(scope: str) -> Capture | None:
@@ -139,7 +139,7 @@ def of_package(name: str) -> Capture | None:
 
 
 def advice_without_turn(scopes: Sequence[str]) -> str:
-    """Return a hint for scopes without an agent or a model call."""
+    """Return a hint for scopes without an agent and a model call."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
         return f"also trace the model calls, because {known} traced none"
@@ -147,7 +147,7 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:
-    """Return a hint for scopes whose traces lack ``missing``: a turn, a tool's caller, or a turn's content."""
+    """Return a hint for scopes whose traces lack a turn, a tool's caller or content, depending on ``missing``."""
     if missing == CALLER:
         return "pass the caller's context to the thread or the stream in which tools run"
     if missing == TURN:

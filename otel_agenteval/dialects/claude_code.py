@@ -1,7 +1,7 @@
 """Parser for Claude Code and the Claude Agent SDK: ``claude_code.*`` spans and log events.
 
-Spans contain prompts and tools if their capture is turned on. The answer is in a log event or, with detailed tracing, in
-the model call. Input tokens don't include tokens read from or written to the cache.
+Spans contain prompts and tool data only if their capture is on. The answer is in a log event or, with detailed tracing, in
+the model call. Input token counts exclude tokens that are read from or written to the cache.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HELD_BACK = "<REDACTED>"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role for a span's name. A sub-agent's tool is an agent, and a standalone call (a title) isn't a turn."""
+    """Return the role for a span's name. Tools that run a sub-agent are agents. Standalone calls (titles) aren't turns."""
     role = _ROLES.get(name)
     if role == TOOL and "subagent_type" in attributes:
         return AGENT
@@ -91,7 +91,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         command, path = as_text(get("full_command")), as_text(get("file_path"))
         known = {"command": command} if command else {"file_path": path} if path else None
-        if known is not None and step.tool_call_id is not None:  # maybe incomplete: an event may contain more
+        if known is not None and step.tool_call_id is not None:  # an event may contain more arguments
             step.tool_inputs = {step.tool_call_id: known}
     step.tool_result = _without_heading(get("new_context"))
     if step.tool_result is None:
@@ -101,7 +101,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
 
 
 def _without_heading(value: Any) -> str | None:
-    """Return a text without a first line such as ``[TOOL RESULT: name]``, or None if it wasn't captured."""
+    """Return a text without a first line such as ``[TOOL RESULT: name]``, or None if the text wasn't captured."""
     text = as_text(value)
     if text is None or text == _HELD_BACK:
         return None

@@ -1,15 +1,15 @@
-"""Decoder for messages in every known shape, shared by all dialects.
+"""Decoder for messages in all known formats. All dialects use it.
 
-It reads:
+Formats:
 
-- the GenAI convention's ``{role, parts: [...]}``
-- chat completions' ``{role, content, tool_calls}``
-- Responses items (``function_call``, ``function_call_output``, ``message``)
-- Anthropic and Bedrock content blocks
+- ``{role, parts: [...]}`` (GenAI convention)
+- ``{role, content, tool_calls}`` (chat completions)
+- ``function_call``, ``function_call_output`` and ``message`` items (Responses API)
+- content blocks (Anthropic, Bedrock)
 - LangChain messages (serialized constructors, ``{type, data}`` and dumps)
 
-Any of them may be JSON text, nested or truncated. A part with a type but no text was written without content capture. Its text
-is unknown (``None``), never empty.
+Messages may be JSON text, nested or truncated. If a part has a type but no text, its text wasn't captured. Then it is None, not
+``""``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROLES = {
 
 REDACTED = ("__REDACTED__", "[REDACTED]", "<REDACTED>", "[redacted]", "REDACTED", "<fully masked due to failed mask function>",
             "<elided>", "HIDDEN:non-empty", "HIDDEN:empty")  # fmt: skip
-"""Placeholders that instrumentations write if they are configured to omit content."""
+"""Placeholders that instrumentations write instead of content that they don't capture."""
 
 _TEXT_TYPES = frozenset(("text", "output_text", "input_text", "refusal", "summary_text"))
 _REASONING_TYPES = frozenset(("reasoning", "thinking", "redacted_thinking", "reasoning_text"))
@@ -49,17 +49,17 @@ _UNTYPED_PARTS = frozenset((
     "text", "toolUse", "toolResult", "reasoningContent", "function_call", "functionCall", "function_response", "functionResponse",
     "toolRequest", "toolResponse",
 ))  # fmt: skip
-"""Keys that identify parts without a type, as Bedrock, Google's SDK and Genkit write them."""
+"""Keys that identify message parts without a type (Bedrock, Google's SDK, Genkit)."""
 _FRAMEWORK_WORDS = (
     "Continue processing previous requests as instructed.", "Handle the requests as specified in the System Instruction.",
     "For context:\n[",
 )  # fmt: skip
-"""Texts that Google's ADK adds with the role ``user``: a last message for the model, and what other agents said and did."""
+"""Texts that Google's ADK adds with the role ``user``: a final instruction, or the messages and actions of other agents."""
 _MAX_NESTING = 6
 
 
 class Decoded:
-    """Messages from one attribute, with flags for truncated and hidden content."""
+    """Messages from one attribute. Flags show truncated and hidden content."""
 
     __slots__ = ("append_items", "hidden", "messages", "truncated")
 
@@ -67,13 +67,13 @@ class Decoded:
         self.messages = messages
         self.truncated = False
         self.hidden = hidden
-        """True if some text is missing, for example because content capture is off."""
+        """True if any text is missing, for example because content capture is off."""
         self.append_items: Callable[[Sequence[Any], str, Decoded, int], None] | None = None
-        """Function that appends the new messages of a longer history, or None if a longer one must be decoded from the start."""
+        """Function that appends new messages of a longer history, or None if longer histories must be decoded in full."""
 
 
 def decode(raw: Any, role: str) -> Decoded:
-    """Return the messages in an attribute's value. ``role`` is the author of plain text and of messages without a role."""
+    """Return the messages in an attribute's value. ``role`` is the role of plain text and of messages without a role."""
     out = Decoded([])
     if raw.__class__ is Later:
         raw = raw.reader(raw.raw)
@@ -87,7 +87,7 @@ def decode(raw: Any, role: str) -> Decoded:
         is_response = has_fields and not (value.get("content") or value.get("choices"))
         if is_response and is_cut:
             out.hidden = True
-        else:  # any other object that isn't a message is the answer itself
+        else:  # any other object is the answer
             out.messages.append(Message(role, "" if is_response else raw))
     if role == "assistant" and len(out.messages) > 1:
         _join_streamed_messages(out.messages)
@@ -98,12 +98,12 @@ _RESPONSE_FIELDS = frozenset((
     "content", "candidates", "choices", "finish_reason", "finishReason", "error_code", "errorCode", "usage", "usage_metadata",
     "usageMetadata", "prompt_feedback", "promptFeedback", "model_version", "modelVersion",
 ))  # fmt: skip
-"""Fields of a model's whole response. If it has no message, for example because it was blocked, the answer is empty."""
+"""Fields of a complete model response. A response without a message (for example a blocked one) is an empty answer."""
 
 
 def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
-    """Return the messages of a history that continues a ``shorter`` one (``[1, 2]``, then ``[1, 2, 3]``), or None if it must be
-    decoded from the start. Only new messages are parsed. The others are the objects in ``known``, the decoded ``shorter`` history.
+    """Return the messages of a history that extends a ``shorter`` history, for example ``[1, 2, 3]`` after ``[1, 2]``. Only new
+    messages are parsed. ``known`` has the other messages. Return None if ``raw`` must be decoded in full.
     """
     comma = len(shorter) - 1
     if known.append_items is None or known.truncated or not goes_on(raw, shorter):
@@ -121,7 +121,7 @@ def decode_longer(raw: str, shorter: str, known: Decoded) -> Decoded | None:
 
 
 def goes_on(raw: Any, shorter: Any) -> bool:
-    """Return True if the JSON text of a list begins with all items of a shorter list."""
+    """Return True if a JSON list begins with all items of a shorter JSON list."""
     if raw.__class__ is not str or shorter.__class__ is not str or len(raw) <= len(shorter):
         return False
     end = len(shorter) - 1
@@ -129,14 +129,14 @@ def goes_on(raw: Any, shorter: Any) -> bool:
 
 
 def _join_streamed_messages(messages: list[Message]) -> None:
-    """Join consecutive assistant messages that are pieces of one streamed answer. Finish reasons and tool calls end an answer."""
+    """Join consecutive assistant messages that are chunks of one streamed answer. Finish reasons and tool calls end an answer."""
     pieces: list[Message] = []
     joined = []
-    for message in (*messages, Message("")):  # the empty message ends the last pieces
+    for message in (*messages, Message("")):  # the empty message ends the last answer
         if pieces and (message.role != "assistant" or pieces[-1].finish_reason or pieces[-1].tool_calls):
             texts = [piece.content for piece in pieces if piece.content]
             if len(pieces) > 1 and _is_streamed(texts):
-                pieces[-1].content = _join_stream(texts, "stop")  # the last piece may repeat the whole
+                pieces[-1].content = _join_stream(texts, "stop")  # the last chunk may repeat the whole text
                 del pieces[:-1]
             joined += pieces
             pieces = []
@@ -148,7 +148,7 @@ def _join_streamed_messages(messages: list[Message]) -> None:
 
 
 def _is_streamed(texts: Sequence[str]) -> bool:
-    """Return True if any text continues the line of the text before it, which shows that all are pieces of one text."""
+    """Return True if any text continues the line of the previous text. Then all texts are chunks of one text."""
     return any(_CONTINUATION.match(later) or earlier[-1:] == " " for earlier, later in pairwise(texts))
 
 
@@ -188,16 +188,16 @@ _HANDLE = re.compile(
     r"|\[object (?:Async)?(?:Generator|Iterator|ReadableStream|Promise|Object|Response)\w*\]$"
     r"|Promise \{ <\w+> \}$"
 )
-"""Texts that programs write in place of an answer that isn't complete or parsed yet, such as the ``repr`` of a stream."""
+"""Matches texts that programs write instead of an unfinished answer, such as the ``repr`` of a stream."""
 
 
 def is_handle(text: str) -> bool:
-    """Return True if a text only names an object in a program's memory, such as a stream of the answer."""
+    """Return True if a text is only a reference to an object in memory, such as a stream."""
     return text[:1] in "<[P\"'" and len(text) < 400 and _HANDLE.match(text) is not None
 
 
 def _parse_shown_text(text: str) -> Any:
-    """Parse messages that Java's ``toString`` or a ``repr`` wrote, or that were encoded repeatedly. Other texts stay unchanged."""
+    """Parse messages from Java's ``toString``, a ``repr`` or repeated encoding. Other texts are returned unchanged."""
     if (shown := literals.java_value(text)) is not None:
         return shown
     if text[:2] == "{'" and "Message(" in text:
@@ -217,7 +217,7 @@ _SHOWN_MESSAGES = ("content='", 'content="', "content=[")
 def _add_text(text: str, role: str, out: Decoded) -> None:
     if text in REDACTED or is_handle(text):
         out.hidden = True
-    elif text[:2] == "[{":  # truncated messages that can't be parsed, not a text of the conversation
+    elif text[:2] == "[{":  # truncated messages that can't be parsed
         out.hidden = out.truncated = True
     elif not (text.startswith(_SHOWN_MESSAGES) and " tool_call_id=" in text):  # str() of LangChain's tool message
         message = Message(role, repr_text(text) if text.startswith(_SHOWN_MESSAGES) else text)
@@ -257,7 +257,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
     if "response" in raw and not _ENGINE_KEYS.isdisjoint(raw):  # a LlamaIndex engine's response: the text and its sources
         _add(raw["response"], role, out, depth + 1)
         return
-    if role == "system" and "messages" in raw:  # a whole request: take only its instructions
+    if role == "system" and "messages" in raw:  # only the instructions of a whole request
         _add(raw.get("system"), role, out, depth + 1)
         return
     if isinstance(raw.get("contents"), list):  # a request of Google's SDK: {config: {system_instruction}, contents: [...]}
@@ -273,7 +273,7 @@ def _add_wrapped(raw: Mapping[str, Any], role: str, out: Decoded, depth: int) ->
 
 
 def _parse_convention_text(text: str) -> list[Any] | None:
-    """Parse a message's text if it is a JSON list of messages or parts in the convention's form. Return None for other texts."""
+    """Parse a text that is a JSON list of messages or parts in the GenAI convention. Return None for other texts."""
     items, _ = jsonio.loads_or_text(text) if '"parts":' in text or '"type":' in text else (None, False)
     if not isinstance(items, list):
         return None
@@ -291,12 +291,12 @@ _MESSAGE_KEYS = (
     "messages", "new_message", "input_messages", "output_messages", "choices", "content", "input", "prompt", "query", "question",
     "text", "delta", "candidates", "combined_chunk_content", "str_or_query_bundle", "query_str", "user_msg",
 )  # fmt: skip
-"""Fields that contain messages, the most specific first."""
+"""Fields that contain messages, most specific first."""
 _ANSWER_KEYS = (*_MESSAGE_KEYS[:5], "output", *_MESSAGE_KEYS[5:])
 
 
 def _add_list(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the messages in a list, or one message if the list contains only parts."""
+    """Add the messages in a list. If the list has only parts, add one message."""
     first = raw[0] if raw and raw[0].__class__ is dict else {}
     if "parts" in first and "role" in first:
         out.append_items = None if depth else _add_convention_messages
@@ -318,7 +318,7 @@ def _add_each(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
 
 
 def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth: int) -> None:
-    """Add messages in the convention's form. The pieces of a streamed message become one message."""
+    """Add messages of the GenAI convention. Chunks of a streamed message become one message."""
     pieces: list[Message] = []
     unfinished = False
     for item in raw:
@@ -329,7 +329,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
             else:
                 _append_pieces(out.messages, pieces)
                 out.messages.append(message)
-            unfinished = item.get("finish_reason") == ""  # a piece of a streamed message, not a separate message
+            unfinished = item.get("finish_reason") == ""  # a chunk of a streamed message
             if unfinished:
                 out.append_items = None
         else:
@@ -340,7 +340,7 @@ def _add_convention_messages(raw: Sequence[Any], role: str, out: Decoded, depth:
 
 
 def _events_of_role(events: Sequence[Any], role: str) -> list[Any]:
-    """Return the output events at a list's end for the role ``assistant``, or the events before them for other roles."""
+    """Return the output events at the end of a list for the role ``assistant``, or the earlier events for other roles."""
     first_output = len(events)
     has_choices = any(isinstance(event, Mapping) and event.get("event.name") == "gen_ai.choice" for event in events)
     output_names = ("gen_ai.choice",) if has_choices else ("gen_ai.assistant.message", "gen_ai.unknown")
@@ -353,7 +353,7 @@ _ENGINE_KEYS = frozenset(("source_nodes", "sources", "metadata", "current_agent_
 
 
 def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, depth: int) -> None:
-    """Add the likeliest messages or text in a function's arguments: ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
+    """Add the most likely messages or text in arguments such as ``{"args": ["Hi there"], "kwargs": {"temperature": 0}}``."""
     args, kwargs = call.get("args"), call.get("kwargs")
     if kwargs.__class__ is str and kwargs[:1] == "{":
         kwargs, is_cut = jsonio.loads_or_text(kwargs)
@@ -378,7 +378,7 @@ def _add_function_arguments(call: Mapping[str, Any], role: str, out: Decoded, de
 
 
 def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
-    """Join the ``pieces`` of a streamed message to the last message, and clear them. The last piece may repeat the whole text."""
+    """Append the chunks of a streamed message to the last message, and clear ``pieces``. The last chunk may repeat the text."""
     if not pieces:
         return
     message, last = messages[-1], pieces[-1]
@@ -386,7 +386,7 @@ def _append_pieces(messages: list[Message], pieces: list[Message]) -> None:
     message.reasoning = _join_stream([piece.reasoning for piece in (message, *pieces)], last.finish_reason)
     new_calls: dict[tuple[str | None, Hashable], ToolRequest] = {}
     for call in (call for piece in pieces for call in piece.tool_calls):
-        new_calls.pop((call.call_id, None), None)  # a call may appear before its arguments, and again at the end
+        new_calls.pop((call.call_id, None), None)  # a call can appear without arguments first
         new_calls.pop(_identity_of(call), None)
         new_calls[_identity_of(call)] = call
     replaced = {*new_calls, *((call_id, None) for call_id, _ in new_calls)}
@@ -406,7 +406,7 @@ def _join_stream(texts: Sequence[str | None], finish_reason: str | None) -> str 
 
 
 def _identity_of(call: ToolRequest) -> tuple[str | None, Hashable]:
-    """Return a call's id and arguments. Arguments that are still empty become None."""
+    """Return a call's id and arguments, with None for empty arguments."""
     return call.call_id, None if call.arguments in (None, "", {}) else jsonio.frozen(call.arguments)
 
 
@@ -438,7 +438,7 @@ def _is_part(value: Mapping[str, Any]) -> bool:
 
 
 def _is_block(value: Mapping[str, Any]) -> bool:
-    """Return True if a parsed object is a part. A tool's result with a ``text`` but no type has more fields than a part."""
+    """Return True if a parsed object is a message part. Tool results with a ``text`` but no type have additional fields."""
     return _is_part(value) and (_kind(value) is not None or "text" not in value or TEXT_BLOCK_FIELDS.issuperset(value))
 
 
@@ -489,7 +489,7 @@ def _author_and_parts(value: Mapping[str, Any], parts: Any) -> tuple[Any, Any]:
 
 
 def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
-    """Return the message with its text. Tool calls and results that frameworks write as text are read from it."""
+    """Return the message with its text. Tool calls and results that frameworks write as text are parsed."""
     if len(texts) > 1 and message.role == "user":
         texts = [text for text in texts if not is_tagged(text)] or texts
     content = message.content = texts[0] if len(texts) == 1 else _joined_texts(texts)
@@ -505,7 +505,7 @@ def _with_text(message: Message, texts: list[str], out: Decoded) -> Message:
 
 
 def _joined_texts(texts: list[str]) -> str:
-    """Join the texts of parts with line breaks. The pieces of a streamed text contain their own spaces, so nothing is added."""
+    """Join the texts of parts with line breaks. Join chunks of a streamed text without them."""
     if _is_streamed(texts):
         return "".join(texts)
     whole = texts[0]
@@ -515,7 +515,7 @@ def _joined_texts(texts: list[str]) -> str:
 
 
 def is_tagged(text: str) -> bool:
-    """Return True if one tag encloses the whole text, as in context that a framework adds to the user's words."""
+    """Return True if one tag encloses the whole text, such as context that a framework adds to the user's message."""
     if text[:1] != "<" and text.lstrip()[:1] != "<":
         return False
     text = text.strip()
@@ -526,12 +526,12 @@ def is_tagged(text: str) -> bool:
 _TAG = re.compile(r"<([A-Za-z][\w.:-]{0,60})(?: [^<>]{0,200})?>")
 
 _LEADING_NOTES = re.compile(r"(?:<([a-z]+[_-][\w-]{1,58})>[^<>\n]{0,200}</\1>\n\n)+(?=\S)")
-"""One-line notes that a framework puts before the user's words: ``<current_datetime>…</current_datetime>``."""
+"""Matches one-line notes that a framework adds before the user's message: ``<current_datetime>…</current_datetime>``."""
 _ITEM_ROLES = {"function_call": "assistant", "reasoning": "assistant", "function_call_output": "tool"}
 
 
 def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice, or any other message unchanged."""
+    """Return the message inside a serialized constructor, a ``{type, data}`` pair or a choice. Return other messages unchanged."""
     if "lc" in value and isinstance(value.get("kwargs"), Mapping):
         path = value.get("id")
         kind = path[-1] if isinstance(path, list) and path else None
@@ -594,7 +594,6 @@ def _read_part(part: Mapping[str, Any], message: Message, texts: list[str], out:
 
 
 def _transcript_of(audio: Any) -> str | None:
-    """Return the words in an audio part or in the audio of a message, or None if they are unknown."""
     while isinstance(audio, Mapping):
         if transcript := _text_or_none(audio.get("transcript")):
             return transcript
@@ -603,7 +602,7 @@ def _transcript_of(audio: Any) -> str | None:
 
 
 def _is_bare_call(part: Mapping[str, Any]) -> bool:
-    """Return True for a tool request without a type or a wrapper: a name, arguments and an id."""
+    """Return True for a tool request that has a name, arguments and an id, but no type or wrapper."""
     return part.get("name").__class__ is str and not _CALL_ARGUMENTS.isdisjoint(part) and not _CALL_IDS.isdisjoint(part)
 
 
@@ -617,7 +616,7 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
             return
         metadata = part.get("metadata")
         if isinstance(metadata, Mapping) and metadata.get("purpose") == "context":
-            return  # documents that Genkit adds to the user's words
+            return  # documents that Genkit adds to the user's message
     if (text := part.get("content")) is None and (text := part.get("text")) is None:
         text = part.get("refusal")
     if text is None:
@@ -630,7 +629,7 @@ def _read_text(part: Mapping[str, Any], kind: str | None, message: Message, text
     elif ((text[:1] == "{" and '"type": "reasoning"' in text) or _RESPONSE_ITEM.match(text)) and (
         item := opened(text)
     ).__class__ is dict:
-        _read_part(item, message, texts, out)  # an item of OpenAI's Responses, written as text
+        _read_part(item, message, texts, out)  # an item of OpenAI's Responses API as text
     else:
         texts.append(text)
 
@@ -639,7 +638,7 @@ _RESPONSE_ITEM = re.compile(r"Response(?:FunctionToolCall|ReasoningItem)\(\w+=")
 
 
 def _google_part(part: Mapping[str, Any], message: Message) -> bool:
-    """Read a part that only its key identifies, such as Google's, Haystack's or Bedrock's. Return False for any other part."""
+    """Read a message part that only its key identifies (Google, Haystack, Bedrock). Return False for other parts."""
     for key, reader in _GOOGLE_READERS.items():
         inner = part.get(key)
         if inner is not None and isinstance(inner, Mapping):
@@ -657,7 +656,7 @@ _T = TypeVar("_T")
 
 
 def _with_appended(items: Sequence[_T], item: _T) -> list[_T]:
-    """Append an item, and return the items. A list is changed in place, because some messages have thousands of items."""
+    """Append an item and return the items. Lists are changed in place, because some messages have thousands of items."""
     if isinstance(items, list):
         items.append(item)
         return items
@@ -715,12 +714,12 @@ def _add_media_of_result(result: Any, message: Message) -> None:
         elif kind is None and not part.keys().isdisjoint(_UNTYPED_MEDIA_KEYS):
             _google_part({key: part[key] for key in _UNTYPED_MEDIA_KEYS if key in part}, holder)
     for attachment in holder.attachments:
-        if attachment.get("modality") in _MODALITIES:  # documents of a search are its result, not media
+        if attachment.get("modality") in _MODALITIES:  # documents of a search aren't media
             message.attachments = _with_appended(message.attachments, attachment)
 
 
 def _typed_tool_response(part: Mapping[str, Any], message: Message) -> None:
-    """Add a tool result with a type or an error flag. Its output is ``{type: "text" | "json" | "error-text" | ..., value}``."""
+    """Add a tool result whose output is ``{type: "text" | "json" | "error-text" | ..., value}``, or that has an error flag."""
     result = part.get("output")
     kind = _kind(result) if isinstance(result, Mapping) else None
     has_failed = part.get("isError") is True
@@ -774,12 +773,12 @@ _MEDIA_KEYS = (
     "source", "image_url", "input_audio", "audio_url", "video_url", "file", "image", "audio", "video", "document",
     "s3Location",
 )  # fmt: skip
-"""Fields of a part that contain the media or only their address."""
+"""Fields of a message part that contain media or a link to media."""
 _MODALITIES = frozenset(("image", "audio", "video"))
 _UNTYPED_MEDIA_KEYS = ("inline_data", "inlineData", "file_data", "fileData", "image", "video", "audio")
-"""Keys of media parts without a type: Google's and Bedrock's."""
+"""Keys of media parts without a type (Google, Bedrock)."""
 _MOST_PARTS = 1_000
-"""Maximum number of parts of a tool's result that are searched for media."""
+"""Maximum number of parts in a tool result that are searched for media."""
 
 
 def _attachment(part: Mapping[str, Any], message: Message, modality: str | None) -> None:

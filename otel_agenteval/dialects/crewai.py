@@ -1,4 +1,4 @@
-"""Parser for CrewAI, whose spans OpenInference and OpenLLMetry write. Agents are named by their roles.
+"""Parser for CrewAI spans from OpenInference and OpenLLMetry. An agent's name is its role.
 
 The user's words are in the crew's inputs (``{"question": "Why?"}``) and tasks (``[{"description": "Answer {question}"}]``). The
 output is a ``TaskOutput(…)`` as text. CrewAI's own product telemetry (scope ``crewai.telemetry``) isn't part of any turn.
@@ -24,12 +24,12 @@ SCOPES = re.compile(r"(openinference|opentelemetry)\.instrumentation\.crewai(\.|
 _DELEGATING = frozenset(
     ("Delegate work to coworker", "Ask question to coworker", "delegate_work_to_coworker", "ask_question_to_coworker")
 )
-"""CrewAI's own tools that delegate. Another agent of the crew works below their spans."""
+"""CrewAI's own tools for delegation. Another agent works below their spans."""
 _INPUTS_OF_USER = (
     "question", "query", "user_query", "user_question", "input", "user_input", "user_message", "customer_message", "message",
     "user_request", "customer_request", "request", "prompt", "text", "task", "topic",
 )  # fmt: skip
-"""Names of crew inputs that contain the user's words, in order of priority. Developers choose input names freely."""
+"""Usual names of crew inputs with the user's words, by priority. Developers can choose other names."""
 # Parts of "TaskOutput(description='Answer Why?', …, messages=[{'role': 'user', 'content': '[…]'}])"
 _TASK_TEXT = re.compile(r"""TaskOutput\(description=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.DOTALL)
 _MESSAGES = ", messages=["
@@ -83,7 +83,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_tool_calls(raw: Any, step: Step) -> None:
-    """Fill tool requests from the client's objects as text: ``ToolCall(function=Function(arguments='{}', name='f'), id='c1')``."""
+    """Read tool requests from a client's objects as text: ``ToolCall(function=Function(arguments='{}', name='f'), id='c1')``."""
     if raw.__class__ is str and "ToolCall(function=Function(arguments=" in raw:
         messages, _ = jsonio.loads_or_text(raw)
         tool_calls = [
@@ -110,7 +110,7 @@ def _read_usage(raw: Any, step: Step) -> None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Fill the output if it has the form of a crew's, a task's or an agent's. A flow's method can return anything."""
+    """Read the output of a crew, a task or an agent. A flow's method can return anything, so its output is skipped."""
     if step.output_messages is None and raw.__class__ is str and '"raw":' in raw and '"pydantic":' in raw:
         step.output_messages = raw
 
@@ -120,16 +120,16 @@ def _loaded(raw: Any) -> Any:
 
 
 def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -> str | None:
-    """Return the user's words: an input with a usual name, the only input, or the main task's filled-in text, or None."""
+    """Return the user's words, or None: a crew input with a usual name, the only input, or the main task's text."""
     index, template = _main_task(tasks)
     has_places = template is not None and PLACE.search(template) is not None
     inputs = _loaded(raw_inputs)
     if not isinstance(inputs, Mapping):
-        if raw_inputs is None and template is not None and not has_places:  # filled in, maybe with an earlier run's inputs
+        if raw_inputs is None and template is not None and not has_places:  # already filled in, maybe by an earlier run
             return _task_text(outputs, index) or (template if has_finished else None)
         inputs = {}
         if template is not None and has_places and len(template) <= _LONGEST_TEMPLATE:
-            # OpenLLMetry writes no inputs: "Answer {question}" and "Answer Why?" give {"question": "Why?"}
+            # OpenLLMetry writes no inputs: "Answer {question}" and "Answer Why?" → {"question": "Why?"}
             task_text = _task_text(outputs, index)
             inputs = (filled_in(template, task_text) if task_text is not None else None) or {}
     only_input = inputs.values() if len(inputs) == 1 else ()
@@ -142,7 +142,7 @@ def _user_words(tasks: Any, raw_inputs: Any, outputs: Any, has_finished: bool) -
 
 
 def _main_task(raw_tasks: Any) -> tuple[int, str | None]:
-    """Return the index and the text of the first task with a placeholder or, if there is none, of the first task."""
+    """Return index and text of the first task with a placeholder, or of the first task."""
     tasks = _loaded(raw_tasks)
     texts = [as_text(task.get("description")) for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
     index = next((index for index, text in enumerate(texts) if text is not None and PLACE.search(text)), 0)
@@ -155,7 +155,7 @@ def _task_text(outputs: Any, index: int) -> str | None:
 
 
 def _messages_of_tasks(outputs: str) -> list[Any]:
-    """Return the messages in the output text of tasks, without tool calls that delegate to other agents."""
+    """Return the messages in the output text of tasks, without tool calls that delegate work."""
     all_messages: list[Any] = []
     position = outputs.find(_MESSAGES)
     while position >= 0:
@@ -168,7 +168,7 @@ def _messages_of_tasks(outputs: str) -> list[Any]:
 
 
 def _end_of_list(text: str, start: int) -> int:
-    """Return the end of the list that begins at ``start``, or the text's end if it is cut. Brackets in strings don't count."""
+    """Return the end of the list that begins at ``start``, or the end of a truncated text. Ignore brackets in strings."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text, start):
         if token[0] == "[":

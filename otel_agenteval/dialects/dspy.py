@@ -1,4 +1,4 @@
-"""Parser for DSPy, as OpenInference and the GenAI instrumentation write it. Inputs and outputs are a signature's fields."""
+"""Parser for DSPy spans from OpenInference and the GenAI instrumentation. Inputs and outputs are the fields of a DSPy signature."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SCOPES = re.compile(r"openinference\.instrumentation\.dspy|opentelemetry\.instru
 _MODULE = (".forward", ".aforward")
 _TOOL = (".__call__", ".acall")
 _CLASSES = frozenset(("ReAct", "ReActV2", "CodeAct", "RLM", "ProgramOfThought", "Avatar"))
-"""DSPy's own classes, which aren't names of an application's agents."""
+"""DSPy's own classes. They aren't names of agents."""
 _AGENT = re.compile(r"(ReAct\w*|CodeAct|RLM|\w*Agent)\.a?forward$")
 ASKED = (
     "question", "query", "user_message", "user_input", "user_query", "user_request", "message", "request", "input", "prompt", "task",
     "text",
 )  # fmt: skip
-"""Names of fields that contain the user's words, the surest name first."""
+"""Names of fields with the user's words, most likely first."""
 _BACKGROUND = frozenset(
     ("context", "history", "trajectory", "passages", "documents", "instructions", "system_prompt", "template")
 )
@@ -33,7 +33,7 @@ _WORKING = frozenset(("reasoning", "rationale", "trajectory", "completions", "hi
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return AGENT for a module such as ReAct, INNER for ReAct's ``finish`` tool, or None for other spans, which have a kind."""
+    """Return AGENT for a module such as ReAct, INNER for ReAct's ``finish`` tool, or None for spans that have a kind."""
     if name.endswith(_MODULE):
         return AGENT if _AGENT.match(name) else None
     return INNER if name in ("finish.__call__", "finish.acall") else None
@@ -64,7 +64,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def user_words(raw: Any) -> Any:
-    """Return a message with the user's words (a usual field, or the first text but background), the ``messages``, or None."""
+    """Return a message with the user's words, the ``messages`` field, or None. Fields with usual names are preferred."""
     fields, _ = jsonio.loads_or_text(raw) if isinstance(raw, str) else (raw, False)
     while isinstance(fields, dict) and len(fields) == 1:  # ``forward(**inputs)`` is one argument
         inner = next(iter(fields.values()))
@@ -79,7 +79,6 @@ def user_words(raw: Any) -> Any:
 
 
 def _user_message(raw: Any) -> Any:
-    """Return the user's words from a message whose text is the ``repr`` of the inputs."""
     messages, _ = jsonio.loads_or_text(raw)
     try:
         text = messages[-1]["parts"][0]["content"]
@@ -101,7 +100,7 @@ def _answer(raw: Any) -> Any:
 
 
 def answer_of(value: Any) -> str:
-    """Return the answer in the output fields without the reasoning: the field with a known name, the only field, or all fields."""
+    """Return the answer in DSPy's output fields, without reasoning: a field with a usual name, the only field, or all fields."""
     if isinstance(value, Mapping):
         left = {name: inner for name, inner in value.items() if name not in _WORKING}
         named = next((left[name] for name in _ANSWERS if isinstance(left.get(name), str)), None)

@@ -1,8 +1,8 @@
 """Parser for Google's Gen AI SDK under OpenInference and OpenTelemetry's instrumentation.
 
-The SDK can run tools itself. Then one span covers all requests of a turn. Its ``output.value`` contains the earlier messages
-(``automatic_function_calling_history``), and ``message.tool_calls.*`` only the calls. Older versions write tool results as the
-user's text. OpenTelemetry's instrumentation writes a tool's arguments and result as a function's.
+The SDK can run tools itself. Then one span describes all requests of a turn. Its ``output.value`` has the earlier messages
+(``automatic_function_calling_history``), and ``message.tool_calls.*`` has only the calls. Older versions write tool results as
+text of the user. OpenTelemetry's instrumentation writes a tool's arguments and result in ``code.function.*``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _history(raw: Any) -> list[Any] | None:
 
 
 def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Turn a user message after tool requests into tool results, if it contains one object per request."""
+    """Replace a user message after tool requests with tool results if it contains one object per request."""
     found: list[dict[str, Any]] = []
     for message in messages:
         calls = found[-1].get("tool_calls") if found else None
@@ -96,7 +96,7 @@ def _with_results(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _objects_in(text: Any) -> list[Any] | None:
-    """Return the JSON objects that a text contains one after the other, or None."""
+    """Return the JSON objects in a text such as ``{"a": 1} {"b": 2}``, or None for other texts."""
     if text.__class__ is not str or text[:1] != "{":
         return None
     found, at = [], 0

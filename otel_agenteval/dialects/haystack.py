@@ -1,7 +1,7 @@
-"""Parser for Haystack: its own spans (``haystack.*`` tags) and OpenInference's.
+"""Parser for Haystack's own spans (``haystack.*`` tags) and OpenInference's Haystack spans.
 
-Names and component types identify Haystack's own spans. They contain content only if content tracing is on. OpenInference
-writes messages as the ``repr`` of Python objects. Call ids and tool results are only in these texts.
+Names and component types identify Haystack's own spans. They have content only if content tracing is on. OpenInference
+writes messages as the ``repr`` of Python objects. Only these texts have call ids and tool results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONGEST_REPR = 200_000
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = _SPANS.get(name)
     if role == TOOL and "haystack.tool.name" not in attributes:
-        return INNER  # one span for all tools of a step, whose calls are in the messages
+        return INNER  # one span for all tools of a step. The messages have the calls
     if role is not None or name != "haystack.component.run":
         return role
     kind = attributes.get("haystack.component.type")
@@ -93,7 +93,7 @@ def _content(get: Any) -> tuple[Any, Any]:
 
 
 def _object(raw: Any) -> dict[str, Any]:
-    """Return an object from JSON or, if JSON can't hold the values, ``str(dict)``. Return an empty object for other texts."""
+    """Return an object from JSON or ``str(dict)`` (for values that JSON doesn't support). Return ``{}`` for other texts."""
     if raw.__class__ is not str or raw[:1] != "{":
         return {}
     value = _python(raw) if raw.startswith("{'") else jsonio.loads_or_text(raw)[0]
@@ -103,7 +103,7 @@ def _object(raw: Any) -> dict[str, Any]:
 def _read_run(raw_input: Any, raw_output: Any, step: Step) -> None:
     if raw_input.__class__ is str and raw_input[:1] == "{":
         step.input_messages = Later(_asked, raw_input)
-    if raw_output.__class__ is str and raw_output[:1] == "{" and raw_output != "{}":  # Haystack writes it empty before the run
+    if raw_output.__class__ is str and raw_output[:1] == "{" and raw_output != "{}":  # it is empty before the run
         step.output_messages = Later(_answered, raw_output)
 
 
@@ -129,7 +129,7 @@ def _read_replies(raw: Any, step: Step) -> None:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the user's words among the inputs of a pipeline's components or of an agent, or None."""
+    """Return the user's words from the inputs of a pipeline's components or of an agent, or None."""
     inputs = _object(raw)
     if isinstance(inputs.get("data"), dict):
         inputs = inputs["data"]
@@ -147,7 +147,7 @@ _NO_WORDS = frozenset(("system_prompt", "template", "user_prompt"))
 
 
 def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> None:
-    """Collect named texts and message lists of all components. The first one under a name counts."""
+    """Collect named texts and message lists of all components. If names are equal, keep the first value."""
     for name, value in values.items():
         if isinstance(value, dict):
             if depth < 2:
@@ -157,7 +157,7 @@ def _gather(values: Mapping[str, Any], leaves: dict[str, Any], depth: int) -> No
 
 
 def _answered(raw: Any) -> Any:
-    """Return the answer in the outputs of an agent or of the last component with an answer, or the only text, or None."""
+    """Return the answer of an agent or of the last component with an answer, or the only text, or None."""
     output = _object(raw)
     for values in (output, *(value for value in reversed(output.values()) if isinstance(value, dict))):
         for name in ("answers", "replies", "messages"):
@@ -169,7 +169,7 @@ def _answered(raw: Any) -> Any:
 
 
 def _plain(item: Any) -> Any:
-    """Return a message, or an answer as a message. Either may be the ``repr`` of a Python object."""
+    """Convert a message or an answer to a message. It may be the ``repr`` of a Python object."""
     if isinstance(item, str):
         if item.startswith("ChatMessage("):
             end = item.rfind(", _name=")  # the rest may contain any object
@@ -191,7 +191,7 @@ _PARTS = {"ToolCall": "tool_call", "ToolCallResult": "tool_call_result", "Reason
 
 
 def _python(text: str) -> Any:
-    """Parse the ``repr`` of Python objects: literals and keyword arguments. Return None for other texts. Nothing is executed."""
+    """Parse the ``repr`` of Python objects (literals and keyword arguments). Return None for other texts. Never execute code."""
     if len(text) > _LONGEST_REPR:
         return None
     try:

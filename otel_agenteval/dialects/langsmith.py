@@ -1,8 +1,8 @@
 """Parser for LangSmith's OTel mode.
 
-``gen_ai.prompt`` and ``gen_ai.completion`` are JSON text of the run's inputs and outputs: named parameters, a request and its
-response, or LangChain's state. A failed run has an exception event. Its status is often OK, set at the run's start. Metadata
-is ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
+``gen_ai.prompt`` and ``gen_ai.completion`` are the run's inputs and outputs as JSON text: named parameters, a request and its
+response, or LangChain's state. A failed run has an exception event. Its status is often OK, because it is set at the run's start.
+Metadata is in ``langsmith.metadata.*``. ``langsmith.trace.session_id`` is a project, not a conversation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = KINDS.get(kind, CHAIN) if kind.__class__ is str else CHAIN
     if role != CHAIN:
         return role
-    of_openai = f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED  # agents are named steps of the trace
+    of_openai = f"{_METADATA}openai_parent_id" in attributes and name not in _UNNAMED  # named steps are agents
     return AGENT if of_openai or any(attributes.get(key) == name for key in _AGENT_NAMES) else CHAIN
 
 
@@ -92,7 +92,7 @@ def _later_answer(raw_output: Any) -> Any:
 
 
 def _read_call(get: Any, raw_output: Any, step: Step) -> None:
-    """Fill usage from metadata or the answer, and the finish reason from the answer."""
+    """Read token usage from the metadata or the answer, and the finish reason from the answer."""
     usage = get(f"{_METADATA}usage_metadata")
     if usage.__class__ is str:
         _read_usage(jsonio.loads_or_text(usage)[0], step)
@@ -120,7 +120,7 @@ def _read_usage(usage: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a run's output without wrappers: LangSmith's object, or a list of LangGraph commands, whose last update counts."""
+    """Return a run's output without LangSmith's wrapper. In a list of LangGraph commands, it is the last update."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and value.keys() == {"output"}:
         value = value["output"]
@@ -130,14 +130,14 @@ def _answer(raw: str) -> Any:
 
 
 def _arguments(raw: str) -> Any:
-    """Return a tool's arguments, which LangChain writes as the text of an object under ``input``."""
+    """Return a tool's arguments. LangChain writes them as JSON text in ``input``."""
     value = jsonio.loads_or_text(raw)[0]
     inner = value.get("input") if isinstance(value, Mapping) and len(value) == 1 else None
     return inner if isinstance(inner, str) and inner[:1] == "{" else value
 
 
 def _output(raw: Any) -> Any:
-    """Return a function's result. LangSmith writes it under ``output`` unless it is an object."""
+    """Return a function's result. LangSmith wraps results that aren't objects in ``output``."""
     if raw.__class__ is not str or not raw.startswith('{"output"'):
         return raw
     value = jsonio.loads_or_text(raw)[0]
@@ -145,7 +145,7 @@ def _output(raw: Any) -> Any:
 
 
 def _read_failure(record: SpanRecord, step: Step) -> None:
-    """Fill the error from the exception event. Its message has the ``repr`` and traceback. Its type is always ``Exception``."""
+    """Read the error from the exception event. Its message has the ``repr`` and traceback. Its type is always ``Exception``."""
     for event in reversed(record.events):
         if event.name == "exception":
             text = as_text(event.attributes.get("exception.message")) or ""

@@ -1,6 +1,6 @@
 """Parser for Langtrace: ``langtrace.*``, ``langchain.inputs`` and ``langchain.outputs``.
 
-LangChain's attributes are JSON text of one Python method's arguments and result, so one model call has up to four nested
+LangChain's attributes are the arguments and result of one Python method as JSON text, so a model call has up to four nested
 spans. Empty values are omitted. A decorated function's span has only a name.
 """
 
@@ -74,7 +74,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 _CLASS_NAMES = re.compile(r'\{\s*"\w+": "\w+"\s*\}')
-"""Matches an input or output that contains only the class name of its value."""
+"""Matches an input or output that has only the class name of its value."""
 
 
 def _first(raw: str) -> Any:
@@ -86,7 +86,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
     if raw_input is not None:
         step.input_messages = raw_input
     if raw_output.__class__ is str:
-        if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise another layer's span has it
+        if any(key in raw_output for key in ('"content"', '"text"', '"tool_calls"')):  # otherwise, another span has it
             step.output_messages = Later(_answer, raw_output)
         if (reason := _FINISH.search(raw_output)) is not None:
             step.finish_reason = reason[1]
@@ -95,7 +95,7 @@ def _read_langchain(raw_input: Any, raw_output: Any, step: Step) -> None:
 
 
 def _answer(raw: str) -> Any:
-    """Return a message with a role and content, which Langtrace can omit. Other values, such as generations, stay unchanged."""
+    """Return a message with role and content, which Langtrace can omit. Return other values, such as generations, unchanged."""
     value = jsonio.loads_or_text(raw)[0]
     if isinstance(value, Mapping) and "generations" not in value:
         return [{"role": "assistant", "content": None, **value}]
@@ -103,7 +103,7 @@ def _answer(raw: str) -> Any:
 
 
 def _tools(raw: Any) -> Any:
-    """Return a list from JSON text, which some versions wrap in a list of one text."""
+    """Return tool definitions from JSON text. Some versions wrap the text in a list."""
     value = parsed(raw)
     if isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], str):
         return jsonio.loads_or_text(value[0])[0]
@@ -111,7 +111,7 @@ def _tools(raw: Any) -> Any:
 
 
 def _read_call(get: Any, step: Step) -> None:
-    """Fill fields from attributes that versions before 3.0 wrote in addition to the convention's."""
+    """Read attributes that versions before 3.0 wrote in addition to the GenAI convention's attributes."""
     if step.tool_definitions is None and (tools := get("gen_ai.request.tools")) is not None:
         step.tool_definitions = Later(_tools, tools)
     counts = get("llm.token.counts")

@@ -1,10 +1,10 @@
-"""Parser for LiteLLM's callback: ``litellm_request`` spans, and raw requests below them.
+"""Parser for LiteLLM's callback, which writes ``litellm_request`` spans and raw requests below them.
 
 ``raw_gen_ai_request`` contains the provider's parameters and response as Python literals (``llm.openai.messages``,
-``llm.openai.choices``). If an application's span is active, LiteLLM doesn't open its own. Each call overwrites the attributes
-of the active span, and only the raw requests below it have one span per call.
+``llm.openai.choices``). If an application's span is active, LiteLLM doesn't create a span. Each call overwrites the attributes
+of the active span. Then only the raw requests have one span per call.
 
-Its second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and the model on every span of the proxy.
+A second callback (``LITELLM_OTEL_V2``) writes the GenAI convention's attributes, and the model on every span of the proxy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCOPES = re.compile(r"litellm$")
 _FOREIGN = re.compile(
     r"gcp\.vertex|pydantic|logfire|agent_framework|semantic_kernel|strands|crewai|openinference|opentelemetry\."
 )
-"""Scopes of frameworks that run on LiteLLM. Their spans keep the framework's role."""
+"""Scopes of frameworks that use LiteLLM. Their spans keep the framework's role."""
 _CALL_TYPES = {
     **dict.fromkeys(("completion", "text_completion", "responses", "anthropic_messages", "generate_content", "generate_content_stream"), LLM),
     "embedding": EMBEDDING, "rerank": RERANK,
@@ -35,12 +35,12 @@ _RAW_NAME = "raw_gen_ai_request"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a call, or of an application's span to which calls were written, or None for other spans."""
+    """Return the role of a call, or of an application's span with the attributes of a call. Return None for other spans."""
     own = SCOPES.match(scope) is not None
     if not own and "hidden_params" in attributes:
         if _FOREIGN.match(scope) or "gen_ai.request.model" not in attributes:
             return None
-        # The newest convention has no raw requests. The span then describes its last call, whose prompt contains earlier calls.
+        # Under the latest convention, there are no raw requests. The span describes its last call, whose prompt has earlier calls.
         return LLM if "gen_ai.provider.name" in attributes else WORKFLOW
     if "gen_ai.request.model" in attributes:
         kind = attributes.get("llm.request.type")
@@ -80,7 +80,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
     elif step.role == WORKFLOW:
         prompt = get("gen_ai.input.messages")
         step.calls_model = prompt is None
-        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # otherwise, only the last call's tokens
+        if prompt is None or (prompt.__class__ is str and '"tool_calls"' not in prompt):  # otherwise, tokens of the last call
             step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
             step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
         if prompt is None:
@@ -90,7 +90,7 @@ def _read_parent(record: SpanRecord, step: Step) -> None:
 
 
 def _session(raw: Any) -> str | None:
-    """Return the session id in the text of a dict that an application sent with its request, or None."""
+    """Return the session id in the text of a ``dict`` that an application sent with its request, or None."""
     if raw.__class__ is not str or "session_id" not in raw:
         return None
     value = literal(raw)
@@ -98,7 +98,7 @@ def _session(raw: Any) -> str | None:
 
 
 def _answer(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer's messages with its tool requests. Tool requests are written apart from the messages, without ids."""
+    """Return the answer's messages with tool requests. LiteLLM writes tool requests in other attributes, without ids."""
     value = parsed(attributes.get("gen_ai.output.messages"))
     flat = objects_under(attributes, "gen_ai.completion.") or []
     messages = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
@@ -134,7 +134,7 @@ def _read_raw(record: SpanRecord, step: Step) -> None:
 
 
 _PROMPTS = ("messages", "input", "contents", "prompt")
-"""Keys of the messages in a request to chat completions or Anthropic, the Responses API, Google and text completions."""
+"""Request fields with messages: chat completions and Anthropic, Responses API, Google, text completions."""
 _ANSWERS = ("choices", "content", "output", "candidates")
 
 
@@ -142,7 +142,7 @@ def _raw_answer(raw: Mapping[str, Any]) -> Any:
     if "candidates" in raw:
         found = literal(raw["candidates"])
         return [item.get("content") for item in found if isinstance(item, Mapping)] if isinstance(found, list) else None
-    if "content" in raw and "choices" not in raw:  # Anthropic's message isn't wrapped
+    if "content" in raw and "choices" not in raw:  # Anthropic's response is the message
         return [{"role": "assistant", "content": literal(raw["content"]), "finish_reason": raw.get("stop_reason")}]
     value = literal(raw["choices"] if "choices" in raw else raw["output"])
     return [value["message"]] if isinstance(value, Mapping) and "message" in value else value

@@ -1,8 +1,8 @@
-"""Parser for LlamaIndex, whose spans mainly have names such as ``Class.method``.
+"""Parser for LlamaIndex. Most of its spans have names such as ``Class.method``.
 
 Three instrumentations use these names: OpenInference (with a kind), OpenLLMetry (``Class.task``, ``Class.workflow``) and
-LlamaIndex's own OpenTelemetry package. The last one writes everything into span events named after its event classes. Values
-that aren't JSON are ``repr`` cut after 200 characters. Such a text counts as an answer only if it is complete.
+LlamaIndex's own OpenTelemetry package. The last one writes all data in span events named after LlamaIndex's event classes. Values
+that aren't JSON are a ``repr`` of at most 200 characters. Such a text is read as an answer only if it is complete.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _role_of_entity(component: str, kind: str, attributes: Mapping[str, Any]) ->
     raw_input = attributes.get("traceloop.entity.input")
     if component.endswith("Tool"):
         return TOOL if "traceloop.entity.output" in attributes else INNER
-    if component.endswith("Retriever"):  # the public method has a query, the private one a bundle
+    if component.endswith("Retriever"):  # the private method has a bundle instead of a query
         return INNER if raw_input.__class__ is str and '"query_bundle":' in raw_input[:20] else RETRIEVAL
     if "erank" in component:
         return RERANK
@@ -118,7 +118,7 @@ def read(record: SpanRecord, step: Step) -> None:
     step.framework = "llama_index"
     if record.events and record.scope.startswith("llamaindex."):
         _read_events(record, step)
-    if role == INNER:  # the event that a workflow's step received or returned names the agent
+    if role == INNER:  # the agent's name is in the event that the step received or returned
         keys = ("input.value", "llamaindex.step.input_summary", "traceloop.entity.output", "output.value")
         texts = (*map(get, keys), *(event.attributes.get("output") for event in record.events))
         step.agent = next(filter(None, map(_name_in, texts)), None)
@@ -141,7 +141,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_event(raw: Any, step: Step) -> None:
-    """Fill an agent's input or result from the event that a workflow's step returned."""
+    """Read an agent's input or result from the event that a workflow step returned."""
     if raw.__class__ is not str:
         return
     if raw.startswith('{"input": [') and '"current_agent_name"' in raw:
@@ -158,7 +158,7 @@ def _name_in(text: Any) -> str | None:
 
 
 def _read_output(raw: Any, step: Step) -> None:
-    """Fill a root's output: a response object, or the ``repr`` of a workflow's last event. That ``repr`` is often cut."""
+    """Read a root's output: a response object, or the ``repr`` of a workflow's last event, which is often truncated."""
     if raw.__class__ is not str or step.output_messages is not None:
         return
     if raw[:1] == "{" and '"response":' in raw:

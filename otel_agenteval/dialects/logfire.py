@@ -1,8 +1,8 @@
-"""Parser for Logfire's spans around the OpenAI and Anthropic clients, and its spans of the OpenAI Agents SDK.
+"""Parser for Logfire's spans of the OpenAI and Anthropic clients, and its spans of the OpenAI Agents SDK.
 
-A client's attributes are ``request_data``, ``response_data`` and ``events``. A streamed call is written twice: as a span that
-ends when the response begins, and as a log (a span without duration) with request and answer. Only the log counts. The spans of
-the Agents SDK are named by message templates and have the SDK's own fields.
+A client's attributes are ``request_data``, ``response_data`` and ``events``. A streamed call has two spans: one that
+ends when the response begins, and a log (a span without duration) with request and answer. Only the log is read. The spans of
+the Agents SDK have message templates as names, and the SDK's own fields.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WRAPPED_INPUT = '{\\"input\\":'
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of an Agents SDK span by its name, ``unknown`` for a client's request without an answer, or None."""
+    """Return the role of an Agents SDK span by its name, UNKNOWN for a client's request without an answer, or None."""
     if _AGENTS.match(scope):
         return next((role for start, role in _ROLES if name.startswith(start)), None)
     if "request_data" not in attributes or not _ANSWERS.isdisjoint(attributes):
@@ -65,7 +65,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_response(text: str, step: Step) -> None:
-    """Fill the provider's usage, and unwrap the ``input`` around Anthropic's tool arguments."""
+    """Read the provider's token usage. Remove the ``input`` object around Anthropic's tool arguments."""
     response, _ = jsonio.loads_or_text(text)
     if not isinstance(response, Mapping):
         return
@@ -118,13 +118,13 @@ def _read_agents(record: SpanRecord, step: Step) -> None:
         step.output_messages = get("output") if events is None else events
         if step.response_id is None:
             step.response_id = as_text(get("response_id"))
-        step.tool_definitions = get("response")  # a Responses object repeats the request's tools
+        step.tool_definitions = get("response")  # a response of the Responses API has the tools
     if (error := get("error")) is not None:
         step.error = _error(error)
 
 
 def _error(raw: Any) -> ErrorInfo:
-    """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or its message."""
+    """Return the inner error of ``{"message": ..., "data": {"error": ...}}``, or the message."""
     value = parsed(raw)
     if not isinstance(value, Mapping):
         return ErrorInfo("error", jsonio.text_of(value))

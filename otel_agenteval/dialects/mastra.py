@@ -1,6 +1,6 @@
-"""Parser for Mastra's exporters: some of the GenAI convention's attributes, and ``mastra.*``.
+"""Parser for Mastra's exporters, which write some attributes of the GenAI convention, and ``mastra.*``.
 
-Before version 1, content is in plain ``input`` and ``output``. One ``model_generation`` span encloses an agent's whole loop and
+Before version 1, content is in ``input`` and ``output``. One ``model_generation`` span contains an agent's whole loop and
 has its token totals. Each request is a ``model_step`` and, since version 1.4, a ``model_inference`` below it.
 """
 
@@ -27,7 +27,7 @@ _ROLES = {
 }  # fmt: skip
 _CONVERSATION = ("threadId", *CONVERSATION_NAMES)
 _BRIEF = re.compile(r"\[(tool|tool-result): ([^\]]+)\]$")
-"""Placeholders for tool requests and results in a step's messages."""
+"""Matches placeholders for tool requests and results in a step's messages."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _first(get: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the first text under one of these keys, or None. The application or an agent's memory sets them."""
+    """Return the first text under one of the keys, or None. Applications or an agent's memory set these keys."""
     for key in keys:
         text = as_text(get(f"mastra.metadata.{key}")) or as_text(get(key))
         if text is not None:
@@ -83,7 +83,7 @@ def _read_call(record: SpanRecord, kind: str, raw_input: Any, raw_output: Any, s
     if step.model is None:
         step.model = as_text(get("mastra.metadata.modelId")) or as_text(get("modelId"))
     provider = as_text(get("gen_ai.provider.name")) or as_text(get("gen_ai.system"))
-    if provider is not None:  # the part after the dot is the provider's API
+    if provider is not None:  # the API follows the dot
         step.provider = provider.partition(".")[0]
     step.response_id = as_text(get("mastra.metadata.id")) or as_text(get("id"))
     step.finish_reason = first_text(get("gen_ai.response.finish_reasons"))
@@ -98,7 +98,7 @@ def _value(raw: Any) -> Any:
 
 
 def _asked(raw: Any) -> Any:
-    """Return the messages in a request, which may be the provider's own request body."""
+    """Return the messages in a request. The request may be the provider's request body."""
     value = _value(raw)
     if isinstance(value, Mapping):
         body = value.get("body")
@@ -117,7 +117,7 @@ def _unabridged(message: Any) -> Any:
 
 
 def _answer(raw: Any) -> Any:
-    """Return ``{text, toolCalls, object, reasoningText}`` as one message, or any other value unchanged."""
+    """Return ``{text, toolCalls, object, reasoningText}`` as one message. Return other values unchanged."""
     value = _value(raw)
     if not isinstance(value, Mapping) or not ("text" in value or "toolCalls" in value or "object" in value):
         return raw

@@ -1,7 +1,7 @@
-"""Parser for MCP requests, written by the SDK, FastMCP, OpenLLMetry or Logfire.
+"""Parser for MCP requests from the SDK, FastMCP, OpenLLMetry or Logfire.
 
-One call can have up to four nested spans: the framework's tool span, the client's, the SDK's and the server's. They count
-once. Only ``tools/call`` is a tool call. Other requests (listing, handshakes, notifications) aren't steps.
+One call can have up to four nested spans: from the framework's tool, the client, the SDK and the server. They are one
+tool call. Only ``tools/call`` is a tool call. Other requests (listing, handshakes, notifications) aren't steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SESSIONS = ("session", "server")
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return TOOL for a tool call with a name, SETUP for a session, which isn't a turn, or None for other spans."""
+    """Return TOOL for a tool call with a name, SETUP for a session (which isn't a turn), or None for other spans."""
     if (method := attributes.get("mcp.method.name")) is not None:
         return TOOL if method == _CALL and ("gen_ai.tool.name" in attributes or _NAMED_CALL in name) else None
     if not SCOPES.match(scope):
@@ -41,7 +41,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.tool_name = as_text(get("gen_ai.tool.name"))
         if step.tool_name is None and _NAMED_CALL in record.name:
             step.tool_name = record.name.partition(_NAMED_CALL)[2] or None
-    if get("mcp.tool.result.is_error") is True:  # Sentry writes this attribute, and the arguments' attributes below
+    if get("mcp.tool.result.is_error") is True:  # Sentry writes this attribute and those below
         step.tool_failed = True
     if step.tool_arguments is None:
         arguments = ((key.partition("mcp.request.argument.")[2], value) for key, value in record.attributes.items())
@@ -69,7 +69,7 @@ def _read_result(raw: Any, step: Step) -> None:
     if isinstance(result, Mapping):
         step.tool_failed = result.get("isError") is True or result.get("is_error") is True
         structured = result.get("structuredContent")
-        if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # values that aren't objects are wrapped in one
+        if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # other values are wrapped in an object
             result = structured
         if "result" in result and not result.keys() - {"result", "is_error"}:
             result = result["result"]

@@ -25,24 +25,24 @@ MARKS = frozenset(("openinference.span.kind",))
 SCOPES = re.compile(r"openinference\b")
 _LANGCHAIN = ("openinference.instrumentation.langchain", "@arizeai/openinference-instrumentation-langchain")
 _CALL_PARTS = ("llm.input_messages.", "llm.output_messages.", "llm.token_count.")
-"""Prefixes of a model call's attributes. A call without its kind has at least two of these parts."""
+"""Attribute prefixes of model calls. A span without a kind is a model call if it has at least two of these prefixes."""
 _SPEECH = ("stt", "tts")
-"""Kinds of services that convert between speech and text, in their spans' names or ``service.type``."""
+"""Values in span names or ``service.type`` that identify services for speech and text."""
 _MAX_INDEX = 2_000
 _MAX_PATH = 16
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    if (kind := attributes.get("openinference.span.kind")) is None:  # or Python's SDK dropped the oldest attributes
+    if (kind := attributes.get("openinference.span.kind")) is None:  # the SDK may have dropped the oldest attributes
         parts = [prefix for prefix in _CALL_PARTS if any(key.startswith(prefix) for key in attributes)]
         return LLM if len(parts) > 1 else None
     role = KINDS.get(kind.upper(), CHAIN) if kind.__class__ is str else UNKNOWN
     if role == CHAIN and scope in _LANGCHAIN and _langgraph_agent(attributes.get) == name:
-        return AGENT  # an agent's graph, whose kind is AGENT only if its name contains "agent"
+        return AGENT  # the kind is AGENT only if the graph's name contains "agent"
     if role == AGENT and scope.endswith(".openai_agents") and "graph.node.id" not in attributes:
         return WORKFLOW  # the span of a whole run, named after the workflow
     if role == TOOL and name == "execute_tool (merged)":
-        return INNER  # ADK's repetition of the results of parallel tools
+        return INNER  # ADK repeats the results of parallel tools
     if role == LLM and (name.rpartition(".")[2] in _SPEECH or attributes.get("service.type") in _SPEECH):
         return INNER  # Pipecat's speech services
     return HANDOFF if role == TOOL and name.startswith("handoff to ") else role
@@ -80,7 +80,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
-    """Return the agent in LangChain's metadata or in the span's name, or None."""
+    """Return the agent's name from LangChain's metadata or from the span's name, or None."""
     name = record.name
     if role in (AGENT, LLM, TOOL):
         agent = _langgraph_agent(record.attributes.get)
@@ -91,7 +91,7 @@ def _unstated_agent(record: SpanRecord, role: str | None) -> str | None:
         return None
     metadata = record.attributes.get("metadata")
     if metadata.__class__ is not str or '"ls_integration": "langgraph"' not in metadata or '"langgraph_node"' in metadata:
-        return None  # or the run of a graph's node
+        return None  # other chains and graph nodes
     return name
 
 
@@ -99,7 +99,7 @@ _LANGGRAPH_AGENT = re.compile(r'"lc_agent_name": ?"((?:[^"\\]|\\.)+)"')
 
 
 def _langgraph_agent(get: Any) -> str | None:
-    """Return the agent's name in LangChain's metadata, which every span of the agent's run has, or None."""
+    """Return the agent's name from LangChain's metadata, or None. All spans of an agent's run have this metadata."""
     metadata = get("metadata")
     found = _LANGGRAPH_AGENT.search(metadata) if metadata.__class__ is str else None
     if found is None:
@@ -145,7 +145,7 @@ def _read_llm(attributes: dict[str, Any], step: Step, *, is_whole: bool) -> None
 
 
 def _output(value: Any) -> Any:
-    """Return the output. smolagents' stream becomes its final answer or None. Any other stream object becomes None."""
+    """Return the output. A smolagents stream becomes its final answer. Other streams become None."""
     if value.__class__ is not str:
         return value
     if _OBJECTS.match(value):
@@ -155,18 +155,18 @@ def _output(value: Any) -> Any:
 
 
 _OBJECTS = re.compile(r"[A-Z]\w*\(\w+=")
-"""Start of the ``repr`` of a streamed run's objects."""
+"""Matches the start of the ``repr`` of a streamed run's objects."""
 _COUNTS = (
     ("input_tokens", "llm.token_count.prompt"),
     ("output_tokens", "llm.token_count.completion"),
     ("reasoning_tokens", "llm.token_count.completion_details.reasoning"),
 )
 _WHOLE_REQUESTS = frozenset(("@arizeai/openinference-instrumentation-anthropic", "openinference.instrumentation.bedrock"))
-"""Scopes whose flattened messages lack content that the whole request has."""
+"""Scopes whose flattened messages are incomplete. The whole request has all content."""
 
 
 def _read_request(attributes: dict[str, Any], step: Step) -> None:
-    """Fill instructions, failures and tool results from the whole request. Flattened messages have only the last result."""
+    """Read instructions, errors and tool results from the whole request. Flattened messages have only the last result."""
     request = attributes.get("input.value")
     if request.__class__ is not str or request[:1] not in ("{", "["):
         return
@@ -191,7 +191,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     if step.tool_arguments is None:
         arguments = get("input.value")
         step.tool_arguments = get("tool_call.function.arguments") if arguments is None else arguments
-        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # also written as the tool's parameters
+        if step.tool_arguments in REDACTED and record.scope.endswith(".agno"):  # also in the tool's parameters
             step.tool_arguments = get("tool.parameters")
     if step.tool_result is None:
         step.tool_result = get("output.value")
@@ -206,7 +206,7 @@ def _read_retrieval(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _query(raw: Any) -> Any:
-    """Return the search query, which may be one of several arguments."""
+    """Return the search query. It may be one of several arguments."""
     if raw.__class__ is str and raw.startswith(('{"query":', '{"query_embedding":')):
         value, _ = jsonio.loads_or_text(raw)
         return value.get("query") if isinstance(value, dict) else raw
@@ -224,7 +224,7 @@ def _documents(attributes: dict[str, Any], prefix: str) -> list[Document] | None
 
 
 def _later(attributes: dict[str, Any], prefix: str, reader: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return the value under a prefix, assembled on first use, or None if no attribute has the prefix."""
+    """Return the value under a prefix, which is assembled on first use. Return None if no attribute has the prefix."""
     return Later(reader, attributes) if any(key.startswith(prefix) for key in attributes) else None
 
 
@@ -234,7 +234,7 @@ def _tools(attributes: dict[str, Any]) -> list[Any]:
 
 
 def inputs_of(attributes: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a model's input messages, with the media that only the whole request contains."""
+    """Return a model's input messages. Media are added from the whole request."""
     found = messages_of(attributes, "llm.input_messages.")
     request = attributes.get("input.value")
     if request.__class__ is str and request[:1] == "{" and any(mark in request for mark in _MEDIA_MARKS):
@@ -248,7 +248,7 @@ _MEDIA_MARKS = (
 
 
 def _add_media(messages: list[dict[str, Any]], request: Any) -> None:
-    """Add audio, video and documents from the whole request. Flattened messages contain only images."""
+    """Add audio, video and documents from the whole request. Flattened messages have only images."""
     values = map(request.get, ("messages", "input", "contents")) if isinstance(request, dict) else ()
     whole_messages = next((value for value in values if isinstance(value, list)), ())
     users = [one for one in whole_messages if isinstance(one, dict) and one.get("role") == "user"]
@@ -267,7 +267,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _is_other_media(part: Mapping[str, Any]) -> bool:
-    """Return True if a part is media, but not an image."""
+    """Return True if a message part is media other than an image."""
     if part.get("type") in ("input_audio", "file", "input_file", "document"):
         return True
     values = map(part.get, ("inline_data", "inlineData", "file_data", "fileData"))
@@ -321,13 +321,13 @@ def _part(flat: dict[str, Any], beside: Any) -> dict[str, Any]:
 
 
 def objects_under(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return the objects in the list whose flattened attributes begin with a prefix, or None if there is no list."""
+    """Return the objects in a flattened list of attributes with a prefix, or None if there is no list."""
     items = unflatten(attributes, prefix)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
 
 
 def unflatten(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Return nested lists and dicts for ``prefix.0.a.b = v``, or None if no key has the prefix. Missing indexes leave no gaps."""
+    """Return nested lists and dicts from attributes such as ``prefix.0.a.b``, or None. Missing indexes leave no gaps."""
     root: dict[str, Any] = {}
     start = len(prefix)
     for key, value in attributes.items():
@@ -350,6 +350,6 @@ def _lists(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     places = [key for key in value if key.isdecimal() and len(key) <= 6]
-    if places:  # other keys beside them are invalid places
+    if places:  # other keys are invalid
         return [_lists(value[key]) for key in sorted(places, key=int)[:_MAX_INDEX]]
     return {key: _lists(inner) for key, inner in value.items()}

@@ -1,8 +1,8 @@
-"""Parser for OpenLIT: the GenAI convention's attributes and older ones.
+"""Parser for OpenLIT, which writes the GenAI convention's attributes and older attributes.
 
-A decorated function has ``function.args`` and ``function.kwargs`` as Python's ``repr``, and its result in the attributes for
-messages. Before 1.36, prompts were lines of ``role: text`` and tool calls were apart from the answer. LangChain's calls were
-written twice, with tokens estimated from the texts.
+A decorated function has ``function.args`` and ``function.kwargs`` as a Python ``repr``, and its result in the message attributes.
+Before 1.36, prompts were lines of ``role: text``, and tool calls were separate from the answer. LangChain's calls were written
+twice, with tokens estimated from the texts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SCOPES = re.compile(r"openlit\b")
 _LINE = re.compile(r"^(system|user|assistant|tool|developer|function|human|ai|model): ?", re.MULTILINE)
 _WITHOUT_START = re.compile(r"openlit\.(?:otel\.tracing$|instrumentation\.)")
 _NODES = frozenset(("model", "tools", "agent", "__start__", "model_request", "call_model"))
-"""Names of the nodes in a LangChain agent's loop."""
+"""Node names in a LangChain agent's loop."""
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role of a function, of a graph's node, or of a failed call with only a name. Return None for other spans."""
+    """Return the role of a function, a graph's node, or a failed call that has only a name. Return None for other spans."""
     if "function.args" in attributes or scope == "openlit":
         return CHAIN
     if _WITHOUT_START.match(scope) and "gen_ai.operation.name" not in attributes:
@@ -62,7 +62,7 @@ def read(record: SpanRecord, step: Step) -> None:
     elif role == TOOL and step.tool_arguments is None:
         step.tool_arguments = get("gen_ai.tool.call.arguments", get("gen_ai.tool.args"))
     elif role == INNER and record.scope == "openlit.instrumentation.langgraph":
-        step.agent = ""  # a node, although the convention's attributes name an agent
+        step.agent = ""  # a node, although it has an agent's name
 
 
 def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
@@ -71,7 +71,7 @@ def _call(args_and_kwargs: tuple[Any, Any]) -> Any:
 
 
 def _state(raw: Any) -> Any:
-    """Return the messages in a graph's state, which are the ``repr`` of Python objects, or the state if it has none."""
+    """Return the messages in a graph's state (a Python ``repr``), or a state without messages unchanged."""
     value = opened(raw)
     found = value.get("messages") if isinstance(value, Mapping) else None
     return [opened(item) for item in found] if isinstance(found, list) else value
@@ -100,7 +100,7 @@ def _read_call(record: SpanRecord, step: Step) -> None:
 
 
 def _prompt(raw: Any) -> Any:
-    """Return the messages in ``role: text`` lines, or any other value parsed. A text can have several lines."""
+    """Return the messages in ``role: text`` lines. A text can have several lines. Return other values parsed."""
     value = opened(raw.removeprefix("messages=") if isinstance(raw, str) else raw)
     if not isinstance(value, str) or _LINE.match(value) is None:
         return value

@@ -1,4 +1,4 @@
-"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*``, or the GenAI convention's messages since version 0.5x."""
+"""Parser for OpenLLMetry: ``traceloop.*`` and ``gen_ai.prompt.N.*`` or, since version 0.5x, the GenAI convention's messages."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 _NODES = "gen_ai.workflow.nodes"
 _AGENT_NAME = "traceloop.association.properties.lc_agent_name"
 _LOOP = frozenset(("model", "agent", "tools"))
-"""Nodes of the graph of LangChain's agents. Graphs of several agents or steps have other nodes."""
+"""Nodes in the graph of a LangChain agent. Graphs of several agents or steps have other nodes."""
 
 
 def _graph_role(attributes: Mapping[str, Any], kind: Any) -> str | None:
-    """Return the role of LangChain's topmost runnable, or None for other spans. OpenLLMetry always calls it an agent."""
+    """Return the role of LangChain's topmost runnable (always an agent for OpenLLMetry), or None for other spans."""
     if (nodes := attributes.get(_NODES)) is not None:
         found = parsed(nodes)
         known = isinstance(found, (list, tuple)) and bool(found) and not any(as_text(node) in _LOOP for node in found)
@@ -69,7 +69,7 @@ def read(record: SpanRecord, step: Step) -> None:
     attributes = record.attributes
     get = attributes.get
     if step.role == WORKFLOW and record.scope.startswith(_LANGCHAIN):
-        step.workflow = as_text(get("gen_ai.agent.name"))  # the convention names graphs as agents
+        step.workflow = as_text(get("gen_ai.agent.name"))  # the convention uses a graph's name as the agent
     elif step.role in (LLM, TOOL):
         step.agent = as_text(get(_AGENT_NAME)) or step.agent
     if step.conversation_id is None:
@@ -85,7 +85,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.input_value = _entity(get("traceloop.entity.input"))
     if step.output_value is None:
         step.output_value = _entity(get("traceloop.entity.output"))
-    if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno: only the agent's span counts the whole run's tokens
+    if step.role == AGENT and as_int(get("llm.usage.total_tokens")):  # Agno: only the agent's span has the run's tokens
         step.input_tokens = as_int(get("gen_ai.usage.input_tokens"))
         step.output_tokens = as_int(get("gen_ai.usage.output_tokens"))
     if step.role == LLM:
@@ -102,11 +102,11 @@ _CONVERSATIONS = (
     "respan.threads.thread_identifier", "respan.sessions.session_identifier",
 )  # fmt: skip
 _USERS = ("traceloop.association.properties.user_id", "respan.customer_params.customer_identifier")
-"""Keys of conversation and user ids. Respan writes OpenLLMetry's attributes, but has its own keys for ids."""
+"""Attributes with user ids. Respan writes OpenLLMetry's attributes, but uses its own keys for conversation and user ids."""
 
 
 def _conversation(raw: Any) -> str | None:
-    """Return the conversation id in LangChain's metadata, next to a run's inputs, or None."""
+    """Return the conversation id in LangChain's metadata, which is next to a run's inputs, or None."""
     if raw.__class__ is not str or '_id"' not in raw or '"metadata"' not in raw:
         return None
     return text_under(object_in(object_in(raw).get("metadata")), ("session_id", "thread_id", "conversation_id"))
@@ -132,7 +132,7 @@ def _read_llm(attributes: dict[str, Any], step: Step) -> None:
 
 
 def _messages_under(attributes: dict[str, Any], prefix: str) -> list[dict[str, Any]] | None:
-    """Return messages with known roles. Older versions wrote ``thinking``, ``unknown`` for LangChain's answers, and Cohere's roles."""
+    """Return messages with standard roles. Older versions wrote ``thinking``, ``unknown`` (LangChain) and Cohere's roles."""
     messages = objects_under(attributes, prefix)
     for message in messages or ():
         role = message.get("role")
@@ -151,7 +151,7 @@ def _read_tool(record: SpanRecord, step: Step) -> None:
     get = record.attributes.get
     if step.tool_name is None:
         step.tool_name = as_text(get("traceloop.entity.name")) or record.name.removesuffix(".tool") or None
-    # The convention's attributes, if present, have the same wrapper.
+    # The convention's attributes have the same wrapper.
     step.tool_arguments = step.input_value if step.tool_arguments is None else _entity(step.tool_arguments)
     step.tool_result = step.output_value if step.tool_result is None else _entity(step.tool_result)
     if step.tool_result.__class__ is str and record.scope.endswith(".agno"):
@@ -167,7 +167,7 @@ _AGNO_RESULT = re.compile(r"status='(\w+)' result=")
 
 
 def _entity(raw: Any) -> Any:
-    """Unwrap ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"input_str": "..."}`` or ``{"outputs": ...}``."""
+    """Return the value in ``{"args": [...], "kwargs": {...}}``, ``{"inputs": ...}``, ``{"outputs": ...}`` or similar objects."""
     if raw.__class__ is not str or raw[:1] != "{":
         return raw
     value, _ = jsonio.loads_or_text(raw)

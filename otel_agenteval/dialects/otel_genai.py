@@ -1,8 +1,7 @@
 """Parser for OpenTelemetry's GenAI semantic conventions (*the convention*) in all versions since 1.28.
 
-Content comes from attributes (JSON text or structured values), from span events and from log records.
-Event and record names are ``gen_ai.user.message`` and similar, ``gen_ai.choice`` and
-``gen_ai.client.inference.operation.details``.
+Content is in attributes (JSON text or structured values), span events or log records. Names of events and records are
+``gen_ai.user.message`` and similar, ``gen_ai.choice`` and ``gen_ai.client.inference.operation.details``.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ OPERATIONS = {
 }  # fmt: skip
 
 _STRUCTURES = "IMPORTANT: This StructuredOutputTool"
-"""Start of the description of the Strands tool that structures an answer."""
+"""Start of the description of a Strands tool that only structures the answer."""
 MARKS = frozenset(("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.request.model", "gen_ai.response.model"))
 SCOPES = re.compile(
     r"opentelemetry\.(instrumentation\.genai\.|util\.genai|instrumentation\.(openai|vertexai|google_genai))|com\.anthropic\.|strands\b|logfire(\.|$)"
 )
-"""Instrumentations that write almost only the convention's attributes."""
+"""Instrumentations that write almost no attributes outside the convention."""
 
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant",
@@ -53,21 +52,21 @@ WHOLE = frozenset((
     "gen_ai.retrieval.query.text", "gen_ai.retrieval.documents", "gen_ai.retrieval.top_k", "operation.cost",
     "gen_ai.client.operation.time_to_first_chunk", "final_result", "model_request_parameters", "model_name", "agent_name", "tools",
 ))  # fmt: skip
-"""Attributes of the convention's newest form and of pydantic-ai. If a span has only such attributes, nothing is inferred."""
+"""Attributes of the latest convention and of pydantic-ai. If a span has no other attributes, nothing is inferred."""
 WHOLE_PREFIXES = (
     "gen_ai.request.", "gen_ai.usage.", "gen_ai.aggregated_usage.", "gen_ai.response.time", "gen_ai.server.", "logfire.", "pydantic_ai.",
     "baggage_conflict.",
 )  # fmt: skip
 EVENTS = frozenset((*_MESSAGE_EVENTS, "gen_ai.client.inference.operation.details", "exception", EVALUATION))
-"""Names of span events and log records from which nothing is left to infer."""
+"""Names of span events and log records that need no inference."""
 _MERGED = "(merged tools)"
-"""Name of a span that repeats the results of parallel tools, in ADK and trpc-agent-go."""
+"""Name of a span that repeats the results of parallel tools (ADK, trpc-agent-go)."""
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 @lru_cache(256)
 def _role_of_operation(operation: str) -> str | None:
-    """Return the role for an operation outside the convention, such as ``chat.completions`` or ``LlmCall``, or None."""
+    """Return the role of an operation outside the convention, such as ``chat.completions`` or ``LlmCall``, or None."""
     return LLM if not OF_MODELS.isdisjoint(words_of(operation)) else role_of_kind(operation)
 
 
@@ -77,7 +76,7 @@ def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     role = OPERATIONS.get(operation) if operation.__class__ is str else None
     if role is not None:
         if role == AGENT and "gen_ai.agent.name" not in attributes and scope.endswith(".openai_agents"):
-            return WORKFLOW  # the span of a whole run, named after the workflow
+            return WORKFLOW  # a whole run, with the workflow's name
         if role == TOOL and attributes.get("gen_ai.tool.name") == _MERGED:
             return INNER
         return role
@@ -123,8 +122,8 @@ def read(record: SpanRecord, step: Step) -> None:
         _read_events(record.logs, step)
 
 
-# The next functions run on the agent's thread, and most spans lack most attributes. Reading a default is cheaper than a branch,
-# and a missing value causes no further call.
+# The next functions run on the agent's thread, and most attributes are missing. Reading a default is cheaper than a branch,
+# and missing values cause no further calls.
 
 
 def _read_inference(get: Any, step: Step) -> None:
@@ -242,7 +241,7 @@ _NOTHING = frozenset(("", "{}", "[]", "null", "None", '[""]', '{"output":null}')
 
 
 def _unless_empty(raw: Any) -> Any:
-    """Return None if an old attribute's value is a placeholder for missing content, or the value unchanged."""
+    """Return None if the value is a placeholder for missing content, such as ``{}``. Otherwise, return it unchanged."""
     return None if raw.__class__ is str and raw in _NOTHING else raw
 
 
@@ -250,14 +249,14 @@ _INSTRUCTED = re.compile(r"You(?:'re| are| answer| help) [^\n]{1,400}[.!]\n+(?=\
 
 
 def _without_roles(prompt: str) -> Any:
-    """Split a prompt that begins with a line of instructions (``You are …``) into two messages. Return other prompts unchanged."""
+    """Split a prompt that begins with instructions (``You are …``) into a system and a user message. Return others unchanged."""
     if (found := _INSTRUCTED.match(prompt)) is None:
         return prompt
     return [{"role": "system", "content": found[0].strip()}, {"role": "user", "content": prompt[found.end() :]}]
 
 
 def _read_events(parts: Iterable[Any], step: Step) -> None:
-    """Fill messages from span events or log records. A log record's values may be in its body."""
+    """Read messages from span events or log records. The values of a log record may be in its body."""
     inputs: list[Any] = []
     outputs: list[Any] = []
     counted: list[tuple[int | None, int | None]] = []
@@ -277,11 +276,11 @@ def _read_events(parts: Iterable[Any], step: Step) -> None:
         if step.finish_reason is None and isinstance(outputs[-1], Mapping):
             step.finish_reason = as_text(outputs[-1].get("finish_reason"))
     elif inputs and step.output_messages is None and "error.type" in step.record.attributes:
-        step.output_messages = []  # a failed call has no answer: the assistant's messages are from earlier calls
+        step.output_messages = []  # a failed call has no answer, so the assistant's messages are from earlier calls
 
 
 def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | None]]) -> None:
-    """Fill messages from an event with a call's whole input, output or both, and add the call's tokens to ``counted``."""
+    """Read messages from an event with a call's input, output or both. Add the call's token counts to ``counted``."""
     if part.name == _DETAILS:
         body = getattr(part, "body", None)
         get = {**(body if isinstance(body, Mapping) else {}), **part.attributes}.get
@@ -298,7 +297,7 @@ def _read_details(part: Any, step: Step, counted: list[tuple[int | None, int | N
 
 
 def _read_both(body: Mapping[str, Any], step: Step) -> None:
-    """Fill messages from a log record with all messages of a span, as AWS's distribution writes it for any instrumentation."""
+    """Read messages from a log record that has all messages of a span. AWS's distribution writes such records."""
     inputs, outputs = (_messages_of(body.get(name), role) for name, role in (("input", "user"), ("output", "assistant")))
     if step.role == TOOL:
         step.tool_arguments = inputs[-1]["content"] if inputs and step.tool_arguments is None else step.tool_arguments
@@ -314,7 +313,7 @@ def _read_both(body: Mapping[str, Any], step: Step) -> None:
 
 
 def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
-    """Return the messages of one side, input or output. A message's content can be the attributes of a span event."""
+    """Return the messages of the input or the output. A message's content can be the attributes of a span event."""
     messages = side.get("messages") if isinstance(side, Mapping) else None
     found = []
     for message in messages if isinstance(messages, (list, tuple)) else ():
@@ -328,7 +327,7 @@ def _messages_of(side: Any, role: str) -> list[dict[str, Any]]:
 
 
 def _is_call_of_function(messages: list[dict[str, Any]]) -> bool:
-    """Return True if the only message is a JSON object as text, such as a function's arguments or result."""
+    """Return True if the only message is a JSON object as text, such as a function's arguments."""
     content = messages[0].get("content") if len(messages) == 1 else None
     return content.__class__ is str and content.startswith('{"')
 
@@ -351,7 +350,7 @@ def _message_in(part: Any, role: str, step: Step) -> Any:
 
 
 def _whole_event(event: tuple[str, str]) -> Mapping[str, Any]:
-    """Return the message in an Azure event's JSON text. Without content capture, the message has one part without text."""
+    """Return the message in an Azure event's JSON text. Without content capture, it has one part without text."""
     fields = object_in(event[0])
     if not fields.keys() & {"content", "tool_calls", "message"}:
         return {"role": event[1], "content": [{"type": "text"}], "finish_reason": fields.get("finish_reason")}
@@ -368,9 +367,9 @@ def _event_message(fields: Mapping[str, Any], role: str) -> dict[str, Any]:
     inner = fields.get("message")
     reason = fields.get("finish_reason")
     whole = fields.get("content")
-    if isinstance(whole, Mapping) and "parts" in whole:  # a complete message, whatever the event's name is
+    if isinstance(whole, Mapping) and "parts" in whole:  # a complete message
         return {"role": role, **whole, "finish_reason": reason or ("" if role == "assistant" else None)}
-    if inner.__class__ is str and inner[:1] == "{":  # the convention's object as JSON text in an attribute
+    if inner.__class__ is str and inner[:1] == "{":  # JSON text of the convention's object
         said = object_in(inner)
         inner = said if said.keys() & _OF_MESSAGES and said.keys() <= _MAY_STAND_IN_MESSAGES else inner
     if isinstance(inner, Mapping):
@@ -393,7 +392,7 @@ def _tool_event(name: str, fields: Mapping[str, Any], step: Step) -> None:
 
 
 def documents(raw: Any) -> list[Document]:
-    """Return retrieved documents from JSON text or values, in their order. Some instrumentations write only ids and scores."""
+    """Return retrieved documents from JSON text or values, in order. Some instrumentations write only ids and scores."""
     if isinstance(raw, str):
         raw, _ = jsonio.loads_or_text(raw)
     if isinstance(raw, Mapping):
@@ -409,9 +408,9 @@ def documents(raw: Any) -> list[Document]:
 
 
 def document(item: Mapping[str, Any]) -> Document:
-    """Return one document from an object with any known field names. Id and score may also be in the metadata."""
+    """Return a document from an object with any known field names. Id and score may also be in its metadata."""
     node = item.get("node", item.get("document"))
-    if isinstance(node, Mapping):  # LlamaIndex writes the score beside the node
+    if isinstance(node, Mapping):  # LlamaIndex writes the score next to the node
         item = {"id": node.get("id_"), **node, "score": item.get("score", node.get("score"))}
     metadata = item.get("metadata")
     if isinstance(metadata, str):

@@ -1,4 +1,4 @@
-"""Parsers of single values: arguments and results of tools, objects and Python literals in texts, log probabilities."""
+"""Parse single values: tool arguments and results, JSON objects, Python literals and log probabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_LITERAL = 1_000_000
 
 
 def literal(value: Any) -> Any:
-    """Parse a Python literal or JSON that begins with a bracket or a quote. Other values stay unchanged."""
+    """Parse a Python literal or JSON that begins with a bracket or a quote. Return other values unchanged."""
     if value.__class__ is not str or value[:1] not in ("{", "[", "'", '"') or len(value) > _LONGEST_LITERAL:
         return value
     try:
@@ -30,18 +30,18 @@ def literal_in(text: str) -> Any:
 
 
 def parsed(raw: Any) -> Any:
-    """Return the value of JSON text. Other values stay unchanged."""
+    """Return the value of JSON text. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str else raw
 
 
 def object_in(raw: Any) -> Mapping[str, Any]:
-    """Return the object that a value or its JSON text contains, or an empty one."""
+    """Return an object, or the object in JSON text. Return ``{}`` for other values."""
     value = parsed(raw)
     return value if isinstance(value, Mapping) else {}
 
 
 def unquoted(raw: Any) -> Any:
-    """Return the text in a JSON string, or any other value unchanged."""
+    """Return the text in a JSON string. Return other values unchanged."""
     return jsonio.loads_or_text(raw)[0] if raw.__class__ is str and raw[:1] == '"' else raw
 
 
@@ -49,7 +49,7 @@ _REPR = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?: \w+=|$)"
 
 
 def repr_text(raw: str) -> str:
-    """Return the content in ``str()`` of a LangChain message (``content='…' name='…'``), or any other text unchanged."""
+    """Return the content of a LangChain message from its ``str()`` (``content='…' name='…'``). Return other texts unchanged."""
     found = _REPR.match(raw)
     try:
         return str(literals.python_literal(found.group(1))) if found is not None else raw
@@ -78,7 +78,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
 
 
 def first_argument(raw: Any) -> Any:
-    """Return the query or first text in a call's JSON arguments, or any other value unchanged."""
+    """Return the query or first text in a call's JSON arguments. Return other values unchanged."""
     if raw.__class__ is not str or raw[:1] not in '{["':
         return raw
     value, _ = jsonio.loads_or_text(raw)
@@ -101,11 +101,11 @@ _RESULT_KEYS = frozenset((
     "toolUseId", "status", "content", "isError", "is_error", "structuredContent", "structured_content", "meta", "_meta", "resultType",
 ))  # fmt: skip
 _WRAPPER_KEYS = ('"content"', '"text"', '"response"')
-"""Each wrapper of a result has one of these keys."""
+"""Each wrapper of a result has at least one of these keys."""
 
 
 def unwrap_result(raw: Any) -> Any:
-    """Return a tool's result without the message or content blocks around it."""
+    """Return a tool's result without a message or content blocks around it."""
     value = raw
     if isinstance(raw, str):
         if raw[:8] == "content=" and " tool_call_id='" in raw:
@@ -125,7 +125,7 @@ def unwrap_result(raw: Any) -> Any:
 
 
 def _is_text_block(item: Any) -> bool:
-    """Return True for a framework's text block. Data with a ``text`` has other fields too, and no ``type``."""
+    """Return True for a framework's text block. Other data with a ``text`` has more fields and no ``type``."""
     if not isinstance(item, Mapping):
         return False
     kind = item.get("type")
@@ -133,7 +133,7 @@ def _is_text_block(item: Any) -> bool:
 
 
 def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the content of a tool's message from LangChain, MCP, Anthropic or Bedrock, or try the forms of other frameworks."""
+    """Return the content of a tool message (LangChain, MCP, Anthropic, Bedrock), or a result in another framework's format."""
     only = value.get("output") if len(value) == 1 else None
     message = only if isinstance(only, Mapping) and "lc" in only else value
     if "lc" in message and isinstance(message.get("kwargs"), Mapping):
@@ -149,7 +149,7 @@ def _result_of_message(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
-    """Return the result in an object of Google's SDK, OpenAI, LlamaIndex or another framework, or ``raw`` for other objects."""
+    """Return the result in an object of Google's SDK, OpenAI, LlamaIndex or another framework. Return ``raw`` for other objects."""
     if value.keys() == _FUNCTION_RESPONSE:
         return value["response"]
     choices = value.get("choices")
@@ -165,7 +165,7 @@ def _result_of_framework(value: Mapping[str, Any], raw: Any) -> Any:
 
 
 def says_failed(value: Mapping[str, Any]) -> bool:
-    """Return True if a tool's result has an error flag of Anthropic, Bedrock or MCP."""
+    """Return True if a tool result has an error flag of Anthropic, Bedrock or MCP."""
     return value.get("is_error") is True or value.get("isError") is True or "error" in (value.get("status"), value.get("state"))
 
 
@@ -173,7 +173,7 @@ _DEEPEST_LOGPROBS = 12
 
 
 def logprobs_in(raw: Any) -> list[float] | None:
-    """Return the log probabilities of an answer's tokens from a model's response, or None if any is missing."""
+    """Return the log probabilities of an answer's tokens from a model response, or None if any are missing."""
     if raw.__class__ is str:
         if '"logprob"' not in raw and '"token_logprobs"' not in raw:
             return None

@@ -1,7 +1,7 @@
-"""Tool calls and results that a framework writes into the texts of messages.
+"""Parse tool calls and results that frameworks write as text in messages.
 
 smolagents writes ``Calling tools:`` and the calls after the model's text. Other frameworks write ``Tool calls:``. smolagents
-writes results after ``Observation:``, as ReAct agents do, and appends failures to the previous message.
+writes results after ``Observation:``, like ReAct agents, and appends errors to the previous message.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST = 100_000
 
 
 def read_assistant(message: Message) -> None:
-    """Move the calls at the end of a model's text to the message's tool calls."""
+    """Move tool calls from the end of a model's text to the message's ``tool_calls``."""
     text = message.content or ""
     marker = None if message.tool_calls else next(reversed([*_CALLS.finditer(text)]), None)
     if marker is None or len(text) - marker.end() > _LONGEST:
@@ -52,7 +52,7 @@ def _request(call: Mapping[str, Any]) -> ToolRequest:
 
 
 def read_user(message: Message, before: list[Message]) -> Message:
-    """Split a user message into tool results, failures and the user's words. Return the last, and add the others to ``before``."""
+    """Split a user message into tool results, errors and the user's words. Return the last part. Add the others to ``before``."""
     text, failures = _without_failures(message.content or "")
     if not failures:
         return _observed_or_asked(message, text, before)
@@ -78,7 +78,7 @@ def _failed(failure: str) -> Message:
 
 
 def _without_failures(text: str) -> tuple[str, list[str]]:
-    """Split a text into the part before its failures, and the failures in order."""
+    """Split a text into the part before its errors, and the errors in order."""
     failures: list[str] = []
     end, advice = len(text), text.find(_ADVICE)
     while 0 <= advice < end and text.endswith((_RETRY, f"{_RETRY}\n"), 0, end):
@@ -94,7 +94,7 @@ def _without_failures(text: str) -> tuple[str, list[str]]:
 
 
 def _observations(text: str, asked: Message) -> list[ToolResponse]:
-    """Return a result for each call: one line of the text or, if lines and calls differ in number, the whole text."""
+    """Return a result for each call: one line of the text or, if the numbers of lines and calls differ, the whole text."""
     calls = asked.tool_calls
     lines = text.split("\n")
     if len(calls) < 2:
@@ -104,13 +104,13 @@ def _observations(text: str, asked: Message) -> list[ToolResponse]:
 
 
 INTERPRETER = "python_interpreter"
-"""Tool that runs a code agent's code. It isn't a tool call itself, but the code can call tools."""
+"""Tool that runs a code agent's code. It isn't counted as a tool call, but the code can call tools."""
 _LOGGED = "Execution logs:\n"
 _LAST = "\nLast output from code snippet:\n"
 
 
 def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[ToolRequest]:
-    """Return the tool calls in a code agent's code, in text order. ``parameters`` has the parameter names by tool."""
+    """Return the tool calls in a code agent's code, in text order. ``parameters`` has the parameter names of each tool."""
     if not isinstance(code, str) or len(code) > _LONGEST:
         return []
     try:
@@ -127,7 +127,7 @@ def calls_in_code(code: Any, parameters: Mapping[str, Sequence[str]]) -> list[To
 
 
 def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return a call's arguments if all are literals. Computed values are unknown, so the result is None."""
+    """Return a call's arguments if all of them are literals. Otherwise, return None."""
     arguments = dict(zip(names, call.args, strict=False))
     arguments |= {word.arg: word.value for word in call.keywords if word.arg is not None}
     try:
@@ -137,7 +137,7 @@ def _literal_arguments(call: ast.Call, names: Sequence[str]) -> dict[str, Any] |
 
 
 def printed(observation: Any) -> Any:
-    """Return the text that code printed or, if it printed nothing, its last value. Other observations stay unchanged."""
+    """Return the text that code printed or, if it printed nothing, its last value. Return other observations unchanged."""
     if not isinstance(observation, str) or not observation.startswith(_LOGGED):
         return observation
     logs, _, last = observation[len(_LOGGED) :].partition(_LAST)

@@ -1,8 +1,8 @@
-"""Choose the dialects that apply to a span, and let them fill one step together.
+"""Choose the dialects for each span, and combine their results in one step.
 
-The attributes' names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
-example if an SDK's instrumentation runs below a framework's. Then each dialect usually fills only fields that earlier dialects left empty.
-If the format is unknown, :mod:`.generic` infers the role and the facts.
+Attribute names and the scope (together a :class:`Shape`) decide which dialects apply. Several can apply to one span, for
+example if a framework's instrumentation adds attributes to an SDK's span. Each dialect usually fills only fields that earlier
+dialects left empty. If the format is unknown, :mod:`.generic` infers the role and the fields.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ from .step import AGENT, CHAIN, LLM, NO_FAILURES, TOOL, UNKNOWN, Step, limit
 
 
 class Dialect(Protocol):
-    """A module that parses the spans of one instrumentation."""
+    """Module that parses the spans of one instrumentation."""
 
     MARKS: frozenset[str]
-    """Attribute keys of this dialect. The dialect applies to each span with one of these keys."""
+    """Attribute keys of this instrumentation. The dialect applies to each span with at least one of them."""
     SCOPES: Any
-    """Pattern matched at the start of an instrumentation scope. The dialect applies to each span with a matching scope."""
+    """Regular expression for the start of a scope. The dialect applies to each span with a matching scope."""
 
     def role_of(self, attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-        """Return the span's role if its current attributes show it, or None."""
+        """Return the span's role, or None if its current attributes don't show it."""
 
     def read(self, record: SpanRecord, step: Step) -> None:
-        """Fill the step's fields. Most dialects keep the values of earlier dialects."""
+        """Fill the step's fields. Most dialects keep values from earlier dialects."""
 
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -80,10 +80,10 @@ DIALECTS: tuple[Dialect, ...] = (
     google_genai, beeai, openinference, braintrust, logfire, mcp, claude_code, langsmith, agentops,
     langtrace, openlit, ag2, litellm, autogen, openllmetry, otel_genai, agent_framework, adk, koog, semantic_kernel,
 )  # fmt: skip
-"""All dialects in reading order. Usually, the first one with a value for a field decides."""
+"""All dialects in the order of reading. Usually, the first dialect with a value for a field determines it."""
 
 ROLE_KEYS = frozenset[str]().union(*(dialect.MARKS for dialect in DIALECTS))
-"""Marks of all dialects. One ``isdisjoint`` call excludes most spans of an application."""
+"""``MARKS`` of all dialects. One ``isdisjoint`` call excludes most application spans."""
 
 _OTHER_KEYS = ROLE_KEYS - otel_genai.MARKS
 _SHARED_MARKS = otel_genai.MARKS | {
@@ -92,7 +92,7 @@ _SHARED_MARKS = otel_genai.MARKS | {
     "traceloop.association.properties.session_id", "traceloop.association.properties.thread_id",
     "traceloop.association.properties.conversation_id", "traceloop.association.properties.user_id",
 }  # fmt: skip
-"""Marks that several instrumentations write, so they don't identify the writer."""
+"""Marks that several instrumentations write. They don't identify an instrumentation."""
 _OWN_MARKS = ROLE_KEYS - _SHARED_MARKS
 _MAX_CACHED = 4_096
 _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
@@ -100,7 +100,7 @@ _dialects_by_marks: dict[tuple[str, Hashable], tuple[Dialect, ...]] = {}
 
 @lru_cache(_MAX_CACHED)
 def is_genai_scope(scope: str) -> bool:
-    """Return True for the scope of a GenAI instrumentation. Some of its spans show their role only when they end."""
+    """Return True for the scope of a GenAI instrumentation. Some of its spans don't show their role before they end."""
     return any(dialect.SCOPES.match(scope) for dialect in DIALECTS)
 
 
@@ -109,7 +109,7 @@ GENAI = Vocabulary(ROLE_KEYS, is_genai_scope, ("gen_ai.", "claude_code."), (b'"r
 
 
 def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
-    # Most spans have only marks of the convention, and it doesn't matter which of them.
+    # Most spans have only marks of the convention. It doesn't matter which marks.
     only_otel = _OTHER_KEYS.isdisjoint(names)
     key = (scope, otel_genai.MARKS.isdisjoint(names) if only_otel else ROLE_KEYS.intersection(names))
     if (dialects := _dialects_by_marks.get(key)) is None:
@@ -117,7 +117,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
             _dialects_by_marks.clear()
         dialects = _dialects_by_marks[key] = tuple(
             dialect
-            for dialect in DIALECTS  # every instrumentation may add the convention's attributes
+            for dialect in DIALECTS  # any instrumentation can add the convention's attributes
             if dialect is otel_genai
             or not dialect.MARKS.isdisjoint(names)
             or dialect.SCOPES.match(scope)
@@ -127,7 +127,7 @@ def _dialects_of(names: Collection[str], scope: str) -> tuple[Dialect, ...]:
 
 
 class Shape:
-    """Facts that follow from a span's scope and attribute names. Spans with the same scope and names usually share a shape."""
+    """Properties of a span that depend only on its scope and attribute names. Spans share cached shapes."""
 
     def __init__(self, scope: str, names: tuple[str, ...]) -> None:
         self._names = names
@@ -138,19 +138,19 @@ class Shape:
 
     @cached_property
     def is_whole(self) -> bool:
-        """True if each attribute is the convention's, pydantic-ai's or unrelated to GenAI, so that nothing is left to infer."""
+        """True if nothing can be inferred: all attributes are the convention's, pydantic-ai's or unrelated to GenAI."""
         known, prefixes = otel_genai.WHOLE, otel_genai.WHOLE_PREFIXES
         return all(name in known or name.startswith(prefixes) or not interest.is_useful(name) for name in self._names)
 
     @cached_property
     def content(self) -> tuple[tuple[str, str], ...]:
-        """Names of attributes that may contain content, with the content's direction."""
+        """(name, direction) of attributes that may have content."""
         meanings = ((name, keys.meaning_of(name)) for name in self._names if interest.is_useful(name))
         return tuple((name, meaning.direction) for name, meaning in meanings if meaning.content and meaning.direction is not None)
 
     @cached_property
     def conversations(self) -> tuple[str, ...]:
-        """Names of attributes that may contain a conversation id."""
+        """Names of attributes that may have a conversation id."""
         return tuple(filter(interest.may_hold_conversation, self._names))
 
     @cached_property
@@ -164,7 +164,7 @@ class Shape:
 
     @cached_property
     def arguments(self) -> tuple[tuple[str, str], ...]:
-        """Names of attributes that may be a tool's arguments, with the arguments' names."""
+        """(attribute name, argument name) of attributes that may be a tool's arguments."""
         return tuple((name, argument) for name in self._names if (argument := interest.argument_in(name)))
 
     @cached_property
@@ -173,7 +173,7 @@ class Shape:
 
 
 _MAX_SHAPES_SIZE = 8_000_000
-"""Maximum size of all cached shapes: the length of their names, plus :data:`_SIZE_OF_NAME` for each name."""
+"""Maximum total size of cached shapes: the length of their names, plus :data:`_SIZE_OF_NAME` per name."""
 _SIZE_OF_NAME = 64
 _shapes: dict[tuple[str, ...], Shape] = {}
 _shapes_size = 0
@@ -197,7 +197,7 @@ def shape_of(attributes: Mapping[str, Any], scope: str) -> Shape:
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
     """Return the role that a span's attributes show, ``unknown`` if a GenAI span doesn't show it yet, or None for other spans."""
-    # Fast path on the agent's thread: most spans state their role in the convention's attributes.
+    # Fast path on the agent's thread: the convention's attributes show the role of most spans.
     if _OTHER_KEYS.isdisjoint(attributes) and _is_otel_only(scope):
         operation = attributes.get("gen_ai.operation.name")
         role = OPERATIONS.get(operation) if operation.__class__ is str else None
@@ -212,7 +212,7 @@ def _is_otel_only(scope: str) -> bool:
 
 
 def role_in(record: SpanRecord) -> str | None:
-    """Return the role of an ended span. The record caches it."""
+    """Return the role of an ended span. It is cached in the record."""
     return understood(record).role
 
 
@@ -225,12 +225,12 @@ class Understood:
         self.shape = shape
         self.role = role
         self.stated_role = role
-        """Role that the dialects state, before inference."""
+        """Role from the dialects, before any inference."""
         self.facts: Facts | None = None
         self.named = shape.is_known
-        """False if the span may have an unknown format, so that its role is inferred."""
+        """False if the span's format may be unknown, so its role has to be inferred."""
         self.inferred = False
-        """True if the role was inferred and differs from :attr:`stated_role`."""
+        """True if the role was inferred and isn't :attr:`stated_role`."""
 
     def reset_role(self) -> None:
         self.role = self.stated_role
@@ -238,7 +238,7 @@ class Understood:
 
 
 def understood(record: SpanRecord) -> Understood:
-    """Return the shape and the role of an ended span. The record caches them."""
+    """Return shape and role of an ended span. They are cached in the record."""
     span: Understood | None = record.dialects
     if span is None:
         if isinstance(record, LoggedCall):
@@ -252,7 +252,7 @@ def understood(record: SpanRecord) -> Understood:
         elif (
             span.role == UNKNOWN
             and not interest.is_plain(attributes)
-            # no dialect returns a role, not even "unknown" as for Logfire's span of a streamed request
+            # no dialect returns a role, not even "unknown" (for example for Logfire's span of a streamed request)
             and all(dialect.role_of(attributes, scope, record.name) is None for dialect in shape.dialects)
         ):
             infer(record)  # the scope is known, but not this span's format
@@ -260,7 +260,7 @@ def understood(record: SpanRecord) -> Understood:
 
 
 def state_role(record: SpanRecord, role: str) -> Understood:
-    """Set the role that a span's log records show, infer the span's facts, and return both."""
+    """Set the role that a span's log records show, infer its other facts, and return them."""
     span = record.dialects = Understood(shape_of(record.attributes, record.scope), None)
     span.named, span.inferred, span.role, span.facts = False, True, role, facts_of(record)
     span.facts.kind, span.facts.kind_strength = role, EXACT
@@ -268,7 +268,7 @@ def state_role(record: SpanRecord, role: str) -> Understood:
 
 
 def _is_complete(record: SpanRecord, span: Understood) -> bool:
-    """Return True if a span of an unknown scope has only the convention's attributes and events, or nothing about GenAI."""
+    """Return True if inference isn't needed: the span has only the convention's attributes and events, or nothing about GenAI."""
     if span.role is None:
         if record.logs or (record.events and not all(event.name == "exception" for event in record.events)):
             return False
@@ -280,11 +280,11 @@ def _is_complete(record: SpanRecord, span: Understood) -> bool:
 
 
 def infer(record: SpanRecord) -> None:
-    """Infer the facts of a span of unknown format, and its role unless a dialect states a specific one."""
+    """Infer the facts of a span with an unknown format. Also infer its role, unless a dialect found a specific role."""
     span = record.dialects
     facts = facts_of(record)
     stated_role: str | None = span.stated_role
-    # Operations outside the convention map to CHAIN. So does content under names that several instrumentations write.
+    # Operations outside the convention, and content under shared names, have the role CHAIN.
     is_vague_chain = stated_role == CHAIN and ("gen_ai.operation.name" in record.attributes or not span.named)
     role = stated_role
     if is_vague_chain or stated_role in (None, UNKNOWN):
@@ -298,7 +298,7 @@ def infer(record: SpanRecord) -> None:
 
 
 def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the first role that a dialect states, preferably not ``chain``. GenAI scopes default to ``unknown``."""
+    """Return the first role that a dialect finds, preferably not ``chain``. For GenAI scopes, the default is ``unknown``."""
     if name.__class__ is not str:  # the SDK accepts names of any type
         name = str(name)
     role = None
@@ -311,11 +311,11 @@ def _role(dialects: tuple[Dialect, ...], attributes: Mapping[str, Any], scope: s
 
 
 _PLACEHOLDER_NAMES = frozenset(("unknown", "Unknown", "OpenAI Agent"))
-"""Placeholders that instrumentations write if they don't know an agent's name."""
+"""Placeholders that instrumentations write instead of an unknown agent name."""
 _CONVERSATION_KEYS = (
     "session.id", "langfuse.session.id", "langwatch.thread.id", "galileo.session.id", "lmnr.association.properties.session_id",
 )  # fmt: skip
-"""Session id attributes that observability products add to the spans of any instrumentation."""
+"""Session id attributes that observability products add to spans of any instrumentation."""
 _IDENTITY_KEYS = frozenset((*_CONVERSATION_KEYS, "user.id", "enduser.id"))
 
 
@@ -364,7 +364,7 @@ def _correct_names(step: Step) -> None:
 
 
 def _name_beside_kind(record: SpanRecord) -> str | None:
-    """Return the name in another attribute if the span's own name is only its kind, or None."""
+    """If the span's name is only a kind, such as ``tool``, return the name in another attribute, or None."""
     if record.name.lower() not in _KINDS:
         return None
     names = (as_text(record.attributes.get(key)) for key in _NAMES_BESIDE_KINDS)
@@ -395,7 +395,7 @@ def _read_identities(attributes: Mapping[str, Any], step: Step) -> None:
 
 
 def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
-    """Return a failed span's error, or None if it was copied from a span below or belongs to normal flow (``NO_FAILURES``)."""
+    """Return a failed span's error, or None if it was copied from a span below or isn't a failure (``NO_FAILURES``)."""
     kind = as_text(record.attributes.get("error.type"))
     facts = record.dialects and record.dialects.facts
     message = record.status_message or (facts.fields.get("error_message") if facts is not None else None)
@@ -405,7 +405,7 @@ def error_of(record: SpanRecord, step: Step) -> ErrorInfo | None:
             message = as_text(event.attributes.get("exception.message")) or message
             break
     else:
-        if step.recovered:  # a failure of a span below, copied to this one
+        if step.recovered:  # copied from a span below
             return None
     if kind is None and message is not None:
         first_word = message.split(":", 1)[0].split("(", 1)[0]  # "ValueError: bad" or "ValueError('bad')"
@@ -425,22 +425,21 @@ def raised(record: SpanRecord, step: Step) -> bool:
 
 
 TURN, CONTENT, CALLER = "turn", "content", "caller"
-"""Part that a trace lacks: a turn, the turn's input and output, or the caller of a tool."""
+"""Missing part of a trace: a turn, the turn's input and output, or a tool's caller."""
 
 
 class UnreadTrace(NamedTuple):
-    """A trace that seems to contain an agent's work, but produced no turn."""
+    """Trace without a turn that seems to contain an agent's work."""
 
     scope: str
     answers: frozenset[str]
-    """Texts that may be the agent's answer. If a turn has one of them, the trace is a copy of that turn."""
+    """Texts that may be the agent's answer. If a turn has one of these texts, the trace is a copy of that turn."""
     missing: str = TURN
 
 
 def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
-    """Return a description of a trace without a turn, or None if the trace doesn't seem to contain an agent's work.
-
-    It does if a span resembles a model call, if it has a tool, a question and an answer, or if a tool has no parent.
+    """Return a description of a trace without a turn, or None if the trace seems unrelated to agents. A trace is related to
+    agents if a span resembles a model call, if it has a tool, a question and an answer, or if a tool lacks a parent.
     """
     records = [record for record in records if understood(record)]
     agent_work = next(filter(traces.resembles_call, records), None) or _tool_of_run(records)
@@ -452,12 +451,12 @@ def unread_trace(records: Iterable[SpanRecord]) -> UnreadTrace | None:
 
 
 def is_lost_tool(record: SpanRecord) -> bool:
-    """Return True for a tool that a dialect states, without a parent or server kind. Its caller's context was probably lost."""
+    """Return True for a tool (not an inferred one) without a parent or server kind. Its caller's context was probably lost."""
     return role_in(record) == TOOL and not (record.parent_id or record.server or record.dialects.inferred)
 
 
 def _tool_of_run(records: Collection[SpanRecord]) -> SpanRecord | None:
-    """Return the first tool in a trace whose other spans have a question and an answer, or None."""
+    """Return the first tool in a trace if other spans have a question and an answer. Otherwise, return None."""
     first_tool = None
     others = []
     for record in records:
@@ -487,13 +486,13 @@ def review_roles(records: Collection[SpanRecord]) -> None:
         traces.review_roles(list(records), infer)
 
 
-# --- tokens that a model call read from a cache or wrote to it, and tokens of its reasoning
+# --- cache tokens and reasoning tokens of model calls
 
 _NO_TOTAL = frozenset(("cost", "aggregated"))
 
 
 class CacheNames(NamedTuple):
-    """Names, in any spelling, of attributes with tokens read from a cache, tokens written to a cache, and total tokens."""
+    """Names of attributes with tokens read from a cache, tokens written to a cache, and total tokens, in any spelling."""
 
     read: tuple[str, ...]
     written: tuple[str, ...]
@@ -516,7 +515,7 @@ def cache_names(names: Iterable[str]) -> CacheNames:
 
 
 def correct_counts(attributes: Mapping[str, Any], names: CacheNames, step: Step) -> None:
-    """Fill the cache tokens. Add them to the input tokens if they exceed the input, or if the total counts them separately
+    """Read the cache token counts. Add them to the input tokens if they exceed them, or if the total counts them separately
     (``input 10, cached 90, output 5, total 105``). Add reasoning tokens to the output tokens if the total counts them separately.
     """
     if step.cached_tokens is None:

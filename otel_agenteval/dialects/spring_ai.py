@@ -1,8 +1,8 @@
-"""Parser for Spring AI: Micrometer's observations in Spring Boot's scope.
+"""Parser for Spring AI, which writes Micrometer observations in Spring Boot's scope.
 
 Attributes are ``spring.ai.*`` and the GenAI convention's. Content is in Spring AI's log records (``log-prompt``,
-``log-completion``), or in ``gen_ai.prompt`` and ``gen_ai.completion`` of milestone releases and of the filter in vendors' guides.
-All of them write texts in quotes, without escapes. Only the chat client's log records have roles.
+``log-completion``), or in ``gen_ai.prompt`` and ``gen_ai.completion`` (milestone releases, and the filter in vendors' guides).
+Texts are always in quotes, without escapes. Only the chat client's log records have roles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARKS = frozenset((
 SCOPES = re.compile(r"org\.springframework\.ai\b")
 """Scope of Spring AI's log records. Its spans have Spring Boot's scope."""
 HOSTS = re.compile(r"org\.springframework\.boot\b")
-"""Scopes whose GenAI attributes come from Spring AI."""
+"""Scopes whose GenAI attributes are from Spring AI."""
 
 _KINDS = {"chat_client": AGENT, "advisor": INNER, "tool_call": TOOL}
 _NONE = "none"
@@ -35,7 +35,7 @@ _RAG = re.compile(r"(?<!\n)\n+Context information is below, surrounded by -{3,}"
 
 
 def role_of(attributes: Mapping[str, Any], scope: str, name: str) -> str | None:
-    """Return the role from the kind, or None. A vector store's query is a retrieval, and its other operations are inner steps."""
+    """Return the role from the kind, or None. A vector store's query is a retrieval. Its other operations are inner steps."""
     kind = attributes.get("spring.ai.kind")
     if kind.__class__ is not str:
         return None
@@ -83,7 +83,7 @@ def _read_call(get: Any, step: Step) -> None:
 
 
 def _read_logs(record: SpanRecord, step: Step) -> None:
-    """Fill content from the handlers' log records: a title, then the texts on the next line."""
+    """Read content from log records: a title, then the texts on the next line."""
     for log in record.logs:
         body = log.body
         if body.__class__ is not str:
@@ -100,24 +100,24 @@ def _read_logs(record: SpanRecord, step: Step) -> None:
 
 
 def _texts(raw: str) -> list[str]:
-    """Return the texts in ``["…", "…"]``. Quotes inside them aren't escaped."""
+    """Return the texts in ``["…", "…"]``. Quotes inside the texts aren't escaped."""
     return raw[2:-2].split('", "') if raw[:2] == '["' and raw[-2:] == '"]' and len(raw) > 3 else []
 
 
 def _prompt(raw: str) -> list[dict[str, Any]]:
-    """Return the last nonempty text as the user's message. Earlier texts, whose authors are unknown, become system messages."""
+    """Return the last nonempty text as the user's message. Earlier texts, which lack a role, become system messages."""
     texts = [text for text in _texts(raw) if text not in ("", "null")]
     if not texts:
         return []
     *context, asked = texts
-    if (found := _RAG.search(asked)) is not None:  # documents that an advisor appended to the user's words
+    if (found := _RAG.search(asked)) is not None:  # documents that an advisor added
         context.append(asked[found.start() :].strip())
         asked = asked[: found.start()]
     return [*({"role": "system", "content": text} for text in context), {"role": "user", "content": asked}]
 
 
 def _entries(raw: str) -> list[dict[str, Any]]:
-    """Return the messages as the chat client received them, before any advisor. The user's message is the last."""
+    """Return the messages that the chat client received, before any advisor. The user's message is last."""
     found = list(_ENTRY.finditer(raw))
     ends = [*(match.start() for match in found[1:]), len(raw) - 2]
     messages = [{"role": match[1], "content": raw[match.end() : end]} for match, end in zip(found, ends, strict=True)]

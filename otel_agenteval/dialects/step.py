@@ -1,4 +1,4 @@
-"""The GenAI facts of one span: its role, and a step with all other facts."""
+"""GenAI data of one span: its role, and a step with all other fields."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ..spans.record import SpanRecord
 AGENT, WORKFLOW, LLM, TOOL, RETRIEVAL, EMBEDDING = "agent", "workflow", "llm", "tool", "retrieval", "embedding"
 RERANK, GUARDRAIL, MEMORY, CHAIN, HANDOFF, SETUP = "rerank", "guardrail", "memory", "chain", "handoff", "setup"
 INNER = "inner"
-"""A step of an agent's own loop (a cycle, a plan, a task). It never stands for a whole turn."""
+"""Step of an agent's own loop (a cycle, a plan, a task). It is never the root of a turn."""
 UNKNOWN = "unknown"
-"""A GenAI instrumentation's span that doesn't show its role yet."""
+"""Span of a GenAI instrumentation that doesn't show its role yet."""
 
 ROOTS = (AGENT, WORKFLOW, CHAIN)
-"""Roles of spans that can contain a whole turn. The content of earlier roles is read first."""
+"""Roles of spans that can contain a whole turn. Content of the first roles takes precedence."""
 ROOT_ROLES = frozenset(ROOTS)
 CONVERSATION_NAMES = (
     "session_id", "sessionId", "thread_id", "threadId", "conversation_id", "conversationId", "chat_id", "chatId",
 )  # fmt: skip
-"""Names that applications use for a conversation id in their own metadata or inputs."""
+"""Usual names of conversation ids in the metadata or inputs of applications."""
 NO_FAILURES = frozenset(("GeneratorExit", "ParentCommand", "GraphInterrupt", "NodeInterrupt", "GraphBubbleUp", "ToolInterrupt",
                          "ApprovalRequired", "CallDeferred"))  # fmt: skip
-"""Exceptions that aren't failures: a reader stops, LangGraph switches to another agent, or a run waits for a person."""
+"""Exceptions that aren't errors: a reader stops, LangGraph switches to another agent, or a run waits for a person."""
 
 
 class Step:
-    """The GenAI facts of one span. Fields that no dialect fills keep their defaults. Content stays raw until the turn needs it."""
+    """GenAI data of one span. Unset fields keep their defaults. Content stays raw until it is needed."""
 
     role: str | None = None
     agent: str | None = None
     agent_is_class: bool = False
-    """True if the agent's name is only a framework's class. If a tool runs the agent, use the tool's name."""
+    """True if the agent's name is only a framework's class. If a tool runs the agent, the tool's name is better."""
     framework: str | None = None
     model: str | None = None
     request_model: str | None = None
@@ -54,50 +54,50 @@ class Step:
     user_id: str | None = None
     conversation_keys: tuple[str, ...] = ()
     deferred: bool = False
-    """True if the model is called when its stream is read, maybe after the span has ended."""
+    """True if the model is called when its stream is read, possibly after the span has ended."""
     duration_s: float | None = None
     """Duration of the work in seconds, if it is longer than the span."""
     answer_only: bool = False
-    """True for a span that contains only a model's answer. The request's span ended earlier."""
+    """True for a span that has only a model's answer. The span of the request ended earlier."""
     verbatim: bool = False
-    """True for a model call as sent over the network. Its messages are complete, but an outer span's may not be."""
+    """True for a model call as sent over the network. Its messages are complete. Messages of outer spans may not be."""
     loop: bool = False
-    """True for a span with a whole loop's tokens. A model span counts as a call only if no call has a span below it."""
+    """True for a model span with the tokens of a whole loop. It is a model call only if there are no calls below it."""
     texts_only: bool = False
-    """True for a model call whose messages lack tool requests. Another layer's messages are better."""
+    """True for a model call whose messages have no tool requests. Messages of other spans are better."""
     secondhand: bool = False
-    """True for a model call that only a message reports. It counts only if no call has its own span."""
+    """True for a model call that is only in a message. It is ignored if any call has a span."""
     overwritten: bool = False
-    """True for a span that covers all model calls of a run, each of which overwrote the previous one."""
+    """True for a span of all model calls in a run. Each call overwrote the attributes of the previous call."""
     counted: list[tuple[int | None, int | None]] | None = None
-    """Input and output tokens of each model call that an event of the span describes."""
+    """(input tokens, output tokens) of each model call that has an event in this span."""
     recovered: bool = False
-    """True if an agent's run reports a normal end, so failures inside it were handled."""
+    """True if an agent's run ended normally, so errors inside it were handled."""
     totals: tuple[int, int] | None = None
-    """Input and output tokens of a model call, possibly including earlier calls of the same loop."""
+    """(input tokens, output tokens) of a model call. They may include earlier calls of the same loop."""
     function: bool = False
-    """True for an application's function whose decorator doesn't state its role. Its name may show that it is a tool."""
+    """True for an application's function whose decorator doesn't show its role. Its name may identify a tool."""
     guesses_tokens: bool = False
-    """True if tokens were estimated from texts. A span below with the provider's own count is better."""
+    """True if tokens were estimated from texts. Counts of a span below are better."""
     calls_model: bool = False
     """True for a run whose model calls have no spans in this trace."""
 
     input_messages: Any = None
-    """Raw input messages of a model call, or an agent's user messages: text, JSON text or values."""
+    """Raw input messages of a model call, or an agent's user messages. They can be text, JSON text or values."""
     output_messages: Any = None
     logprobs: Any = None
-    """Raw value that contains the log probabilities of the answer's tokens."""
+    """Raw value that contains log probabilities of the answer's tokens."""
     system: Any = None
     tool_definitions: Any = None
     input_value: Any = None
-    """Input of a span of any role, if the dialect doesn't identify it as messages."""
+    """Input of a span of any role. It is set if the dialect can't identify messages."""
     output_value: Any = None
     final_result: Any = None
-    """An agent's result, if the dialect writes it apart from messages."""
+    """Agent's result, if it isn't in the messages."""
 
     tool_name: str | None = None
     tool_unnamed: bool = False
-    """True if ``tool_name`` isn't the name that models request, for example because it is a class that all tools share."""
+    """True if ``tool_name`` isn't the name that models request, but for example a class that all tools share."""
     tool_call_id: str | None = None
     tool_arguments: Any = None
     tool_result: Any = None
@@ -106,10 +106,10 @@ class Step:
     gives_form: bool = False
     """True for a framework's tool that only structures the final answer."""
     tool_inputs: dict[str, Any] | None = None
-    """Arguments by call id, if they are written apart from the calls."""
+    """Arguments by call id, if they aren't in the calls."""
 
     thread: str | None = None
-    """Id that the traces of a turn share if each message is a trace. Later turns share it too."""
+    """Id that joins the traces of a turn if each message is a trace. Later turns have the same id."""
     begins: bool = False
     """True for the message that begins a turn of its thread."""
     handoff_to: str | None = None
@@ -118,9 +118,9 @@ class Step:
     workflow: str | None = None
 
     limited: tuple[str, ...] = ()
-    """Kinds of the values that exceeded a limit and were cut or dropped: ``count``, ``amount``, ``name``."""
+    """Kinds of values that exceeded a limit and were truncated or dropped: ``count``, ``amount``, ``name``."""
     inferred: bool = False
-    """True if the role or some content was inferred, because no dialect found it."""
+    """True if the role or some content was inferred."""
 
     def __init__(self, record: SpanRecord) -> None:
         self.record = record
@@ -138,7 +138,7 @@ _names_of, _numbers_of = attrgetter(*_NAMES), attrgetter(*_NUMBERS)
 
 
 def limit(step: Step, refused: int) -> None:
-    """Cut long names, and remove negative or too large numbers. ``refused`` is the number of counts that ``as_int`` rejected."""
+    """Truncate long names, and remove negative or too large numbers. ``refused`` is the number of counts that were rejected."""
     if not refused and _is_within_limits(step):
         return
     found = ["count"] * refused
@@ -155,7 +155,7 @@ def limit(step: Step, refused: int) -> None:
 
 
 def _is_within_limits(step: Step) -> bool:
-    """Return True if no name or number can exceed a limit. Most spans pass this quick check."""
+    """Return True if names and numbers are certainly within limits. Most spans pass this quick check."""
     numbers = [*filter(None, _numbers_of(step))]
     if numbers and not (min(numbers) > 0 and sum(numbers) <= MOST):
         return False

@@ -1,7 +1,7 @@
 """Parser for Traceloop's JavaScript instrumentation of OpenAI's Responses API.
 
-A request's whole ``input`` is the text of one message, and only an answer's text is written. An answer without text requests
-tools, whatever its finish reason.
+The whole ``input`` of a request is the text of one message. Of the answer, only the text is written. An answer without text
+requests tools, even with another finish reason.
 """
 
 from __future__ import annotations

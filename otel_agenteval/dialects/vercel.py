@@ -1,8 +1,8 @@
-"""Parser for the Vercel AI SDK: ``ai.*`` of versions 4 to 6, and additions of version 7.
+"""Parser for the Vercel AI SDK: ``ai.*`` in versions 4 to 6, and additions in version 7.
 
-Version 7 uses the GenAI convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per model
-request and one ``ai.toolCall`` span per tool. The outer span repeats the last answer and the token totals, so only the inner
-spans count.
+Version 7 uses the GenAI convention. A call such as ``generateText`` is a span around one ``doGenerate`` or ``doStream`` span per
+model request and one ``ai.toolCall`` span per tool. The outer span only repeats the last answer and the token totals, so it isn't
+a model call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INNER_OPERATIONS = {"doGenerate": LLM, "doStream": LLM, "doEmbed": EMBEDDING, "
 
 _STREAMS = ("ai.streamText", "ai.streamObject")
 _PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
-"""Prefixes of an application's own metadata: until version 6, and since version 7."""
+"""Prefixes of an application's own metadata: up to version 6, and since version 7."""
 _CONVERSATION = tuple(
     place + key
     for place in _PLACES
@@ -77,11 +77,11 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _read_end(record: SpanRecord, step: Step) -> None:
-    """Fill the last finish reason, and whether the run ended normally. A streaming span without a reason got no answer."""
+    """Read the last finish reason, and check if the run ended normally. A streaming span without a reason lacks an answer."""
     get = record.attributes.get
     if (reason := as_text(get("ai.response.finishReason"))) is not None:
         step.recovered = reason != "error"
-    elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # this span ends, its request's span never does
+    elif get("ai.operationId") in _STREAMS and record.status != ERROR:  # this span ends, but the request's span doesn't
         step.calls_model = True
         step.model = as_text(get("ai.model.id"))
     if step.finish_reason is None:
@@ -89,12 +89,12 @@ def _read_end(record: SpanRecord, step: Step) -> None:
 
 
 def _answer(get: Any) -> Any:
-    """Return the answer as one message: text or object, reasoning, and tool requests. Tool requests stay JSON text."""
+    """Return the answer as one message: text or object, reasoning, and tool requests (as JSON text)."""
     if (text := get("ai.response.text")) is None:
         text = get("ai.response.object")
     calls = get("ai.response.toolCalls")
     thoughts = get("ai.response.reasoning")
-    if calls is not None and text == "":  # streams write it if the model only requested tools
+    if calls is not None and text == "":  # streams with only tool requests have an empty text
         text = None
     if thoughts is not None:
         parts = [{"type": "reasoning", "text": thoughts}]
@@ -108,7 +108,7 @@ def _read_call(get: Any, step: Step) -> None:
     if step.model is None:
         step.model = as_text(get("ai.response.model")) or as_text(get("ai.model.id"))
     if step.provider is None and (provider := as_text(get("ai.model.provider"))) is not None:
-        step.provider = provider.partition(".")[0]  # the part after the dot is the provider's API
+        step.provider = provider.partition(".")[0]  # the API follows the dot
     if step.input_messages is None:
         step.input_messages = get("ai.prompt.messages")
     if step.tool_definitions is None:
@@ -146,8 +146,8 @@ _SERVICE_TIER = re.compile(r'"serviceTier" ?: ?"(\w+)"')
 
 
 def _read_providers_usage(metadata: str, step: Step) -> None:
-    """Fill cached tokens from the provider's own fields, their only source until version 5, and add tokens that the totals lack.
-    Some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
+    """Read cached tokens from the provider's own fields. Until version 5, they are the only source. Also add tokens that the
+    totals exclude: some providers don't count cached tokens as input, and Gemini doesn't count thoughts as output.
     """
     providers, _ = jsonio.loads_or_text(metadata) if len(metadata) < _LONGEST_METADATA else ({}, False)
     for fields in providers.values() if isinstance(providers, Mapping) else ():
@@ -179,7 +179,7 @@ def _read_tool(get: Any, step: Step) -> None:
 
 
 def _read_ranking(get: Any, step: Step) -> None:
-    """Fill documents in rank order. The ranking refers to the documents by their index in the list."""
+    """Read documents in rank order. The ranking has their indexes."""
     if get("ai.ranking") is None and get("ai.documents") is not None:  # the span around the request's span
         step.role = INNER
         return

@@ -1,6 +1,6 @@
-"""Parser for VoltAgent: its own attributes, and one ``llm`` span for a run's whole loop.
+"""Parser for VoltAgent, which writes its own attributes, and one ``llm`` span for a run's whole loop.
 
-The agent's span has the run's token counts. The ``llm`` span has only the last request's tokens and the first prompt.
+The agent's span has the token counts of the run. The ``llm`` span has only the last request's tokens and the first prompt.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read(record: SpanRecord, step: Step) -> None:
         step.conversation_id = as_text(get("conversation.id")) or as_text(get("voltagent.conversation_id"))
     role, raw_input, raw_output = step.role, get("input"), get("output")
     if role == AGENT:
-        # Spans below a sub-agent have the sub-agent's names, and also its parent agent's.
+        # Spans below a sub-agent have the names of the sub-agent and its parent agent.
         step.agent = as_text(get("subagent.name")) or as_text(get("entity.name"))
         step.input_messages, step.output_value, step.system = raw_input, raw_output, get("agent.instructions")
         step.input_tokens, step.output_tokens = as_int(get("usage.prompt_tokens")), as_int(get("usage.completion_tokens"))
@@ -60,7 +60,7 @@ def read(record: SpanRecord, step: Step) -> None:
 
 
 def _documents(raw: Any) -> list[Document] | None:
-    """Return retrieved documents, which are mostly one text, or None if the value isn't text."""
+    """Return retrieved documents (usually one text), or None if the value isn't text."""
     if raw.__class__ is not str:
         return None
     return documents(raw) if raw[:1] in "[{" and raw else [Document(content=raw)] if raw else []
