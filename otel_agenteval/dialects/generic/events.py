@@ -1,6 +1,7 @@
-"""Read span events and log records: as messages of their span, or as whole calls, which command-line agents log.
+"""Read span events and log records, either as messages of their span or as whole calls (from command-line agents).
 
-``gen_ai.user.message`` is a user's message, and ``fw.response`` an answer. A log record with a tool's name and result is a call.
+Examples: ``gen_ai.user.message`` is a user message, ``fw.response`` an answer, and a log record with a tool's name and result a
+call.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ _SCALARS = frozenset((str, int, float, bool))
 
 
 class Event(NamedTuple):
-    label: Any  # its name
+    label: Any  # name of the event
     values: dict[str, Any]  # its attributes and the fields of its body, without its own properties such as its level
-    is_of_tool: bool  # True if its name is of a tool's call, so that its values are the tool's
-    role: str | None  # of the author, if its name announces a message: gen_ai.choice → assistant
-    direction: str | None  # of that message: gen_ai.choice → OUT
+    is_of_tool: bool  # True if the name is about a tool call, so that the values are the tool's
+    role: str | None  # author's role, if the name indicates a message: gen_ai.choice → assistant
+    direction: str | None  # direction of this message: gen_ai.choice → OUT
 
 
 def is_about_span(name: str) -> bool:
-    """Return True if an event describes the span, without content: an exception, a score."""
+    """Return True if an event describes the span and doesn't have content, such as an exception or a score."""
     return name == "exception" or not _ABOUT_SPANS.isdisjoint(words_of(name))
 
 
@@ -56,7 +57,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
     elif (
         body.__class__ is str
         and body not in ("", label)
-        # next to a token count, a tool's name or a prompt's length, a text only describes it
+        # if there is a token count, tool name or prompt length, the text only describes it
         and not any(meaning_of(key).field in _FIELDS_OF_CALL or words_of(key)[:1] == ("prompt",) for key in values)
     ):
         values.setdefault("content", body)
@@ -64,7 +65,7 @@ def event_of(name: str, attributes: Mapping[str, Any], body: Any) -> Event:
 
 
 def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
-    """Return the role and the direction of the message that an event's words announce, or ``(None, None)``."""
+    """Return role and direction of the message that an event's name indicates, or ``(None, None)``."""
     if words & _ANSWER_WORDS:
         return "assistant", OUT
     role = next((role for role in ("system", "user", "assistant", "tool") if role in words), None)
@@ -74,7 +75,7 @@ def _author_in(words: frozenset[str]) -> tuple[str | None, str | None]:
 
 
 def message_in(event: Event) -> Mapping[str, Any] | None:
-    """Return the message in an event, by the form of its values or by a name that announces a message with content, or None."""
+    """Return the message in an event, or None. Its values, or its name and content, show that it is a message."""
     values = event.values
     if is_message(values):
         return values
@@ -99,7 +100,7 @@ def _content_in(values: Mapping[str, Any]) -> Any:
 
 
 def is_property(key: str, value: Any) -> bool:
-    """Return True for a plain attribute of an event whose name shows neither content nor a fact, such as a version."""
+    """Return True for an event attribute whose name indicates no content and no known field, such as a version."""
     meaning = meaning_of(key)
     if meaning.text or meaning.direction or meaning.field or holds_json(value):
         return False
@@ -109,16 +110,16 @@ def is_property(key: str, value: Any) -> bool:
 # --- log records of whole calls, and of a user's prompt or an agent's answer
 
 PROMPT = "prompt"
-"""Kind of a record with the user's words."""
+"""Kind of a log record with the user's words."""
 ANSWER = "answer"
-"""Kind of a record with the agent's answer."""
+"""Kind of a log record with the agent's answer."""
 _ANSWERS = frozenset(("response", "answer", "reply", "completion"))
 _TOOLS = frozenset(("tool_name", "tool_call_id"))
 _MOST_KEYS, _LONGEST_KEY = 128, 64
 
 
 class LoggedCall(SpanRecord):
-    """A model or tool call that only a log record describes, as a span below the one that wrote the record."""
+    """Model or tool call that only a log record describes. It is a span below the span that wrote the record."""
 
     __slots__ = ("role",)
 
@@ -126,18 +127,18 @@ class LoggedCall(SpanRecord):
 
     @property
     def shown_id(self) -> int:
-        """Id of the span below which the record was written."""
+        """Id of the span that wrote the record."""
         return self.parent_id
 
     @property
     def duration_s(self) -> float | None:
-        """Seconds, or None if the record doesn't state them."""
+        """Duration in seconds, or None if the record doesn't contain it."""
         return super().duration_s or None
 
 
 @lru_cache(4_096)
 def kind_of(keys: frozenset[str]) -> str | None:
-    """Return ``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER`` for a log record with these attributes, or None for other records."""
+    """Return ``LLM``, ``TOOL``, ``PROMPT`` or ``ANSWER`` for a log record with these attributes, or None."""
     meanings = {key: meaning_of(key) for key in keys if is_content_of_event(key)}
     fields = {meaning.field for meaning in meanings.values() if meaning.strength >= LIKELY}
     if not _TOOLS.isdisjoint(fields) and any(
@@ -152,7 +153,7 @@ def kind_of(keys: frozenset[str]) -> str | None:
 
 
 def is_call(attributes: Iterable[str]) -> bool:
-    """Return True if a log record with these attributes describes a call, or has the user's prompt or the agent's answer."""
+    """Return True if a log record with these attributes describes a call, a user's prompt or an agent's answer."""
     return _kind_of(attributes) is not None
 
 
@@ -172,26 +173,25 @@ def values_in(part: LogPart) -> Mapping[str, Any]:
 
 
 def tool_in(part: LogPart) -> str | None:
-    """Return a tool's name or, without one, the id of its call, or None."""
+    """Return a tool's name, the id of its call if the name is missing, or None."""
     fields = {meaning_of(key).field: value for key, value in values_in(part).items() if is_content_of_event(key)}
     return as_text(fields.get("tool_name", fields.get("tool_call_id")))
 
 
 def describes(part: LogPart, writer: SpanRecord) -> bool:
-    """Return True if the span that wrote a record is the tool that the record describes."""
+    """Return True if a record describes the tool whose span wrote the record."""
     return writer.name == tool_in(part)
 
 
 def text_in(part: LogPart, names: Container[str]) -> str | None:
-    """Return the first text that is neither empty nor redacted under a name that ends with one of these words, or None."""
     found = (value for key, value in values_in(part).items() if last_word(key) in names)
     return next((value for value in found if value.__class__ is str and value and value not in REDACTED), None)
 
 
 def call_of(part: LogPart, kind: str, writer: SpanRecord) -> LoggedCall:
-    """Return the call that a record describes, below the span that wrote it."""
+    """Return the call that a record describes, below the span that wrote the record."""
     values = values_in(part)
-    seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # a record that was sent twice is one call
+    seed = f"{writer.trace_id} {part.time_ns} {part.name} {values}"  # the same for records that are sent twice
     lasted_ns = int(min(1e6 * (as_float(values.get("duration_ms")) or 0.0), part.time_ns))
     call = LoggedCall(
         part.name, writer.trace_id, int.from_bytes(hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest(), "big"), writer.span_id,

@@ -1,6 +1,6 @@
-"""The inferred facts of one span of unknown format: fields of its step, content, and evidence of a model's work.
+"""Inferred facts about a span with an unknown format: fields of its step, content, and evidence of a model's work.
 
-:mod:`.walk` finds the values in a span and adds them here. :mod:`.reading` infers the span's role and fills its step from them.
+:mod:`.walk` finds the values in a span and adds them here. From them, :mod:`.reading` infers the role and fills the step.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .keys import DERIVED, EXACT, GUESS, LIKELY, STEP, SURE, word_set, words_of
 from .shapes import plain
 
 MODEL, USAGE, KIND, TELLING, MESSAGES = 1, 2, 4, 8, 16
-"""Bits for evidence of a model's work: a known model's name, token counts, a span kind, LLM-only messages, any messages."""
+"""Bits for evidence of a model's work: known model name, token counts, span kind, messages only LLMs have, any messages."""
 TOP, IN_LISTED_OBJECT = 0, 2
-"""Depths of an attribute's own value and of a value in ``[{…}]``, as in :class:`.walk.Nesting`."""
+"""Depths of an attribute's own value, and of a value in ``[{…}]``. See :class:`.walk.Nesting`."""
 COUNTS = frozenset(("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "total_tokens"))
 
 
 class Content(NamedTuple):
     value: Any
     path: str
-    direction: str | None  # None if no name shows it, as for a whole conversation
+    direction: str | None  # None if unknown, for example for a whole conversation
 
 
 class Facts:
-    """A span's inferred facts. Each of its ``fields`` has the surest value. Three lists keep content in the span's order. For
-    ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'``, ``messages`` has the value of ``chat``, ``texts`` has "Sunny", and
-    ``whole_values`` has the whole JSON text.
+    """Inferred facts about a span. ``fields`` has the most certain value of each field. Three lists have content in the span's
+    order. Example: ``fw.output: '{"reply": "Sunny", "chat": [{"role": …}]}'``. ``messages`` has the value of ``chat``, ``texts``
+    has "Sunny", and ``whole_values`` has the whole JSON text.
     """
 
     def __init__(self, record: SpanRecord) -> None:
@@ -57,8 +57,8 @@ class Facts:
         # the role
         self.kind: str | None = None  # the role from a kind attribute
         self.kind_strength = 0
-        self.calls_model = False  # True if a surely stated kind names a model (llm, chat_model): enough without content
-        self.function = False  # True if the kind is only a function's, whose decorator doesn't state its role
+        self.calls_model = False  # True if a certain kind is a model (llm, chat_model), which needs no content
+        self.function = False  # True for a function whose decorator doesn't show its role
         self.agents: set[str] = set()  # names of agents, and of the authors of answers
         self.evidence = 0  # bits, from MODEL to MESSAGES
         self.shows_model_at_top = False  # True if a top-level attribute names a model or counts tokens
@@ -72,7 +72,7 @@ class Facts:
         return TOOL in (self.name_role, self.kind) or "tool_name" in self.fields
 
     def has_dialog(self) -> bool:
-        """Return True if the span has LLM-only messages, and a message list with both a user's and a model's messages."""
+        """Return True if the span has messages only LLMs have, and a list with both user and assistant messages."""
         return bool(self.evidence & TELLING) and any(
             {"user", "assistant"} <= {message.role for message in decode(plain(content.value), "user").messages}
             for content in self.messages
@@ -81,13 +81,13 @@ class Facts:
     # --- fields
 
     def set(self, field: str, value: Any, strength: float) -> None:
-        """Set a field, unless it has a value that is as sure. The first of equally sure values stays."""
+        """Set a field, unless its current value is at least as certain."""
         if value is not None and strength > self._strengths.get(field, -math.inf):
             self._strengths[field] = strength
             self.fields[field] = value
 
     def _add_kind(self, field: str, value: Any, strength: float, depth: int) -> None:
-        """Set the role of a span kind. A later role replaces a chain or a less sure role, but a chain never replaces a role."""
+        """Set the role from a span kind. A later role replaces a chain or a less certain role. A chain never replaces a role."""
         if depth != TOP or value.__class__ is not str:
             return
         role = kinds.role_of_kind(value)
@@ -172,11 +172,11 @@ SETTERS: Mapping[str, Callable[[Facts, str, Any, float, int], None]] = {
     **dict.fromkeys(COUNTS, Facts._add_count),
     **dict.fromkeys(_NAMES, Facts._add_name),
 }
-"""Methods that set a field from a valid value, and possibly other facts, by field."""
+"""Methods that validate a value and set a field and possibly other facts, by field."""
 
 
 def count_in(value: Any) -> int | None:
-    """Return ``12``, ``12.0`` or ``"12"`` as an integer, or None."""
+    """Return ``12``, ``12.0`` or ``"12"`` as an integer, or None for other values."""
     if value.__class__ is int:
         return int(value) if 0 <= value < 2**40 else None
     if value.__class__ is float:
@@ -191,7 +191,7 @@ _MODEL_NAME = re.compile(
     r"jamba|kimi|glm|text-embedding|davinci|minimax|nemotron|gpt-oss|openchat|vicuna|anthropic\.|amazon\.|meta\.)[\w.:@/-]*",
     re.IGNORECASE,
 )
-"""Pattern of a known model's name, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
+"""Matches known model names, with or without providers: ``gpt-4o``, ``aws/anthropic.claude-3``, but not ``my-gpt``."""
 _PROVIDERS = word_set("""
     openai azure azure_openai anthropic google gemini vertex_ai vertexai googleai google_genai mistral mistralai bedrock groq ollama
     cohere litellm deepseek xai together_ai fireworks_ai perplexity openrouter compat-oai google-genai openai-compatible aws models
@@ -203,13 +203,13 @@ def model_in(name: str | None) -> str | None:
 
 
 def provider_in(model: str | None) -> str | None:
-    """Return the provider before a model's name, as in ``openai/gpt-4o``, or None."""
+    """Return the provider in a model's name, such as ``openai`` in ``openai/gpt-4o``, or None."""
     head, slash, _ = (model or "").partition("/")
     return head if slash and head != "models" and head.lower() in _PROVIDERS else None
 
 
 def without_provider(model: str) -> str:
-    """Return the model's own name, such as ``gpt-4o`` for ``openai/gpt-4o``. A name without a provider stays unchanged."""
+    """Return the model's own name, such as ``gpt-4o`` for ``openai/gpt-4o``. Return names without a provider unchanged."""
     head, slash, tail = model.partition("/")
     while slash and head.lower() in _PROVIDERS and tail:
         model = tail

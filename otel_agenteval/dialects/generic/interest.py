@@ -1,4 +1,4 @@
-"""Choose the attributes of a span to read, by their names. For most spans, one set operation shows that there are none."""
+"""Choose the attributes of a span to read, by their names. For most spans, one set operation excludes all attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .shapes import may_be_message
 from .values import Branch, Path, branches_of, paths_of, tree_of
 
 SKIP, OBJECTS, ANY_VALUE = 0, 1, 2
-"""Interest in an attribute: read nothing, only an object or a list (or JSON text of one), or any value."""
+"""Interest in an attribute: read nothing, only objects and lists (also as JSON text), or any value."""
 
 _OTHER_CONVENTIONS = tuple(word_set("""
     http. url. net. network. server. client. db. messaging. rpc. user_agent. exception. thread. code. process. host. os. k8s. container.
@@ -21,9 +21,9 @@ _OTHER_CONVENTIONS = tuple(word_set("""
     cloudevents. source_path file. geo. log. logger. webengine. vcs. cicd. test. artifact. error. hw. asyncio. fastapi. express. koa.
     nestjs. next. redis. sql. kafka. rabbitmq. temporal airflow jenkins.
 """))  # fmt: skip
-"""Prefixes of other conventions' attributes. They show nothing about a model, whatever words they contain."""
+"""Attribute prefixes of other conventions. Attributes with these prefixes are never about a model."""
 _CARRIERS = word_set("body payload")
-"""Last words of other conventions' attributes that may contain a whole message: ``messaging.message.body``."""
+"""Last words of attributes of other conventions that may have a whole message: ``messaging.message.body``."""
 _MODEL_WORDS = word_set("""
     llm genai prompt prompts completion completions token tokens agent agents tool tools model usage generation langchain llamaindex openai
     anthropic gemini bedrock embedding embeddings retriever retrieval assistant chat workflow
@@ -33,16 +33,15 @@ _DATA_WORDS = word_set("""
     input inputs output outputs body payload message messages request response content result results arg args kwargs arguments choices
     history events query question answer documents data state
 """)
-"""Words of any program's data, which may contain messages: ``fw.request``."""
+"""Words for data of any program, which may include messages: ``fw.request``."""
 SPREAD_ARGUMENTS = word_set("arguments args kwargs params parameters input inputs")
 SPREAD_RESULTS = word_set("result return returned")
 SPREAD = SPREAD_ARGUMENTS | SPREAD_RESULTS
-"""Last words of names below which each argument or result field is an attribute: ``kwargs.order_id``."""
+"""Last words of prefixes with one attribute per argument or result field, such as ``kwargs`` in ``kwargs.order_id``."""
 
 
 @lru_cache(MOST_NAMES)
 def interest_of(key: str) -> int:
-    """Return ``SKIP``, ``OBJECTS`` or ``ANY_VALUE``."""
     words = words_of(key)
     if not words or words[-1] == "types":
         return SKIP
@@ -64,7 +63,7 @@ _CONTEXT_WORDS = word_set("""
 
 @lru_cache(MOST_NAMES)
 def is_useful(key: str) -> bool:
-    """Return True if an attribute is read in a span that has other evidence."""
+    """Return True if an attribute is read in spans that have other evidence."""
     if interest_of(key) != SKIP:
         return True
     if key.startswith(_OTHER_CONVENTIONS) or not words_of(key):
@@ -75,11 +74,11 @@ def is_useful(key: str) -> bool:
 # --- spans without a model, an agent or a tool
 
 PLAIN_KEYS: set[str] = set()
-"""Attribute names seen so far that show nothing about a model. Its size has a limit."""
+"""Attribute names seen so far that aren't about a model. Its size is limited."""
 
 
 def is_plain(attributes: Mapping[str, Any]) -> bool:
-    """Return True if no attribute of the span hints at a model, an agent or a tool. For most spans, one set operation decides."""
+    """Return True if no attribute indicates a model, an agent or a tool. For most spans, one set operation is enough."""
     return PLAIN_KEYS.issuperset(attributes) or not _has_hint(attributes)
 
 
@@ -100,7 +99,7 @@ def _has_hint(attributes: Mapping[str, Any]) -> bool:
 
 
 def holds_json(value: Any) -> bool:
-    """Return True if a value is an object or a list, or seems to be text of one."""
+    """Return True if a value is an object or a list, or looks like JSON text of one."""
     if value.__class__ is str:
         return value[:1] in ("{", "[") and len(value) > 8
     return isinstance(value, (dict, list, tuple))
@@ -110,10 +109,10 @@ def holds_json(value: Any) -> bool:
 
 
 class AttributeGroup(NamedTuple):
-    """One attribute, or several that make an object or a list: ``fw.chat.0.role`` and ``fw.chat.0.content`` at ``fw.chat``."""
+    """One attribute, or several that form an object or a list: ``fw.chat.0.role`` and ``fw.chat.0.content`` at ``fw.chat``."""
 
     path: str
-    is_dotted: bool  # False for a path of one key, where an empty value is content too
+    is_dotted: bool  # False for a path of one key, where empty values are content too
     name: str  # the attribute's name, or the last key of the path if there are several
     parts: tuple[tuple[str, Path], ...]  # several attributes with their keys from ``name`` on; empty for one
 
@@ -122,10 +121,10 @@ class AttributeGroup(NamedTuple):
 
 
 def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
-    """Group attributes that mean more together than one by one. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
+    """Group attributes that form an object or a list. ``fw.model``, ``fw.chat.0.role`` and ``fw.chat.0.content`` give::
 
-    AttributeGroup("fw.model", True, "fw.model", ())
-    AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0", "role")), ("fw.chat.0.content", ("chat", "0", "content"))))
+    AttributeGroup("fw.model", True, "fw.model", ()) AttributeGroup("fw.chat", True, "chat", (("fw.chat.0.role", ("chat", "0",
+    "role")), ("fw.chat.0.content", ("chat", "0", "content"))))
     """
     paths = paths_of(names)
     tree = branches_of({name: (name, keys) for name, keys in paths}, paths)
@@ -133,7 +132,7 @@ def groups_of(names: Iterable[str]) -> tuple[AttributeGroup, ...]:
 
 
 def _groups_in(node: Any, path: str, level: int) -> Iterator[AttributeGroup]:
-    """Yield the groups at a path and below. ``level`` is the number of keys before the path's last one."""
+    """Yield the groups at a path and below. ``level`` is the number of keys before the last key of the path."""
     if node.__class__ is not Branch:
         name, _ = node
         yield AttributeGroup(path, level > 0, name, ())
@@ -163,7 +162,7 @@ def _means_more_as_whole(branch: Branch, path: str) -> bool:
 
 
 def may_hold_conversation(key: str) -> bool:
-    """Return True for an attribute that may be a conversation's id, or metadata with one."""
+    """Return True for an attribute that may be a conversation id, or metadata with a conversation id."""
     if last_word(key) == "metadata":
         return True
     meaning = meaning_of(key)
@@ -171,7 +170,7 @@ def may_hold_conversation(key: str) -> bool:
 
 
 FAILED = word_set("error fail failed failure errored exception timeout timed_out")
-"""Tool outcomes and finish reasons that mean a failure."""
+"""Tool outcomes and finish reasons that indicate an error."""
 OUTCOMES = word_set("outcome status state")
 _PROPERTIES_OF_EVENTS = word_set("""
     level target severity severity_text severity_number timestamp time ts logger module_path file line busy_ns idle_ns
@@ -190,12 +189,12 @@ _DESCRIBES_CALL = word_set("""
     trace span event logger level service environment env function class module method framework sdk scope turn
     tool execution version description definition tags metadata type kind schema
 """)
-"""Words of attributes about a call's time, outcome, place in the code and tool. They aren't its arguments."""
+"""Words in attributes about a call's time, outcome, code location and tool. Such attributes aren't arguments."""
 
 
 @lru_cache(MOST_NAMES)
 def argument_in(key: str) -> str | None:
-    """Return an argument's name if an attribute of a tool's span (``city``, ``tool.order_id``) can be that argument, or None."""
+    """Return the argument's name if a tool span's attribute (``city``, ``tool.order_id``) can be an argument, or None."""
     prefix, _, name = key.replace(":", ".").rpartition(".")
     if prefix and last_word(prefix) != "tool":
         return None

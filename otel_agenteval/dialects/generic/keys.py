@@ -1,7 +1,7 @@
-"""Meaning of the names of attributes and JSON fields, in any spelling.
+"""Classify the names of attributes and JSON fields, in any spelling.
 
-A name is split into words (``gen_ai.usage.inputTokens``: gen, ai, usage, input, tokens). Three rules look for the field that a
-value under the name fills. The first rule that finds one decides. Values don't matter, so each name is classified once.
+A name is split into words: ``gen_ai.usage.inputTokens`` → gen, ai, usage, input, tokens. Three rules search for the step field of
+the name. The first rule with a result is used. Values don't matter, so each name is classified only once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 MOST_NAMES = 16_384
-"""Maximum number of names whose words and meanings are cached."""
+"""Maximum number of names that are cached with their words and meanings."""
 
 
 @lru_cache(MOST_NAMES)
@@ -32,12 +32,12 @@ def word_set(text: str) -> frozenset[str]:
 
 IN, OUT = "in", "out"
 DERIVED, BY_FORM, GUESS, LIKELY, SURE, EXACT = 0, 0.5, 1, 2, 3, 4
-"""Confidence in a value that is derived from other fields (``DERIVED``), is recognized by its form, such as ``chatcmpl-9aXk``
+"""Confidence in a value. It is derived from other fields (``DERIVED``), recognized by its form, such as ``chatcmpl-9aXk``
 (``BY_FORM``), or has a name such as ``tool`` (``GUESS``), ``function.name`` (``LIKELY``), ``tool.name`` (``SURE``) or
 ``response.model`` (``EXACT``).
 """
 STEP, LEVELS_PER_STEP = 1, 20
-"""One step on this scale, and the number of nesting levels that reduce the confidence by one step."""
+"""One step of confidence, and the number of nesting levels that reduce the confidence by one step."""
 NO_SYSTEM, SYSTEM_IF_LONG, SYSTEM = 0, 1, 2
 """Condition for a text to be a system prompt: never (``prompt``), if it is long (``instructions``), always (``system_prompt``)."""
 _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a system prompt: "default"
@@ -45,19 +45,19 @@ _SHORT_INSTRUCTIONS = 20  # characters up to which agent.instructions isn't a sy
 
 class Meaning(NamedTuple):
     field: str | None
-    """The step's field that a scalar value fills: ``input_tokens``, ``model``, ``tool_name``, …"""
+    """Step field for a scalar value with this name: ``input_tokens``, ``model``, ``tool_name``, …"""
     direction: str | None
-    """Direction of content under this name, by the last word that shows a direction."""
+    """Direction of content with this name: input, output or None."""
     text: bool
-    """True if a plain text under this name is content."""
+    """True if text with this name is content."""
     content: bool
-    """True if a value under this name can be content, not a measure or a property of it."""
+    """True if a value with this name can be content. False for measures and properties."""
     strength: int
     """Confidence in ``field``, from ``GUESS`` to ``EXACT``."""
     system: int
     """``NO_SYSTEM``, ``SYSTEM_IF_LONG`` or ``SYSTEM``."""
     read_scalars: bool
-    """False if texts and numbers under this name mean nothing, unless they are a whole input or output."""
+    """False if texts and numbers with this name are ignored, unless they are a whole input or output."""
 
     def is_system(self, text: str) -> bool:
         return self.system == SYSTEM or (self.system == SYSTEM_IF_LONG and len(text) > _SHORT_INSTRUCTIONS)
@@ -74,13 +74,13 @@ PROPERTIES = word_set("""
     index kind description definitions tools duration temperature version seed penalty stream tier level fingerprint state url path
     metadata usd total latency s attempt effort endpoint namespace origin originator seq slug source success timestamp truncated
 """)
-"""Words of measures and properties: ``output.length`` isn't an output."""
+"""Words for measures and properties. For example, ``output.length`` isn't an output."""
 _TEXT_NAMES = word_set("""
     input inputs prompt question query task user_input user_message user_query user_prompt input_text input_value user_msg goal request
     output outputs completion response answer result final_output final_result reply output_text output_value response_text final_answer
     generated_text return_value text content value message
 """)
-"""Last parts of names under which plain texts are content: ``fw.user_input``."""
+"""Last parts of names whose texts are content: ``fw.user_input``."""
 
 
 @lru_cache(MOST_NAMES)
@@ -145,18 +145,18 @@ def _system_of(last_name: tuple[str, ...]) -> int:
     return SYSTEM if _word_before_last(last_name) == "system" and last_name[-1] in _SYSTEM_TEXTS else NO_SYSTEM
 
 
-# --- rule 1: token counts. It precedes the others because a count may end in any word: usage.prompt_tokens.total, reasoning_tokens.type
+# --- rule 1: token counts. It is first because a count may end in any word: usage.prompt_tokens.total, reasoning_tokens.type
 
 _TOKEN_WORDS = word_set("token tokens usage")
 _NO_COUNT = word_set("""
     max min limit budget price cost rate per audio image video accepted rejected prediction tool requests calls throughput characters chars
     images videos files words bytes ratio remaining ms time tier text first source documents type modality
 """)
-"""Words of limits, prices, parts of a count and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
+"""Words for limits, prices, partial counts and counts of other things: ``llm.max_tokens``, ``usage.inputCharacters``."""
 _COUNTS_WITH_DETAILS = word_set("token tokens prompt completion input output")
-"""Words before ``details`` in names of parts of a count: ``prompt_tokens_details.text_tokens``."""
+"""Words before ``details`` in names of partial counts: ``prompt_tokens_details.text_tokens``."""
 _PART_OF_COUNT = word_set("non uncached ephemeral miss")
-"""Words for a part of a count: ``usage.non_cached_input_tokens``. The whole count has its own name."""
+"""Words for partial counts: ``usage.non_cached_input_tokens``. The whole count has another name."""
 _CACHE = word_set("cache cached")
 _CACHE_WRITE = word_set("write creation")
 _REASONING = word_set("reasoning thoughts thinking")
@@ -189,18 +189,18 @@ def _tokens(words: tuple[str, ...]) -> _Field | None:
     return None
 
 
-# --- rule 2: span kinds. It precedes the endings because operation.name is a kind, not a name
+# --- rule 2: span kinds. It is before the endings because operation.name is a kind, not a name
 
 _KIND_NAMES = word_set("kind type subtype op operation")
 _SPAN_WORDS = word_set("span observation run operation")
-"""Words of the span itself: ``fw.span.kind``, ``run_type``."""
+"""Words for the span itself: ``fw.span.kind``, ``run_type``."""
 _SUBJECTS_OF_KIND = _SPAN_WORDS | word_set("node entity component step event llm ai agent trace action category")
-"""Words before the last one of a name that is probably a span's kind: ``step.type``."""
+"""Words before ``kind`` or ``type`` in names that are probably a span's kind: ``step.type``."""
 _OTHER_KINDS = word_set("""
     content message messages mime response request tool output token error exception format media author user sender parameters schema
     document service invocation
 """)
-"""Words before a kind that isn't the span's: ``tool.parameters.type``, ``message.type``."""
+"""Words before a kind that isn't the span's kind: ``tool.parameters.type``, ``message.type``."""
 
 
 def _kind(words: tuple[str, ...]) -> _Field | None:
@@ -242,7 +242,7 @@ _FIELDS: dict[str, dict[int, str]] = {
     "user_id": {LIKELY: "user.id", GUESS: "enduser.id"},
     "name": {LIKELY: "entity.name", GUESS: "component.name node.name observation.name span.name step.name run.name name"},
 }  # fmt: skip
-"""Endings of names, as words with dots between them, by field and strength."""
+"""Endings of names (words separated by dots), by field and confidence."""
 _BY_ENDING = {
     tuple(ending.split(".")): _Field(field, strength)
     for field, endings in _FIELDS.items()
@@ -261,17 +261,17 @@ _OTHERS: dict[str, frozenset[str]] = {
     "conversation_id": word_set("mcp http transport jsonrpc"),  # mcp.session.id
     "cost_usd": word_set("input output prompt completion cache cached reasoning per tool limit max"),  # input.cost, a part
 }
-"""Words before an ending that show that the value doesn't belong to the span's own operation."""
+"""Words before an ending if the value isn't about the span's own operation, such as ``device`` in ``device.model``."""
 _MOST_WORDS_BEFORE_NAME = 3
 _NAMED = word_set("span tool function agent agents entity step operation task messages")
-"""Words before ``name`` that identify the span's subject. After other words, it is the name of a user, a company or an SDK."""
+"""Words before ``name`` for the span's subject. After other words, it is the name of a user, a company or an SDK."""
 _OTHER_SUBJECTS = word_set("""
     user users organization org customer client account tenant team company owner author person contact employee display first last full
     sdk library service host instrumentation server package app application environment class module device domain region cluster model
     provider project workspace product policy event session thread trace metadata context schema file dataset database queue topic store
     collection index table
 """)
-"""Words of people, software and records before ``name``: ``user.name``, ``sdk.name``, ``project.name``."""
+"""Words before ``name`` for people, software and records: ``user.name``, ``sdk.name``, ``project.name``."""
 
 
 def _by_ending(words: tuple[str, ...]) -> _Field | None:
@@ -293,6 +293,6 @@ def _by_ending(words: tuple[str, ...]) -> _Field | None:
 
 
 def _is_own_name(words: tuple[str, ...]) -> bool:
-    """Return True if a name can be the span's own: ``fw.name`` or ``tool.name``, but not ``user.name``."""
+    """Return True if a name attribute can be about the span: ``fw.name`` or ``tool.name``, but not ``user.name``."""
     subject = _word_before_last(words)
     return not subject or subject in _NAMED or (len(words) == 2 and subject not in _OTHER_SUBJECTS)

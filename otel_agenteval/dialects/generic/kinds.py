@@ -1,4 +1,4 @@
-"""Roles from a kind attribute or a span's name."""
+"""Determine roles from a kind attribute or a span's name."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _BATCH = frozenset(("tool", "calls"))
 OF_MODELS = word_set("""
     chat completion completions generate generation llm inference response responses messages stream invoke converse
 """)
-"""Words of operations that call a model, if the span also names a model."""
+"""Words for operations that call a model, if the span also has a model's name."""
 _NO_KINDS = word_set("internal server client producer consumer unspecified default span event unknown")
 FUNCTIONS = frozenset(("span", "default", "component", "unknown"))
-"""Kinds of an application's function whose decorator doesn't state its role."""
+"""Kinds of an application's function whose decorator doesn't show its role."""
 _HELPERS = word_set("builder parser template router splitter converter writer store joiner memory formatter adapter history")
-"""Last words of helpers that are named after a model or an agent: ``ChatPromptBuilder``."""
+"""Last words of helpers whose names contain a model or an agent: ``ChatPromptBuilder``."""
 _LONGEST = 60
 
 
@@ -79,19 +79,19 @@ _KIND_LAST = re.compile(
     r"(?P<name>.+?)[ .:/](?P<kind>llm|chat|tool|agent|generation|completion|workflow|retriever|embeddings?)", re.IGNORECASE
 )
 _AGENT = re.compile(r"agent:? ?(['\"`])([^'\"`\n]{1,100}?)(?:\[\d{1,9}\])?\1", re.IGNORECASE)
-"""Pattern of a quoted agent name. The number of an agent's instance isn't part of it."""
+"""Matches a quoted agent name without its instance number, such as ``triage`` in ``Agent: 'triage[2]'``."""
 _GRAPHS = frozenset(("graph", "crew", "swarm", "team"))
 _NUMBERED = frozenset(("question", "message", "request", "exchange", "round"))
 
 
 @lru_cache(1024)
 def is_graph(name: str) -> bool:
-    """Return True for the name of a span around several agents' runs, such as ``graph.invoke``."""
+    """Return True for the name of a span around several agent runs, such as ``graph.invoke``."""
     return not _GRAPHS.isdisjoint(words_of(name)) and _OF_HTTP.match(name) is None
 
 
 def agent_in(name: str) -> str | None:
-    """Return the agent that a span's name quotes, as in ``Agent: 'triage' generate``, or None."""
+    """Return the quoted agent in a span's name, such as ``triage`` in ``Agent: 'triage' generate``, or None."""
     found = _AGENT.match(name) if name[:5].lower() == "agent" else None
     return found[2] if found is not None else None
 
@@ -105,14 +105,14 @@ def is_agent(name: str) -> bool:
 
 @lru_cache(1024)
 def is_turn(name: str) -> bool:
-    """Return True for the name of one turn among several, such as ``turn`` or ``question 2``."""
+    """Return True for the name of one of several turns, such as ``turn`` or ``question 2``."""
     words = words_of(name)
     return words[-1:] == ("turn",) or (name[-1:].isdecimal() and not _NUMBERED.isdisjoint(words[-1:]))
 
 
 @lru_cache(1024)
 def role_of_name(name: str) -> tuple[str | None, str | None]:
-    """Return the role in a span's name, such as ``execute_tool get_weather``, and the rest of the name. Each can be None."""
+    """Return role and rest of a span's name (or None): ``execute_tool get_weather`` → ``("tool", "get_weather")``."""
     if not name or len(name) > 200 or _OF_HTTP.match(name):
         return None, None
     if (agent := agent_in(name)) is not None:
@@ -136,8 +136,8 @@ ENDS = frozenset(("success", "error", "finish"))
 
 @lru_cache(1024)
 def event_in(name: str) -> tuple[str, str] | None:
-    """Return the stem and event in the name of a span for one event of a call: ``tool.start-3``, ``agent.toolStart-1`` (stem
-    ``agent.tool``), ``chat.newToken-7``. Return None for other names.
+    """Return the stem and event in the name of an event's span: ``tool.start-3`` → ``("tool", "start")``, ``agent.toolStart-1`` →
+    ``("agent.tool", "start")``. Return None for other names.
     """
     found = _EVENT.fullmatch(name) if "-" in name else None
     if found is None:
@@ -147,6 +147,6 @@ def event_in(name: str) -> tuple[str, str] | None:
 
 
 def role_of_stem(stem: str) -> tuple[str | None, str | None]:
-    """Return the role that a stem suggests, preferably by its last word, and the rest of the stem."""
+    """Return the role that a stem suggests (preferably its last word), and the rest of the stem."""
     role, rest = role_of_name(stem)
     return _WHOLE.get(stem.rpartition(".")[2]) or role, rest

@@ -1,4 +1,4 @@
-"""Infer the role of a span of unknown format, and fill its step: a model call's messages, a tool's arguments and result."""
+"""Infer the role of a span with an unknown format, and fill its step, such as messages, tool arguments and results."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _ARGUMENT_HOLDERS = (
 )  # fmt: skip
 _SURE_HOLDERS = frozenset(_ARGUMENT_HOLDERS[:5])
 _METHOD = re.compile(r"\.(__call__|acall|call|run|arun|_run|invoke|ainvoke|execute|forward|aforward|tool)$")
-"""Method after a tool's name: ``Search.__call__``."""
+"""Matches a method after a tool's name: ``Search.__call__``."""
 _MODEL_FIELDS = (
     "provider", "input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "finish_reason",
     "response_id", "model", "cost_usd",
 )  # fmt: skip
 _STORES = ("db.", "messaging.", "aws.s3.")
-"""Attribute prefixes of requests to databases, brokers and object stores, which hold other programs' data."""
+"""Attribute prefixes of requests to databases, message brokers and object stores. They have data of other programs."""
 _content_of_step = attrgetter(
     "input_messages", "output_messages", "tool_arguments", "tool_result", "input_value", "output_value", "documents"
 )
@@ -86,7 +86,7 @@ def role_of(facts: Facts) -> str | None:
 
 
 def is_other_work(record: SpanRecord, facts: Facts, role: str | None) -> bool:
-    """Return True for a guessed model call or run with a store's attributes, or a server's model call without input or outcome."""
+    """Return True for a guessed call or run that is a store's request, or a server's call without input or outcome."""
     if facts.kind_strength > 1 or role not in (LLM, *ROOT_ROLES):
         return False
     if any(key.startswith(_STORES) for key in record.attributes):
@@ -103,14 +103,14 @@ def _role_of_kind(facts: Facts, has_evidence: bool) -> str | None:
     if facts.kind in (CHAIN, INNER) and facts.whole_values and not facts.messages and facts.strength_of("tool_name") >= SURE:
         return TOOL
     if facts.kind == CHAIN and facts.name in facts.agents:
-        return AGENT  # an agent's graph: LangChain writes the agent's name on its spans and answers
+        return AGENT  # an agent's graph: LangChain writes the agent's name to spans and answers
     if facts.kind == CHAIN and facts.name_role == GUARDRAIL:
         return GUARDRAIL
     return facts.kind
 
 
 def _role_without_usage(facts: Facts, has_output_messages: bool) -> str | None:
-    """Return the role of a span without token counts if its name, tool or documents show it, or None."""
+    """Return the role of a span without token counts from its name, tool or documents, or None."""
     if facts.name_role == TOOL and (facts.messages or facts.texts or facts.whole_values):
         return TOOL  # even if its result resembles an answer
     if has_output_messages:
@@ -135,7 +135,7 @@ def _is_model_call(facts: Facts, has_usage: bool, has_output_messages: bool) -> 
 
 
 def returns_prompt(facts: Facts) -> bool:
-    """Return True if a span has tool definitions and output messages, because it prepares the next agent's prompt."""
+    """Return True if a span has tool definitions and output messages. Such a span prepares the next agent's prompt."""
     return facts.definitions is not None and any(content.direction == OUT for content in facts.messages)
 
 
@@ -144,7 +144,7 @@ def _ends_with_answer(content: Content) -> bool:
 
 
 def has_answer(facts: Facts) -> bool:
-    """Return True if a span has an output text, or messages outside the input that end with a model's message."""
+    """Return True if a span has an output text, or non-input messages that end with a model's message."""
     for content in facts.messages:
         if content.direction != IN and _ends_with_answer(content):
             return True
@@ -159,7 +159,7 @@ def read(record: SpanRecord, step: Step, facts: Facts) -> bool:
 
 
 def complete(record: SpanRecord, step: Step) -> bool:
-    """Fill the content that no dialect found. Return True if this adds any."""
+    """Fill content that no dialect found. Return True if any was found."""
     old_content = _content_of_step(step)
     facts = facts_of(record)
     if step.role == TOOL:
@@ -172,7 +172,7 @@ def complete(record: SpanRecord, step: Step) -> bool:
 
 
 def lacks_content(record: SpanRecord, step: Step) -> bool:
-    """Return True if no dialect found the input or the output, but a span's attributes or log records seem to contain it."""
+    """Return True if no dialect found the input or output, but attributes or log records seem to have it."""
     role = step.role
     if role == LLM:
         lacks_input, lacks_output = step.input_messages is None, step.output_messages is None
@@ -280,13 +280,13 @@ def _read_llm(step: Step, facts: Facts) -> None:
 
 
 def _messages_of_direction(facts: Facts, direction: str | None) -> list[Any] | None:
-    """Return the richest message list of a direction, or None if there is no list."""
+    """Return the message list of a direction with the most content, or None."""
     contents = [content for content in facts.messages if content.direction == direction]
     return _richest(contents, facts.event_messages) if contents else None
 
 
 def _messages_in(raw: Any) -> Any:
-    """Return the messages in a text (``user: Hi``, ``[HumanMessage(content='Hi')]``), None if it is empty, or any other value."""
+    """Return the messages in a text (``user: Hi``, ``[HumanMessage(content='Hi')]``), or None for empty texts."""
     if raw.__class__ is not str:
         return raw
     if raw in ("", "None", "null"):
@@ -300,7 +300,7 @@ def _messages_in(raw: Any) -> Any:
 
 
 def _have_only_roles(messages: Any) -> bool:
-    """Return True for messages such as ``[{"role": "user"}]``. Their content is in other attributes."""
+    """Return True for messages such as ``[{"role": "user"}]``, whose content is in other attributes."""
     if not isinstance(messages, list) or not messages:
         return False
     for message in messages:
@@ -310,12 +310,12 @@ def _have_only_roles(messages: Any) -> bool:
 
 
 def _richest_later(contents: list[Content], events: list[Content]) -> Any:
-    """Return the result of :func:`_richest`. A single message list is converted only on first use."""
+    """Return the result of :func:`_richest`. A single message list is converted on first use."""
     return Later(plain, contents[0].value) if len(contents) == 1 and not events else _richest(contents, events)
 
 
 def _richest(contents: list[Content], events: list[Content]) -> list[Any]:
-    """Return the richest of several message lists. The messages of all events count as one list."""
+    """Return the message list with the most content. Messages of all events are one list."""
     event_ids = {id(event.value) for event in events}
     event_messages = [message for content in contents if id(content.value) in event_ids for message in plain(content.value)]
     lists = [plain(content.value) for content in contents if id(content.value) not in event_ids]
@@ -333,7 +333,7 @@ def _richness(raw_messages: Any) -> tuple[int, int]:
 
 
 def _start_of_answer(messages: list[Any]) -> int:
-    """Return the last message's index if the model wrote it, or the number of messages."""
+    """Return the index of the last message if a model wrote it, or the number of messages."""
     last = messages[-1] if messages else None
     is_answer = isinstance(last, dict) and _role_in(last) in ("assistant", "ai", "model")
     return len(messages) - 1 if is_answer else len(messages)
@@ -345,7 +345,7 @@ def _role_in(message: Mapping[str, Any]) -> Any:
 
 
 def _answer_after(step: Step) -> Any:
-    """Remove and return an answer at the input's end, where some instrumentations write the whole conversation, or return None."""
+    """Remove and return an answer at the end of the input, which may be a whole conversation. Return None without an answer."""
     messages = step.input_messages
     if not isinstance(messages, list) or len(messages) < 2:
         return None
@@ -369,7 +369,6 @@ def _likeliest_text(facts: Facts, direction: str) -> str | None:
 
 
 def _rank(path: str, names: Iterable[str]) -> float:
-    """Return a path's rank. It is higher if the last two words include an earlier one of ``names``, and then for fewer words."""
     words = words_of(path)
     return max((1 / (1 + place) for place, name in enumerate(names) if name in words[-2:]), default=0.0) - len(words) / 1000
 
@@ -412,7 +411,7 @@ def _tool_name(facts: Facts) -> str | None:
 
 
 def _in_record(raw: Any, step: Step, names: Iterable[str]) -> Any:
-    """Return the value under one of ``names`` in a record that repeats the call's id and tool, or ``raw`` for other values."""
+    """Return the value under one of ``names`` if ``raw`` is a record with the call's id and tool. Otherwise, return ``raw``."""
     call_id = step.tool_call_id
     if call_id is None:
         return raw
@@ -441,7 +440,7 @@ def _unwrapped(raw: Any) -> Any:
 
 
 def _arguments(raw: Any) -> Any:
-    """Return a tool's arguments without the framework's wrapper: ``{"kwargs": {"city": "Rome"}}`` → ``{"city": "Rome"}``."""
+    """Return a tool's arguments without a framework's wrapper: ``{"kwargs": {"city": "Rome"}}`` → ``{"city": "Rome"}``."""
     raw = _unwrapped(raw)
     value = opened(raw)
     if isinstance(value, (list, tuple)) and (joined := _joined_objects(value)) is not None:
@@ -458,7 +457,7 @@ def _arguments(raw: Any) -> Any:
 
 
 def _joined_objects(texts: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the members of objects that are written as separate JSON texts, or None if any item is another value."""
+    """Merge objects that are separate JSON texts. Return None if any item is another value."""
     objects = [opened(text) for text in texts if text.__class__ is str and text[:1] == "{"]
     joined = {key: value for item in objects if isinstance(item, dict) for key, value in item.items()}
     return joined if joined and len(objects) == len(texts) and len(joined) == sum(map(len, objects)) else None
@@ -477,7 +476,7 @@ def _read_retrieval(step: Step, facts: Facts) -> None:
 
 
 def _question_in(facts: Facts) -> str | None:
-    """Return the last user message or, if there are no input messages, the first text among the arguments, or None."""
+    """Return the last user message or, without input messages, the first text among the arguments, or None."""
     inputs = _messages_of_direction(facts, IN)
     if inputs:
         return next((message.content for message in reversed(decode(inputs, "user").messages) if message.role == "user"), None)
@@ -512,12 +511,12 @@ def _read_run(step: Step, facts: Facts) -> None:
 
 
 def _is_template_around(words: str, prompt: str) -> bool:
-    """Return True if a prompt has the user's words among others, on lines of their own or after a label: ``Task: {words}``."""
+    """Return True if the prompt contains the user's words on separate lines or after a label: ``Task: {words}``."""
     return words != prompt and any(f"{start}{words}\n" in f"\n{prompt}\n" for start in ("\n", ": "))
 
 
 def _split_run(step: Step) -> None:
-    """Split a run's whole conversation after the last user message into its input and output."""
+    """Split a run's conversation into input and output, after the last user message."""
     raw = step.input_messages
     messages = raw.reader(raw.raw) if raw.__class__ is Later else raw
     roles = [(_role_in(message) or message.get("type")) if isinstance(message, dict) else None for message in messages]
@@ -542,7 +541,7 @@ _LONGEST_ID = 300
 
 
 def conversation_in(steps: Iterable[Step]) -> str | None:
-    """Return the surest conversation id in the spans' attributes, under a name with any prefix or in JSON metadata, or None."""
+    """Return the most certain conversation id in the spans' attributes (any prefix, or in JSON metadata), or None."""
     surest_strength, surest_id = 1, ""
     for step in steps:
         for key in step.conversation_keys:
@@ -553,7 +552,7 @@ def conversation_in(steps: Iterable[Step]) -> str | None:
 
 
 def _conversation_at(key: str, value: Any) -> tuple[int, str]:
-    """Return the confidence in the conversation id under a key, and the id, which is empty if the value contains none."""
+    """Return the confidence in a conversation id under a key, and the id. A missing id is ``""``."""
     meaning = meaning_of(key)
     if meaning.field == "conversation_id":
         value = str(value) if value.__class__ in (str, int) else ""

@@ -1,4 +1,4 @@
-"""Recognition of values by their shape: messages, documents, tool definitions. Names around a value don't matter here."""
+"""Recognize values by their shape, such as messages, documents and tool definitions. Names around a value don't matter here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODEL_ROLES = word_set("""
     user assistant system tool function developer model human ai bot chatbot tool-call tool-response ipython tool_result unknown
 """)
 TELLING_ROLES = MODEL_ROLES - {"user", "human", "function", "bot", "unknown"}
-"""Roles that an application's own messages rarely have."""
+"""Roles that messages of ordinary applications rarely have."""
 _CONTENT = (
     "content", "parts", "tool_calls", "contents", "blocks", "text", "function_call", "toolCalls", "items", "tool_call_id",
     "finish_reason",
@@ -25,7 +25,7 @@ _BESIDE_TYPE = _OF_TYPED | {"data", "kwargs"}
 _LANGCHAIN = word_set("human ai system tool AIMessage HumanMessage SystemMessage ToolMessage AIMessageChunk")
 _MODEL_AUTHORS = frozenset(("assistant", "ai"))
 _AUTHORS = _MODEL_AUTHORS | {"system", "user", "human", "tool"}
-"""Authors as the only key of an object: ``{"assistant": "Hello."}``."""
+"""Authors that can be the only key of a message: ``{"assistant": "Hello."}``."""
 _MESSAGE_KEYS = frozenset(("role", "type", "message", "parts", *_MODEL_AUTHORS))
 """Each message has at least one of these keys."""
 _SURE_KEYS = frozenset(("role", "message", "parts"))
@@ -84,7 +84,7 @@ def may_be_message(names: Collection[str]) -> bool:
 
 
 def _is_list_of_words(content: Any) -> bool:
-    """Return True for a list of single words: a role's permissions, not a message."""
+    """Return True for a list of single words, such as permissions of a role. It isn't a message."""
     return (
         isinstance(content, (list, tuple))
         and bool(content)
@@ -107,7 +107,7 @@ def is_telling(node: Mapping[str, Any]) -> bool:
 
 
 def are_messages(node: list[Any]) -> bool:
-    """Return True if half of a list's first 50 items are messages, or if all are ``{author: content}``, one not by a user or tool."""
+    """Return True if half of the first 50 items are messages. ``{author: content}`` items need a model or system message."""
     if all(isinstance(item, dict) and len(item) == 1 and next(iter(item)) in _AUTHORS for item in node[:50]):
         return any(next(iter(item)) in ("assistant", "ai", "system") for item in node)
     found = sum(is_message(item) for item in node[:50] if isinstance(item, dict))
@@ -115,7 +115,7 @@ def are_messages(node: list[Any]) -> bool:
 
 
 def pieces_in(chunks: list[Any]) -> list[dict[str, Any]]:
-    """Return the messages in the chunks of a streamed response, or an empty list for other values."""
+    """Return the messages in the chunks of a streamed response, or ``[]`` for other values."""
     found = [_piece_in(chunk) for chunk in chunks if isinstance(chunk, dict)]
     return [{"role": "assistant", **piece} for piece in found if piece] if len(found) == len(chunks) else []
 
@@ -179,7 +179,7 @@ def is_definition(node: Mapping[str, Any]) -> bool:
 
 
 def plain(node: Any, depth: int = 0) -> Any:
-    """Return a value in the format that :mod:`..content` decodes, with the usual names and without wrappers of one key."""
+    """Convert a value to the format that :mod:`..content` decodes, with usual names and without wrappers of one key."""
     if depth > _MAX_DEPTH:
         return node
     if node.__class__ is list:
@@ -203,7 +203,7 @@ def plain(node: Any, depth: int = 0) -> Any:
 
 
 def _unwrapped(node: dict[str, Any], depth: int) -> Any:
-    """Return the value in a wrapper with one key, the message of ``{"assistant": …}`` (a text or tool requests), or None."""
+    """Return the value in a wrapper with one key, or the message of ``{"assistant": …}`` (text or tool requests), or None."""
     ((key, inner),) = node.items()
     if key in _WRAPPERS and isinstance(inner, dict):
         return plain(inner, depth + 1)
@@ -218,7 +218,7 @@ def _unwrapped(node: dict[str, Any], depth: int) -> Any:
 
 
 def _role_in(node: dict[str, Any]) -> str | None:
-    """Return a message's role if its usual name differs, or if only ``source`` shows it, or None."""
+    """Return a message's role if its name isn't the usual one, or if only ``source`` shows the role. Otherwise, return None."""
     role = node.get("role")
     if role == "unknown":
         return "tool"  # LangChain's tool results under LangWatch

@@ -1,4 +1,4 @@
-"""Review of inferred roles, for all spans of a trace together."""
+"""Review inferred roles, based on all spans of a trace."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from .values import opened
 _ENOUGH = (
     USAGE | MODEL, USAGE | TELLING, USAGE | KIND, MODEL | TELLING, MODEL | MESSAGES, MODEL | KIND, KIND | TELLING,
 )  # fmt: skip
-"""Pairs of evidence that an application's own data rarely has."""
+"""Pairs of evidence that ordinary applications' data rarely has."""
 _WITHOUT_ANSWER = frozenset((EMBEDDING, RETRIEVAL, RERANK))
-"""Roles of calls that don't answer a user. A trace of only such calls needs no turn."""
+"""Roles of calls that don't answer a user. If a trace has only such calls, it needs no turn."""
 _DEEPEST = 10
 _OTHER_WORK = ("http.", "db.", "messaging.", "rpc.", "url.")
 _TOKENS = frozenset(("input_tokens", "output_tokens"))
 
 
 def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]) -> None:
-    """Remove or correct inferred roles if the rest of the trace suggests no role or another one. ``infer`` infers the facts of a
-    skipped span if other spans of its scope have a role.
-    """
+    """Remove or correct inferred roles that don't fit the other spans of the trace."""
     inferred = [record for record in records if record.dialects.facts is not None and record.dialects.inferred]
     if not inferred:
         _open_loops(records)
@@ -59,7 +57,7 @@ def review_roles(records: Sequence[SpanRecord], infer: Callable[[SpanRecord], No
 
 
 def _settle_events(records: Sequence[SpanRecord]) -> None:
-    """Remove the inferred roles of events such as ``agent.update-3``. The start and end of a model or tool call get its role."""
+    """Remove inferred roles of events such as ``agent.update-3``. Start and end of a model or tool call get its role."""
     found = [(record, *named) for record in records if (named := event_in(record.name)) is not None]
     stems = {stem for _, stem, event in found if event == "start"} & {stem for _, stem, event in found if event in ENDS}
     for record, stem, event in found:
@@ -76,7 +74,7 @@ def _settle_events(records: Sequence[SpanRecord]) -> None:
 def _infer_skipped(
     records: Sequence[SpanRecord], inferred: Sequence[SpanRecord], infer: Callable[[SpanRecord], None]
 ) -> list[SpanRecord]:
-    """Infer the roles of skipped spans in the scopes of inferred calls, tools and agents. Return the spans with a new role."""
+    """Infer roles of skipped spans if their scope has inferred calls, tools or agents. Return spans with a new role."""
     scopes = {record.scope for record in inferred if record.dialects.role in (LLM, TOOL, AGENT)}
     found = []
     for record in records:
@@ -89,7 +87,7 @@ def _infer_skipped(
 
 
 def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
-    """Remove names that a tool's span shares with spans of other roles. Such a name is the application's or its user's."""
+    """Remove a tool span's name if spans with other roles have it too. Such a name is from the application or its user."""
     roles: dict[str, set[str | None]] = {}
     for record in inferred:
         name = record.dialects.facts.fields.get("name")
@@ -102,7 +100,7 @@ def _drop_common_names(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _drop_lone_chains(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Remove the role of inferred chains in scopes without another role and without a stated kind."""
+    """Remove the role of inferred chains if their scope doesn't have other roles or stated kinds."""
     scopes = {record.scope for record in records if record.dialects.role not in (None, CHAIN) or _states_kind(record)}
     for record in inferred:
         if record.dialects.role == CHAIN and record.scope not in scopes and not _states_kind(record):
@@ -115,7 +113,7 @@ def _states_kind(record: SpanRecord) -> bool:
 
 
 def is_enough(records: Sequence[SpanRecord]) -> bool:
-    """Return True if these spans together show a model's work."""
+    """Return True if these spans together are enough evidence of a model's work."""
     evidence = 0
     roles = set()
     for record in records:
@@ -129,11 +127,11 @@ def is_enough(records: Sequence[SpanRecord]) -> bool:
 
 
 def resembles_call(record: SpanRecord) -> bool:
-    """Return True if a span of an unknown format resembles a model call."""
+    """Return True if a span with an unknown format resembles a model call."""
     facts = record.dialects.facts if record.dialects is not None else None
     if facts is None or record.dialects.role in _WITHOUT_ANSWER:
         return False
-    # The span's own attributes show a model and an answer, and not only a record of them in JSON.
+    # The span's own attributes have a model and an answer, not only JSON about them.
     enough = any(facts.evidence & wanted == wanted for wanted in _ENOUGH)
     return facts.has_dialog() or (enough and (facts.shows_model_at_top or bool(facts.evidence & KIND)) and has_answer(facts))
 
@@ -155,12 +153,12 @@ def answers_in(facts: Facts) -> set[str]:
 
 
 def directions_in(facts: Facts) -> set[str | None]:
-    """Return the directions of a span's words: input, output, or None if unknown."""
+    """Return the directions of texts in a span: input, output, or None if unknown."""
     return {content.direction for content in (*facts.messages, *facts.texts, *facts.whole_values) if has_words(content.value)}
 
 
 def has_words(value: Any, depth: int = 0) -> bool:
-    """Return True if a value contains a text of several words, or a text with non-ASCII characters."""
+    """Return True if a value contains a text with several words or with non-ASCII characters."""
     if value.__class__ is Later:
         value = value.reader(value.raw)
     value = opened(value) if value.__class__ is str else plain(value)
@@ -171,8 +169,9 @@ def has_words(value: Any, depth: int = 0) -> bool:
 
 
 def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -> None:
-    """Correct roles and names by the tools that models requested. A chain with a requested name becomes a tool, or an agent if it
-    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get their requested name.
+    """Correct roles and names based on requested tools. A chain with a requested name becomes a tool, or an agent if it
+    returns a prompt. A tool that returns documents and wasn't requested becomes a retrieval. Other tools get their requested
+    name.
     """
     searches = [record for record in inferred if record.dialects.role == TOOL and _returns_documents(record)]
     chains = [
@@ -194,7 +193,7 @@ def _name_tools(inferred: Sequence[SpanRecord], records: Sequence[SpanRecord]) -
 
 
 def _set_own_name(record: SpanRecord, names: Collection[str]) -> None:
-    """Set the name by which a model requested a tool, if it differs: ``get_order`` for ``shop.orders.get_order``."""
+    """Set the tool name that a model requested if it differs: ``get_order`` for ``shop.orders.get_order``."""
     name = _tool_name(record)
     own = next((other for other in (record.name, name.rpartition(".")[2]) if other in names), None)
     if own is not None and name not in names:
@@ -220,7 +219,7 @@ def _tool_name(record: SpanRecord) -> str:
 
 
 def _split_sums(records: Sequence[SpanRecord]) -> None:
-    """Change a span whose tokens are the sum of several spans below it to a chain, and the spans below to model calls."""
+    """Change a span to a chain if its tokens are the sum of spans below it. Change those spans to model calls."""
     counted = [
         record for record in records
         if (facts := record.dialects.facts) is not None and facts.fields.keys() >= _TOKENS and record.dialects.role in (None, CHAIN, LLM)
@@ -251,7 +250,7 @@ def _split_sums(records: Sequence[SpanRecord]) -> None:
 
 
 def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
-    """Change model spans without tokens or an answer to chains, if other calls count tokens. Such spans only prepare a call."""
+    """Change model spans without tokens and answer to chains if other calls have tokens. Such spans only prepare a call."""
     calls = [record for record in inferred if record.dialects.role == LLM]
     if any("output_tokens" in record.dialects.facts.fields for record in calls):
         for record in calls:
@@ -261,7 +260,7 @@ def _drop_phantoms(inferred: Sequence[SpanRecord]) -> None:
 
 
 def _name_roots(records: Sequence[SpanRecord], inferred: Sequence[SpanRecord]) -> None:
-    """Change the topmost chains and inner steps to agents, if no span is a model's or an agent's."""
+    """Change the topmost chains and inner steps to agents if the trace doesn't have model or agent spans."""
     if any(record.dialects.role in (LLM, AGENT) for record in inferred):
         return
     by_id = {record.span_id: record for record in records}
@@ -276,7 +275,7 @@ _MOST_ABOVE = 100
 
 
 def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterator[SpanRecord]:
-    """Yield the parent of a span, its parent and so on, up to a limit, because hostile traces contain cycles."""
+    """Yield the ancestors of a span, up to a limit, because hostile traces can have cycles."""
     above = by_id.get(record.parent_id)
     for _ in range(_MOST_ABOVE):
         if above is None:
@@ -286,13 +285,13 @@ def _spans_above(record: SpanRecord, by_id: Mapping[int, SpanRecord]) -> Iterato
 
 
 def _is_implied(record: SpanRecord) -> bool:
-    """Return True if a span counts as a model's only by its shape or attributes, not by a kind or an operation."""
+    """Return True if a span was identified as a model's only by its shape or attributes, not by a kind or an operation."""
     about = record.dialects
     return about.inferred or (not about.named and "gen_ai.operation.name" not in record.attributes)
 
 
 def _open_loops(records: Sequence[SpanRecord]) -> None:
-    """Change a model span that encloses a loop, not a call, to an agent (with tools and calls below) or a chain (only calls)."""
+    """Change a model span around a loop to an agent (if it has tools) or a chain (if it has only calls)."""
     by_id = {record.span_id: record for record in records}
     below: dict[int, list[int]] = {}
     for record in records:

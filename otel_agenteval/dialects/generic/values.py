@@ -1,4 +1,4 @@
-"""Parsing of values: JSON text, Python's ``repr``, and attributes with dotted names."""
+"""Parse values: JSON text, Python's ``repr``, and attributes with dotted names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def opened(value: Any) -> Any:
-    """Return the value of JSON text or of a ``repr``, or any other value unchanged."""
+    """Return the value of JSON text or of a ``repr``. Return other values unchanged."""
     if value.__class__ is not str:
         return value
     head = value[:1]
@@ -53,7 +53,7 @@ def opened(value: Any) -> Any:
 
 
 def _with_messages(value: Any) -> Any:
-    """Return a value with Java's message objects in the usual form."""
+    """Return a value with Java's message objects in the usual format."""
     if value.__class__ is list:
         return [*map(_with_messages, value)]
     if value.__class__ is not dict:
@@ -77,7 +77,7 @@ def _shown_message(text: str) -> dict[str, Any] | None:
 
 
 def transcript(text: str) -> list[dict[str, Any]] | None:
-    """Return the messages of a text with authors (``user: …``), or None if it doesn't begin with one."""
+    """Return the messages of a text with authors (``user: …``), or None if it doesn't begin with an author."""
     if _SPEAKER.match(text) is None:
         return None
     found = list(_SPEAKER.finditer(text))
@@ -86,11 +86,11 @@ def transcript(text: str) -> list[dict[str, Any]] | None:
 
 
 def python_value(text: str) -> Any:
-    """Return the value of a ``repr``, or None if the text is cut or isn't a ``repr``. Objects become dicts of their arguments."""
+    """Return the value of a ``repr``, or None for truncated and other texts. Objects become dicts of their arguments."""
     if len(text) > _LONGEST_REPR:
         return None
     try:
-        # Texts stay, enums become their values, and objects without a value become None.
+        # Keep texts. Replace enums with their values, and objects without a value with None.
         shown = _SHOWN_OBJECT.sub(lambda found: found[0] if found[0][0] != "<" else found["value"] or "None", text)
         tree = literals.python_tree(shown)
         return plain(_value_of(tree.body, 0))
@@ -119,7 +119,7 @@ def _value_of(node: ast.expr, depth: int) -> Any:
 
 
 def _object_of(call: ast.Call, depth: int) -> Any:
-    """Return the members of an object whose ``repr`` is a call, or the only argument of a call without names."""
+    """Return the members of an object whose ``repr`` is a call, or the argument of a call with one argument."""
     if call.keywords:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         members = {word.arg.lstrip("_"): _value_of(word.value, depth + 1) for word in call.keywords if word.arg is not None}
@@ -130,7 +130,6 @@ def _object_of(call: ast.Call, depth: int) -> Any:
 
 
 def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with its class as a key, if its members don't identify it."""
     if name in _MESSAGE_CLASSES and "type" not in members:
         return {"type": name, **members}
     if name == "ToolCall" and "tool_name" in members:
@@ -144,17 +143,17 @@ def _named(name: str, members: dict[str, Any]) -> dict[str, Any]:
 
 
 def paths_of(keys: Iterable[str]) -> tuple[tuple[str, Path], ...]:
-    """Return attribute names as paths: ``a.0.b`` and ``a[0].b`` are the same. Names with too many parts are left out."""
+    """Return attribute names as paths. ``a.0.b`` and ``a[0].b`` have the same path. Names with too many parts are omitted."""
     return tuple((key, path) for key in keys if len(path := _path(key)) <= _MAX_PATH)
 
 
 def tree_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-    """Return attributes as nested objects and lists by their paths. Values aren't parsed."""
+    """Return attributes as nested objects and lists. Values aren't parsed."""
     return {key: _lists(value) for key, value in branches_of(attributes, paths).items()}
 
 
 def branches_of(attributes: Mapping[str, Any], paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-    """Return attributes as nested objects. A value at the name of an object is under the key ``""``."""
+    """Return attributes as nested objects. If an object's name also has a value, it is under the key ``""``."""
     root: dict[str, Any] = {}
     for key, path in paths:
         at = root
@@ -177,7 +176,7 @@ def _path(key: str) -> Path:
 
 
 class Branch(dict[str, Any]):
-    """An object made from attribute names. Objects in values are plain dicts."""
+    """Object from attribute names. Objects in values are plain dicts."""
 
 
 def _lists(value: Any) -> Any:

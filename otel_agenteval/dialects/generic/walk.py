@@ -1,7 +1,8 @@
-"""One walk over the attributes, events and log records of a span finds all its facts.
+"""Find all facts about a span in one walk over its attributes, events and log records.
 
-The name of each value shows what it means: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"`` is
-content of the input. Objects and lists are messages, tool calls or documents by their shape, or else are walked too.
+The name of a value determines its meaning: ``fw.llm.input_tokens: 12`` fills the field ``input_tokens``, and ``fw.prompt: "Hi"``
+is input content. The shape of objects and lists identifies messages, tool calls or documents. Other objects and lists are walked
+too.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ _SCALARS = frozenset((str, int, float, bool))
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """The place of a value. All values in one object or list share a place and differ in their paths."""
+    """Position of a value. All values in the same object or list have the same position."""
 
-    depth: int  # objects and lists around the value, without those that dotted names make: 1 for x in fw.input.a: {"x": 1}
+    depth: int  # objects and lists around the value, except dotted names: 1 for x in fw.input.a: {"x": 1}
     direction: str | None  # direction of the nearest name that shows a direction
     in_input: bool  # True inside the value of an attribute with an input's name
-    is_attribute: bool  # True for the value of an attribute, or of several that one name begins
+    is_attribute: bool  # True for the value of one attribute, or of several with one prefix
 
     def inside(self, are_attributes: bool) -> Nesting:
-        """Return the place of the values in an object or a list. ``are_attributes`` is True if dotted names make the object."""
+        """Return the position of values in an object or a list. ``are_attributes`` is True for an object from dotted names."""
         return _place(self.depth if are_attributes else self.depth + 1, self.direction, self.in_input, are_attributes)
 
 
-_place = lru_cache(None)(Nesting)  # each value has a place, but few places differ
+_place = lru_cache(None)(Nesting)  # there are few different positions
 _ATTRIBUTE = _place(TOP, None, False, True)
-_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # metadata of an answer at any depth. Its tokens are the span's own
+_METADATA = _place(IN_LISTED_OBJECT, OUT, False, False)  # metadata of an answer at any depth. Its tokens are the span's
 
 
 def facts_of(record: SpanRecord) -> Facts:
@@ -67,7 +68,7 @@ class _Walk:
         self._values_read = 0
 
     def read(self, path: str, raw: Any, around: Nesting) -> None:
-        """Read a value and all values inside. ``around`` is its place, without the direction of its own name."""
+        """Read a value and all values inside it. ``around`` is the value's position, without the direction of its name."""
         self._values_read += 1
         depth = around.depth
         if depth > _MAX_DEPTH or self._values_read > _MAX_VALUES or (raw.__class__ is str and len(raw) > _MAX_TEXT):
@@ -114,7 +115,7 @@ class _Walk:
                 self.read(path if key == "" else f"{path}.{key}", inner, inside)
 
     def _read_spread(self, path: str, value: Mapping[str, Any]) -> None:
-        """Read arguments or a result with an attribute for each key: ``inputs.city``, ``result.temperature``."""
+        """Read arguments or a result with one attribute per key: ``inputs.city``, ``result.temperature``."""
         last = last_word(path)
         if last in SPREAD_ARGUMENTS and _KEYS_OF_INPUT.isdisjoint(value):
             self._facts.spread_arguments = plain(value)
@@ -122,7 +123,7 @@ class _Walk:
             self._facts.spread_result = plain(value)
 
     def _read_list(self, path: str, raw: list[Any] | tuple[Any, ...], meaning: Meaning, place: Nesting) -> None:
-        """Read a list by the first shape that its items have: texts, messages, tool calls, tools or documents."""
+        """Read a list of texts, messages, tool calls, tools or documents. The first matching shape is used."""
         if not raw:
             return
         facts, direction = self._facts, place.direction
@@ -146,7 +147,6 @@ class _Walk:
             self._read_items(path, items, place)
 
     def _read_items(self, path: str, items: list[Any], place: Nesting) -> None:
-        """Read the items of a list without a known shape. They may be chunks of a streamed answer."""
         if place.direction != IN and (pieces := pieces_in(items)):
             self._add_messages(pieces, path, OUT)
         inside = place.inside(False)
@@ -155,7 +155,7 @@ class _Walk:
                 self.read(path, item, inside)
 
     def _read_usage_of_run(self, items: list[Any]) -> None:
-        """Set the token counts to the sums over the model's last messages in a run's history, if there are several."""
+        """Sum the token counts of a model's last messages in a run's history, if there are several."""
         usages = []
         for item in reversed(items):
             message = item.get("kwargs", item) if isinstance(item, dict) else None
@@ -190,7 +190,7 @@ class _Walk:
         if place.in_input and depth > TOP and field in COUNTS:  # tokens of an earlier call
             return
         strength -= depth / LEVELS_PER_STEP
-        if field == "model" and is_answers:  # the model that answered is surer than the requested one
+        if field == "model" and is_answers:  # prefer the answering model to the requested model
             strength += STEP
         if field in SETTERS:
             SETTERS[field](self._facts, field, value, strength, depth)
@@ -221,7 +221,7 @@ class _Walk:
             self._read_answer(messages[-1], path, 0)
 
     def _read_answer(self, message: Mapping[str, Any], path: str, wrappers: int) -> None:
-        """Read the finish reason, author and metadata of an answer, which may be in up to three wrappers."""
+        """Read finish reason, author and metadata of an answer. Up to three wrappers are removed."""
         for key, inner in message.items():
             if key in _FINISH_KEYS and inner.__class__ is str and inner:
                 self._facts.set("finish_reason", inner, SURE)
@@ -233,7 +233,7 @@ class _Walk:
                 self._read_answer(inner, path, wrappers + 1)
 
     def read_event(self, name: str, attributes: Mapping[str, Any], body: Any) -> None:
-        """Read an event or a log record as one message if its form or name shows one, or else as attributes of the span."""
+        """Read an event or log record as a message if its form or name indicates one, otherwise as attributes of the span."""
         if events.is_about_span(name):
             return
         event = events.event_of(name, attributes, opened(body))
@@ -241,7 +241,7 @@ class _Walk:
         old_count = len(self._facts.messages)
         if message is not None:
             self._add_messages([message], str(event.label), event.direction)
-        elif self._facts.is_of_tool() or not event.is_of_tool:  # the values of another span's tool aren't the span's
+        elif self._facts.is_of_tool() or not event.is_of_tool:  # ignore values of another span's tool
             self._read_values(event)
         self._facts.event_messages += self._facts.messages[old_count:]
 
@@ -250,15 +250,15 @@ class _Walk:
         content = {key: value for key, value in event.values.items() if not events.is_property(key, value)}
         for key, value in tree_of(content, paths_of(content)).items():
             meaning = meaning_of(key)
-            if meaning.field not in ("name", "kind"):  # of the event's subject, not the span
+            if meaning.field not in ("name", "kind"):  # they are about the event's subject, not the span
                 self.read(key if meaning.direction or meaning.field else f"{event.label}.{key}", value, place)
 
 
 _ENVELOPES = frozenset(("data", "payload"))
-"""Attributes whose objects hold what other instrumentations write as attributes."""
+"""Attributes whose object has members that other instrumentations write as separate attributes."""
 _KEYS_OF_INPUT = word_set("value mime_type args kwargs arguments parameters params input messages raw json") | {""}
 _KEYS_OF_RESULT = _KEYS_OF_INPUT | word_set("content text type role output result is_error isError count length message")
-"""Keys of an input or a result as a whole. Next to them, other keys aren't a function's arguments or its result's fields."""
+"""Keys of a complete input or result. Next to these keys, other keys aren't arguments or result fields."""
 _FIELDS_OF_RUN = ("usage_metadata", "response_metadata", "tool_call_id")  # a user's message lacks them
 _CALL_WORDS = frozenset(("calls", "tools", "call", "requests"))
 _RESPONSE_ID = re.compile(r"(?:chatcmpl|resp|msg|gen|cmpl|req)[-_][\w-]{4,}")  # chatcmpl-9aXk, msg_01Ab
@@ -286,7 +286,7 @@ def _are_calls(path: str, items: list[Any]) -> bool:
 
 
 def _documents_in(messages: list[Any]) -> list[Any] | None:
-    """Return the documents in a retrieval's only message (``[{"content": {"results": [{"id": 1, "text": …}]}}]``), or None."""
+    """Return documents in a retrieval's only message (``[{"content": {"results": [{"id": 1, "text": …}]}}]``), or None."""
     content = messages[0].get("content") if len(messages) == 1 and isinstance(messages[0], dict) else None
     results = next(iter(content.values())) if isinstance(content, dict) and len(content) == 1 else None
     return results if isinstance(results, list) and are_documents(results) else None
