@@ -1,5 +1,5 @@
-"""Conversion of bytes and SDK spans to span records, the common format of all inputs.
+"""Convert bytes and SDK spans to span records, the common format of all inputs.
 
-May import :mod:`~otel_agenteval.core` and, from third parties, OpenTelemetry's SDK and protobuf classes. Start at
-:mod:`.record`.
+This package may import :mod:`~otel_agenteval.core` and, from third parties, OpenTelemetry's SDK and protobuf classes. Read
+:mod:`.record` first.
 """

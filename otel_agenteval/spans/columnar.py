@@ -80,10 +80,7 @@ _NUMBER = re.compile(r"-?(?:\d{1,18}|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)"
 
 
 def known_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return the source's name of each known column.
-
-    Raises ValueError, with the source's columns, if a required one is missing.
-    """
+    """Return the source's name of each known column. Raises ValueError with the source's columns if a required column is missing."""
     names = list(names)
     found = {}
     for ours, others in _SPELLINGS.items():
@@ -133,7 +130,9 @@ def _item(row: dict[str, Any], resources: dict[str, dict[str, Any]]) -> SpanReco
             trace_id, span_id, LogPart(str(row["name"] or ""), _mapping(row["attributes"]), _json(row["log_body"]), start)
         )
     if not trace_id or not span_id:
-        raise NotASpan(f"ids: must be 16 and 8 bytes or hex, got {str(row['trace_id'])[:40]!r} and {str(row['span_id'])[:40]!r}")
+        raise NotASpan(
+            f"ids: must be 16 and 8 bytes or hex, got {str(row['trace_id'])[:40]!r} and {str(row['span_id'])[:40]!r}"
+        )
     end = _time(row["end_time_unix_nano"])
     if not end and start:
         end = time_of(start + whole_number(row["duration"]))
@@ -243,7 +242,7 @@ def _json(text: Any) -> Any:
         return None
 
 
-# --- our own format, which preserves everything
+# --- our own format, which is lossless
 
 
 def schema() -> Any:
@@ -260,7 +259,7 @@ def schema() -> Any:
 
 
 def table_of(items: Sequence[SpanRecord | OtlpLog]) -> Any:
-    """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, so that they keep their types."""
+    """Return spans and log records as a ``pyarrow.Table``. Attributes and events are JSON text, which preserves their types."""
     pa = require("pyarrow", feature="spans in columns", extra="parquet")
     resources: dict[int, str] = {}
     return pa.Table.from_pylist([_row(item, resources) for item in items], schema())

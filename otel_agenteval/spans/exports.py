@@ -1,27 +1,24 @@
 """Convert other tools' span files to OTLP/JSON.
 
-It supports the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
-CloudWatch and Application Insights. A document's keys identify its format. Ids, times and attributes are converted. The dialects
-then interpret the attributes, as with any other span. Formats that store only texts don't preserve types, so known numeric
+Supported are the output of console exporters, and exports of Jaeger, Zipkin, Tempo, Phoenix, Langfuse, PandaProbe, Logfire,
+CloudWatch and Application Insights. A document's keys identify its format. Ids, times and attributes are converted. Then the
+dialects interpret the attributes, like those of any other span. Formats with only texts don't preserve types, so known numeric
 attributes are converted back to numbers.
 
-===============  ==================================================================================================
-format           identified by
-===============  ==================================================================================================
-console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()``
-Jaeger           ``traceID`` with ``spans`` and ``processes``; ``{"data": [...]}`` from the page or the API
-Zipkin           ``traceId``, ``id`` and ``tags`` or ``localEndpoint``; a trace is a list of such spans
-Tempo            ``batches``, or ``trace`` around ``resourceSpans``
-Phoenix          ``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…``
-Langfuse         ``traceId`` with ``type`` and ``startTime``; traces with or without their ``observations``
-PandaProbe       ``spans`` with ``started_at`` or ``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at``
-Logfire          ``trace_id`` with ``start_timestamp``; the query API's ``rows`` and ``columns``
-CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query results that contain such JSON text
-Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query API's ``tables``
-Go               ``SpanContext``: ``stdouttrace``
-Node.js          ``traceId`` with ``id``, ``timestamp`` and ``attributes``: ``ConsoleSpanExporter`` written as JSON
-flat             trace id, span id and attributes in one object, as from ClickHouse's ``otel_traces``, MLflow or custom exporters
-===============  ==================================================================================================
+===============  ================================================================================================== format
+identified by ===============  ==================================================================================================
+console          ``context.trace_id``: ``ConsoleSpanExporter``, ``span.to_json()`` Jaeger           ``traceID`` with ``spans`` and
+``processes``; ``{"data": [...]}`` from the page or the API Zipkin           ``traceId``, ``id`` and ``tags`` or
+``localEndpoint``; a trace is a list of such spans Tempo            ``batches``, or ``trace`` around ``resourceSpans`` Phoenix
+``context.trace_id`` with ``span_kind``; a data frame's rows, whose columns are ``attributes.…`` Langfuse         ``traceId`` with
+``type`` and ``startTime``; traces with or without their ``observations`` PandaProbe       ``spans`` with ``started_at`` or
+``start_time``; spans with ``trace_id``, ``span_id`` and ``started_at`` Logfire          ``trace_id`` with ``start_timestamp``;
+the query API's ``rows`` and ``columns`` CloudWatch       ``startTimeUnixNano`` or ``observedTimeUnixNano``; log events and query
+results that contain such JSON text Azure            ``OperationId`` or ``operation_Id``: rows of Application Insights; the query
+API's ``tables`` Go               ``SpanContext``: ``stdouttrace`` Node.js          ``traceId`` with ``id``, ``timestamp`` and
+``attributes``: ``ConsoleSpanExporter`` written as JSON flat             trace id, span id and attributes in one object, as from
+ClickHouse's ``otel_traces``, MLflow or custom exporters ===============
+==================================================================================================
 """
 
 from __future__ import annotations
@@ -42,19 +39,19 @@ _OTLP = re.compile(rb'\s*\{\s*"resource(?:Spans|Logs|_spans|_logs)"')
 """Start of an OTLP/JSON line. Such lines aren't parsed here."""
 
 _MOST_BYTES = 512 * 2**20
-"""Maximum bytes of a document of several lines. A larger document is cut there, so it can't be parsed."""
+"""Maximum bytes of a multi-line document. A larger document is truncated, so it can't be parsed."""
 _FIRST_LINE = 4_096
-"""Maximum bytes of the first line of a document of several lines. A longer line counts as a whole document."""
+"""Maximum bytes of the first line of a multi-line document. A longer line is a whole document."""
 
 _PREFIX = 256
-"""Maximum bytes before a line's object, such as the time, level or stream that log services write."""
+"""Maximum bytes before the object in a line, such as a time, level or stream from a log service."""
 
 Numbered = tuple[int, bytes]
-"""A line's number and the line."""
+"""(line number, line)."""
 
 
 def otlp_lines(lines: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Yield a file's lines as OTLP/JSON. Documents in other formats, even of several lines, are converted if they are valid."""
+    """Yield a file's lines as OTLP/JSON. Valid documents in other formats, also multi-line documents, are converted."""
     for number, read in _documents(lines):
         if _says_otlp(read):
             yield number, read
@@ -184,7 +181,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 
 def _hex(value: Any, digits: int) -> str | None:
-    """Return an id (hex, base64 or a UUID) as hex digits with leading zeros, or None if it is empty. Other ids become digests."""
+    """Return an id (hex, base64 or UUID) as hex digits with leading zeros, or None if it is empty. Other ids are hashed."""
     text = str(value or "").strip().removeprefix("0x")
     if not text:
         return None
@@ -201,7 +198,7 @@ def _hex(value: Any, digits: int) -> str | None:
 def _nanoseconds(value: Any) -> str | None:
     """Return a time as nanoseconds since 1970, or None.
 
-    It can be ISO 8601, a pair of seconds and nanoseconds, or a number in any unit from seconds to nanoseconds.
+    The time can be ISO 8601, a pair of seconds and nanoseconds, or a number in any unit from seconds to nanoseconds.
     """
     if isinstance(value, bool) or value is None:
         return None
@@ -234,7 +231,7 @@ _SCALES = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000))
 
 
 def _from_console(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a console span or a span of Phoenix's API, whose ``attributes`` may be nested."""
+    """Convert a console span or a span of Phoenix's API. Phoenix's ``attributes`` may be nested."""
     context = value["context"]
     status = _object(value.get("status"))
     resource = _object(value.get("resource"))
@@ -307,7 +304,7 @@ def _from_node(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _plain_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object's values by lower-case keys without underscores: ``trace_id`` and ``TraceId`` become ``traceid``."""
+    """Return an object with lower-case keys without underscores: ``trace_id`` and ``TraceId`` become ``traceid``."""
     return {str(key).lower().replace("_", ""): one for key, one in value.items()}
 
 
@@ -382,12 +379,12 @@ def _from_to(start: Any, duration: Any) -> tuple[str, str]:
 
 
 def _tags(items: Any) -> dict[str, Any]:
-    """Return the values of Jaeger's tags by key. Lists, which Jaeger stores as JSON text, are parsed."""
+    """Return Jaeger's tags by key. Lists are parsed, because Jaeger stores them as JSON text."""
     return {str(item.get("key")): _as_list(item.get("value")) for item in _objects(items)}
 
 
 def _as_list(value: Any) -> Any:
-    """Return a list of plain values from JSON text, or the value unchanged."""
+    """Return a list of simple values from JSON text. Return other values unchanged."""
     if isinstance(value, str) and value[:1] == "[" and value[-1:] == "]":
         try:
             found = jsonio.loads(value)
@@ -419,7 +416,7 @@ _MEAN_NUMBERS = (
     "tokens", "_count", "temperature", "top_p", "top_k", "penalty", ".seed", "cost", "_seconds", ".port", "status_code", "_ms", ".score",
     ".prompt", ".completion", ".total", "choice.count",
 )  # fmt: skip
-"""Endings of keys with numeric values, which Zipkin stores as text."""
+"""Endings of keys with numeric values. Zipkin stores these values as text."""
 
 
 def _from_zipkin(value: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -447,7 +444,7 @@ def _typed(key: str, text: Any) -> Any:
 
 
 def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an annotation's event: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
+    """Return the event of an annotation: ``{"name": {attributes}}`` (SDKs), ``name|{attributes}|dropped`` or a name."""
     text = str(item.get("value") or "")
     time_ns = _microseconds(item.get("timestamp"))
     whole = _object(text)
@@ -462,7 +459,7 @@ def _annotation(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row, or the columns that ``DataFrame.to_json()`` writes. Each column has its values by row index."""
+    """Convert a row, or the columns of ``DataFrame.to_json()``. Each column has its values by row index."""
     if isinstance(value["context.trace_id"], dict):
         columns = {key: _object(column) for key, column in value.items()}
         rows = [{key: column.get(index) for key, column in columns.items()} for index in columns["context.trace_id"]]
@@ -483,7 +480,7 @@ def _from_row_of_phoenix(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with one key per plain value, such as ``llm.input_messages.0.message.role``.
+    """Return attributes with one key per simple value, such as ``llm.input_messages.0.message.role``.
 
     ``metadata`` becomes JSON text.
     """
@@ -505,7 +502,7 @@ def flattened(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_langfuse_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace's observations. Without any, convert the trace's own input and output."""
+    """Convert a trace's observations. If there are none, convert the trace's own input and output."""
     own = {**value, "id": f"trace-{value['id']}", "type": "AGENT", "startTime": value.get("timestamp"), "endTime": _end_of(value)}
     own["costDetails"] = {"total": value.get("totalCost", value.get("total_cost"))}
     observations = _objects(value.get("observations")) or [own]
@@ -521,7 +518,7 @@ def _end_of(trace: Mapping[str, Any]) -> Any:
 
 def _from_observation(value: Mapping[str, Any], trace: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     def get(name: str) -> Any:
-        """Return a field by its API name. Exports from the page have this name in snake case."""
+        """Return a field by its API name. Exports from Langfuse's page use snake case."""
         found = value.get(name)
         return value.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name)) if found is None else found
 
@@ -560,11 +557,11 @@ def _langfuse_attributes(get: Callable[[str], Any], metadata: Mapping[str, Any],
 
 
 _LANGFUSE_OWN = frozenset(("attributes", "resourceAttributes", "scope"))
-"""Keys that Langfuse adds to the metadata of an observation from a span."""
+"""Keys that Langfuse adds to the metadata of observations from spans."""
 
 
 def _from_pandaprobe_trace(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a trace that contains its spans. The trace's own input and output become a root span above all other spans."""
+    """Convert a trace that contains its spans. A root span above them has the trace's own input and output."""
     has_agent = any(str(one.get("kind", one.get("type"))).upper() == "AGENT" for one in value["spans"])
     trace = {"trace_id": value.get("id"), **value, "kind": "CHAIN" if has_agent else "AGENT"}
     trace["span_id"] = f"trace-{trace['trace_id']}"
@@ -638,7 +635,7 @@ def _from_cloudwatch(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_log_line(value: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the messages in a log event, or in the ``@message`` field of a query result. Skip other fields."""
+    """Return the messages in a log event or in the ``@message`` field of a query result. Skip other fields."""
     if value.get("field", "@message") != "@message":
         return ()
     inner = _object(next((value[key] for key in ("@message", "message", "value") if key in value), None))
@@ -654,11 +651,11 @@ _COLUMNS = {
 }  # fmt: skip
 """Columns of the classic tables, with their names in a workspace."""
 _TUPLE = re.compile(r"\('[^']*'(?:, '[^']*')*,?\)")
-"""Pattern of a list of texts, which Azure's exporter for Python writes as a tuple."""
+"""Matches a list of texts. Azure's exporter for Python writes it as a tuple."""
 
 
 def _from_azure(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Convert a row of requests or dependencies to a span, and any other row to a log record."""
+    """Convert a row of requests or dependencies to a span. Convert other rows to log records."""
     row = {_COLUMNS.get(key, key): one for key, one in value.items()}
     trace, parent, start = row["OperationId"], row.get("ParentId"), _nanoseconds(row.get("TimeGenerated"))
     attributes = {"session.id": row["SessionId"]} if row.get("SessionId") else {}
@@ -710,7 +707,7 @@ def _has(*keys: str, **kinds: type) -> Callable[[Mapping[str, Any]], bool]:
 
 
 _OF_LANGFUSE = frozenset(("htmlPath", "projectId", "project_id", "environment", "bookmarked", "totalCost", "total_cost"))
-"""Keys of Langfuse's traces, each of which has at least one. Other spans and data sets have none."""
+"""Keys of Langfuse traces. Each trace has at least one of them, and other spans and data sets don't."""
 Form = tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Iterable[Any]]]
 _FORMS: Sequence[Form] = (
     (lambda value: any(key in value for key in ("resourceSpans", "resourceLogs", "resource_spans", "resource_logs")), lambda value: [value]),
@@ -746,4 +743,4 @@ _FORMS: Sequence[Form] = (
     (_has("page", "total", content=list), lambda value: messages_of(value["content"])),
     *((_has(**{key: kind}), lambda value, key=key: messages_of(value[key])) for key in ("data", "tables", "results", "events", "logEvents", "items", "traces", "spans") for kind in (list, dict)),
 )  # fmt: skip
-"""Test and converter of each format. The first format whose test succeeds is used."""
+"""(test, converter) of each format. The first format whose test succeeds is used."""

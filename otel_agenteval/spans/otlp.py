@@ -1,7 +1,7 @@
-"""Spans and log records from OTLP protobuf messages and from OTLP/JSON.
+"""Read spans and log records from OTLP protobuf messages and OTLP/JSON.
 
-OTLP/JSON is the format of the Collector's file exporter. Both formats become the same records. Unknown fields are ignored. A
-span without valid ids is a :class:`NotASpan`, because no turn could contain it.
+The Collector's file exporter writes OTLP/JSON. Both formats become the same records. Unknown fields are ignored. A
+span without valid ids is a :class:`NotASpan`, because it can't be in a turn.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MAX_NESTING = 64
 
 
 def is_ours(scope: str, attributes: Mapping[str, Any], name: str = "") -> bool:
-    """Return True for a score, which is never evaluated itself.
+    """Return True for scores. They are never evaluated.
 
-    A score of otel-agenteval has its scope or, if a hop renamed the scope, a turn id or result id. Evaluations of other
-    programs are also scores, unless they are a user's feedback.
+    A score from otel-agenteval has its scope or, if the scope was renamed on the way, a turn id or result id. Evaluations of
+    other programs are also scores, unless they are user feedback.
     """
     return (
         scope == SCOPE
@@ -131,7 +131,7 @@ def is_server(kind: Any) -> bool:
 
 
 def _event_name(attributes: Mapping[str, Any]) -> Any:
-    """Return the event name in a log record's attributes. LiteLLM writes it with an underscore."""
+    """Return the event name in a log record's attributes (``event.name``, or LiteLLM's ``event_name``)."""
     return attributes.get("event.name") or attributes.get("event_name") or ""
 
 
@@ -140,7 +140,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
     name = item.get("eventName", item.get("event_name")) or _event_name(attributes)
     written_ns = time_of(item.get("timeUnixNano")) or time_of(item.get("observedTimeUnixNano"))  # many SDKs set only the latter
     part = LogPart(str(name), attributes, _value(item.get("body"), 0), written_ns)
-    # A record outside any span is valid, but belongs to no turn.
+    # A record outside any span is valid, but isn't part of a turn.
     trace_id = _id(item.get("traceId", item.get("trace_id")), 16, None)
     return OtlpLog(trace_id, _id(item.get("spanId", item.get("span_id")), 8, None), part, scope)
 
@@ -148,7 +148,7 @@ def _log_from_json(item: Mapping[str, Any], scope: str) -> OtlpLog:
 def _id(value: Any, size: int, needed: str | None) -> int:
     """Return an id from hex or base64 (protobuf's JSON).
 
-    An invalid id is 0 if ``needed`` is None. Otherwise, it raises NotASpan.
+    If the id is invalid, return 0 if ``needed`` is None. Otherwise, raise NotASpan.
     """
     if value and isinstance(value, str):
         if len(value) == 2 * size:
@@ -167,7 +167,7 @@ def _id(value: Any, size: int, needed: str | None) -> int:
 
 
 def from_hex(text: str) -> bytes:
-    """Return the bytes of a hexadecimal id. Empty for an invalid id."""
+    """Return the bytes of a hexadecimal id, or ``b""`` for an invalid id."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -175,7 +175,7 @@ def from_hex(text: str) -> bytes:
 
 
 def whole_number(value: Any) -> int:
-    """Return an integer, which OTLP/JSON writes as text or number. Other values become 0."""
+    """Return an integer that is a number or text, as in OTLP/JSON. Return 0 for other values."""
     if value.__class__ is int:
         return value
     try:
@@ -184,8 +184,8 @@ def whole_number(value: Any) -> int:
         return 0
 
 
-# JSON makes plain dicts and lists. Comparing classes is ten times as fast as checking for an abstract class, and this runs
-# for every attribute.
+# JSON values are dicts and lists. This code runs for every attribute, and comparing classes is ten times as fast as checking
+# for an abstract class.
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _attributes(items: Any) -> dict[str, Any]:
         if key:
             value = item.get("value")
             text = value.get("stringValue") if value.__class__ is dict else None
-            # All spans share the text of a name, so that names can be compared by their addresses.
+            # Interned names are compared by their addresses.
             found[intern(str(key))] = text if text.__class__ is str else _value(value, 0)
     return found
 
@@ -268,14 +268,14 @@ def _proto_value(value: Any, depth: int) -> Any:
     return inner
 
 
-# --- OTLP/JSON requests in the form of :mod:`.split`, parsed completely, because JSON can't be parsed in parts
+# --- OTLP/JSON requests, with the results of :mod:`.split`. They are parsed completely, because JSON can't be parsed in parts
 
 _LOG_SIZE = 1_024
 """Estimated bytes of a log record without its body."""
 
 
 def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[bytes, Part], int]:
-    """Return spans by trace id, and the number of invalid spans, as :func:`.split.split_spans` does. Raises :class:`NotOtlp`."""
+    """Return spans by trace id, and the number of invalid spans, like :func:`.split.split_spans`. Raises :class:`NotOtlp`."""
     parts: dict[bytes, Part] = {}
     invalid = 0
     for span in _items(body, "traces"):
@@ -294,7 +294,7 @@ def json_spans(body: bytes, drop_scope: str = "", base: int = 0) -> tuple[dict[b
 
 
 def json_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records with their sizes, as :func:`.split.split_logs` does. Raises :class:`NotOtlp`."""
+    """Return log records with their sizes, like :func:`.split.split_logs`. Raises :class:`NotOtlp`."""
     items = _items(body, "logs")
     logs = [item for item in items if isinstance(item, OtlpLog)]
     wanted = [

@@ -1,9 +1,9 @@
-"""Attributes from OTLP's serialized key-value pairs.
+"""Read attributes from OTLP's serialized key-value pairs.
 
-Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. This module itself parses
-other pairs of a key and a text or number, if their fields have the usual order. A protobuf object for each pair would cost five
-times as much. Protobuf parses the remaining pairs, so that this module accepts nothing that protobuf rejects. Lists and objects
-are parsed on first use.
+Most pairs of a span are short and occurred in earlier spans, so a cache finds them by their bytes. For other pairs of a key and a
+text or number with the usual field order, this module has its own parser, because a protobuf object for each pair would take five
+times as long. Protobuf parses the remaining pairs, so this module accepts nothing that protobuf rejects. Lists and objects are
+parsed on first use.
 
 The caches have limits on entries and bytes, contain only immutable values, and depend only on the bytes.
 """
@@ -23,28 +23,27 @@ from .schemas import MESSAGES, mended
 from .wire import Unread
 
 _SHORT = 80
-"""Minimum bytes of a pair that isn't cached. Its value rarely repeats, and hashing it costs time."""
+"""Minimum bytes of a pair that isn't cached. Its value rarely repeats, and hashing it takes time."""
 _MOST_PAIRS = 4_096
 _MOST_KEYS = 4_096
 _LONGEST_KEY = 0x7F + 2
-"""Largest end of a key whose length takes one byte."""
+"""Largest end position of a key whose length takes one byte."""
 
 _parse_pair = MESSAGES["Pair"].FromString
 _real = struct.Struct("<d").unpack_from
 _lengths = struct.Struct("<BHBH").unpack_from
-"""Reader of a value's tag and length, and of the tag and length of its text."""
+"""Reads the tag and length of a value, then the tag and length of its text."""
 
 _known: dict[bytes, tuple[str, Any]] = {}
-"""Short pairs that were read before, with immutable values, by their bytes."""
+"""Short pairs from earlier spans with immutable values, by their bytes."""
 _known_lists: dict[bytes, tuple[str, tuple[Any, ...]]] = {}
-"""Short lists of immutable values. Each reader receives a separate list."""
+"""Short lists of immutable values. Each caller receives a new list."""
 _known_keys: dict[bytes, str] = {}
 
 
 def pairs_of(raw_pairs: Iterable[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Return attributes in order, and the keys of :class:`Unread` values. If a key is repeated, the last value counts.
-
-    Raises DecodeError, or UnicodeDecodeError if a text isn't UTF-8.
+    """Return attributes in order, and the keys of :class:`Unread` values. If a key is repeated, the last value is used. Raises
+    DecodeError, or UnicodeDecodeError if a text isn't UTF-8.
     """
     found: dict[str, Any] = {}
     unread: list[str] = []
@@ -75,7 +74,7 @@ _UNCHANGEABLE = frozenset((str, int, float, bool, type(None)))
 
 
 def _read_short(raw: bytes, unread: list[str]) -> tuple[str, Any]:
-    """Return a short pair that ``_known`` lacks, and add it if its value is immutable. A list from ``_known_lists`` is copied."""
+    """Return a short pair that isn't in ``_known``, and cache it if its value is immutable. Cached lists are copied."""
     if raw in _known_lists:
         key, items = _known_lists[raw]
         return key, list(items)
@@ -96,12 +95,12 @@ def _read(raw: bytes, unread: list[str]) -> tuple[str, Any]:
 
 
 def _long_text(raw: bytes) -> tuple[str, str] | None:
-    """Return a key with a text of at most 16,380 bytes, which includes most content, or None for any other pair."""
+    """Return a key and a text of at most 16,380 bytes, which covers most content. Return None for other pairs."""
     end = raw[1] + 2
     size = len(raw) - end - 6
     if raw[0] != _KEY or end > _LONGEST_KEY:
         return None
-    # The lengths follow from the pair's length, so they are compared, not parsed.
+    # The pair's length determines these lengths, so they are compared, not parsed.
     if 0x80 <= size < 0x3FFD:  # both take two bytes
         value, outer, text, inner = _lengths(raw, end)
         if value == _VALUE and text == _TEXT and inner == (size << 1 & 0x7F00 | size & 0x7F | 0x80):
@@ -129,13 +128,13 @@ _KEY, _VALUE = 0x0A, 0x12
 """Tags of the two fields of a pair."""
 _TEXT, _WHOLE, _REAL = 0x0A, 0x18, 0x21
 _SHORT_TEXTS = tuple(bytes((_VALUE, size - 2, _TEXT, size - 4)) if size >= 4 else b"" for size in range(0x82))
-"""Tags and lengths of a value with a text, by the total size of the value's field."""
+"""Tags and lengths of a text value, by the total size of the value's field."""
 _NOT_PLAIN = frozenset((0x2A, 0x32, 0x3A))
 """Tags of lists, objects and bytes."""
 
 
 def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
-    """Return a pair whose fields have the usual order, key and single value. None for other pairs, which protobuf must parse."""
+    """Return a pair with the usual field order, key and single value. Return None for pairs that protobuf must parse."""
     try:
         end = raw[1] + 2
         if raw[0] != _KEY or end > _LONGEST_KEY or raw[end] != _VALUE:
@@ -160,7 +159,7 @@ def _read_in_order(raw: bytes) -> tuple[str, Any] | None:
 
 
 def _length(raw: bytes, at: int) -> tuple[int, int]:
-    """Return a varint and the position after it. Raises IndexError for a varint of more than nine bytes."""
+    """Return a varint and the position after it. Raises IndexError for varints of more than nine bytes."""
     value = raw[at]
     at += 1
     if value < 0x80:
@@ -185,7 +184,7 @@ def _key(raw: bytes) -> str:
 
 
 def _read_by_protobuf(raw: bytes) -> tuple[str, Any]:
-    """Return any pair. Raises a DecodeError if the bytes aren't a pair, or a text isn't UTF-8."""
+    """Return any pair. Raises DecodeError if the bytes aren't a pair, or if a text isn't UTF-8."""
     pair = _parse_pair(raw)
     return pair.key, value_of(pair.value)
 

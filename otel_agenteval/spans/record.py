@@ -1,4 +1,4 @@
-"""Span and log records with the fields that the engine keeps. Ids are integers. A parent id of 0 means no parent."""
+"""Span and log records with the fields that the engine needs. Ids are integers. A parent id of 0 means no parent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..core.wellformed import plain
 UNSET, ERROR = 0, 2
 
 LAST_NS = 2**63 - 1
-"""Latest valid time, in the year 2262. Later values count as unknown."""
+"""Latest valid time, in the year 2262. Later times are unknown."""
 MAX_VALUE_CHARS = 1_000_000
-"""Maximum characters of a text attribute. Longer texts are cut, and the record is marked as truncated."""
+"""Maximum characters of a text attribute. Longer texts are truncated, and the record is marked as truncated."""
 
 
 class SpanEvent(NamedTuple):
-    """Span event: an exception or, in some dialects, content."""
+    """Span event, such as an exception. In some dialects, it has content."""
 
     name: str
     attributes: dict[str, Any]
@@ -37,7 +37,7 @@ class LogPart(NamedTuple):
 
 
 class SpanRecord:
-    """Span that has ended or, if it is a turn's root, is about to end. Its attributes are read-only."""
+    """Span that has ended, or a turn's root that is about to end. Its attributes are read-only."""
 
     __slots__ = (
         "attributes", "dialects", "end_ns", "events", "logs", "name", "parent_id", "references", "remote_parent", "resource",
@@ -51,15 +51,15 @@ class SpanRecord:
     references: dict[str, Any] | None
     """References from ``expect()`` at the span's start."""
     server: bool
-    """True for the span of a request that this process received (kind ``SERVER``)."""
+    """True if the span is a request that this process received (kind ``SERVER``)."""
     resource: Any
     """Resource attributes, or the SDK's Resource."""
     sampled: bool
-    """True if the trace is exported, or if that is unknown."""
+    """True if the trace is exported, or if this is unknown."""
     trace_state: Any
     """The SDK's TraceState for a span of this process, or None for a received span."""
     dialects: Any
-    """The span's dialects and role, once :mod:`otel_agenteval.dialects.reader` has found them."""
+    """The span's dialects and role, after :mod:`otel_agenteval.dialects.reader` has determined them."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class SpanRecord:
 
     @property
     def shown_id(self) -> int:
-        """Id of the span under which users find this work in the trace."""
+        """Id of the span where users find this work in the trace."""
         return self.span_id
 
     @property
@@ -121,9 +121,9 @@ class SpanRecord:
 
 
 def is_more_complete(record: SpanRecord, other: SpanRecord) -> bool:
-    """Return True if ``record`` is more complete than ``other``, another copy of the span.
+    """Return True if ``record`` is more complete than ``other``, another copy of the same span.
 
-    An ended copy is more complete. If both or neither have ended, the copy with more attributes is.
+    An ended copy is more complete. If both or neither have ended, the copy with more attributes is more complete.
     """
     ended, other_ended = record.end_ns > record.start_ns, other.end_ns > other.start_ns
     return (ended, len(record.attributes)) > (other_ended, len(other.attributes))
@@ -154,7 +154,7 @@ def time_of(value: Any) -> int:
 
 
 def clean(record: SpanRecord) -> None:
-    """Replace values that aren't JSON in the record of an SDK span. The SDK's own objects stay unchanged."""
+    """Replace values that aren't JSON in the record of an SDK span. The SDK's objects aren't changed."""
     record.name = str(plain(record.name))
     if record.status_message is not None:
         record.status_message = str(plain(record.status_message))
@@ -168,7 +168,7 @@ def clean(record: SpanRecord) -> None:
 
 
 def _is_simple(attributes: Mapping[str, Any]) -> bool:
-    """Return True if attributes are only ASCII texts, booleans and valid numbers. This takes a third of :func:`plain`'s time."""
+    """Return True if all attributes are ASCII texts, booleans or valid numbers. This is three times as fast as :func:`plain`."""
     for key, value in attributes.items():
         kind = value.__class__
         if not key.isascii():
@@ -187,13 +187,13 @@ def cleaned(part: LogPart) -> LogPart:
 
 
 def cut_long_values(record: SpanRecord) -> int:
-    """Cut texts that are too long, and mark the record as truncated. Return its approximate size in bytes."""
+    """Truncate long texts, and mark the record as truncated. Return its approximate bytes."""
     size = 512
     for key, value in list(record.attributes.items()):
         if value.__class__ is str:
             length = len(value)
             if length > MAX_VALUE_CHARS:
-                record.attributes = {**record.attributes, key: value[:MAX_VALUE_CHARS]}  # the original may be the SDK's own
+                record.attributes = {**record.attributes, key: value[:MAX_VALUE_CHARS]}  # the original may be the SDK's object
                 record.truncated = True
                 length = MAX_VALUE_CHARS
             size += length

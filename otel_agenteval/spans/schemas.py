@@ -1,7 +1,7 @@
-"""Minimal protobuf schemas of OTLP. Protobuf skips fields that the schemas don't name.
+"""Minimal protobuf schemas of OTLP. Protobuf skips fields that aren't in the schemas.
 
-Fields that aren't needed at once are declared as bytes, and :mod:`.pairs` parses attributes on first use. If a text isn't
-UTF-8, protobuf rejects the whole message, and :func:`mended` repairs it.
+Fields that aren't needed immediately are declared as bytes, and :mod:`.pairs` parses attributes on first use. If a text isn't
+UTF-8, protobuf rejects the whole message. Then :func:`mended` repairs it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def mended(raw: bytes, kind: Kind) -> bytes | None:
-    """Return a message with U+FFFD in place of invalid UTF-8, or None if the message has other errors."""
+    """Return a message with U+FFFD instead of invalid UTF-8, or None if the message has other errors."""
     read = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"opentelemetry.proto.{kind}")).FromString
     try:
         found: bytes = _mend(read(raw)).SerializeToString()

@@ -1,6 +1,6 @@
-"""Span records from the SDK's spans of this process.
+"""Create span records from SDK spans of this process.
 
-Reading runs on the agent's thread. It uses the SDK's private fields if they have the expected types, because public properties
+This code runs on the agent's thread. It reads the SDK's private fields if they have the expected types, because public properties
 copy their values. Otherwise, it uses the public properties.
 """
 
@@ -19,7 +19,7 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 def attributes_of(holder: Any) -> dict[str, Any]:
-    """Return the attributes of a span or event as a dict that callers must not change."""
+    """Return the attributes of a span or event as a dict. Callers must not change it."""
     try:
         found = holder._attributes._dict
     except AttributeError:
@@ -28,7 +28,7 @@ def attributes_of(holder: Any) -> dict[str, Any]:
 
 
 def _by_position() -> bool:
-    """Return True if a SpanContext is a tuple, as in all known versions. Indexing takes a third of the time of properties."""
+    """Return True if a SpanContext is a tuple, as in all known versions. Indexing is three times as fast as properties."""
     sample = SpanContext(1, 2, True, _SAMPLED)
     return isinstance(sample, tuple) and sample[:5] == (1, 2, True, _SAMPLED, sample.trace_state)
 
@@ -57,7 +57,7 @@ def has_known_fields(span: Any) -> bool:
 
 
 def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
-    """Return a starting span's trace id, span id, parent id (0 without a parent in this process), scope and attributes."""
+    """Return a starting span's trace id, span id, parent id (0 without a local parent), scope and attributes."""
     if _BY_POSITION:
         try:
             context, parent, scope, attributes = span._context, span._parent, span._instrumentation_scope, span._attributes._dict
@@ -72,7 +72,7 @@ def start_of(span: Any) -> tuple[int, int, int, str, dict[str, Any]]:
 
 
 def end_of(span: Any) -> tuple[int, int, bool, dict[str, Any]]:
-    """Return an ending span's trace id, span id, local root flag (no parent in this process) and attributes."""
+    """Return an ending span's trace id, span id, local root flag (True without a local parent) and attributes."""
     if _BY_POSITION:
         try:
             context, parent, attributes = span._context, span._parent, span._attributes._dict
@@ -90,7 +90,7 @@ def scope_of(span: Any) -> str:
 
 
 def from_sdk(span: Any) -> SpanRecord:
-    """Return the record of a span of this process, with JSON types only. The span may not have ended."""
+    """Return the record of a span of this process, with JSON types only. The span may still be open."""
     record = _record_of(span)
     clean(record)
     return record

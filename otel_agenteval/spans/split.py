@@ -1,7 +1,7 @@
 """Split OTLP requests into serialized spans and log records.
 
-Parsing attributes costs twenty times as much as the rest of a request, and most attributes are never needed. So a span stays
-serialized until its turn is evaluated. :mod:`.schemas` declares the OTLP fields that are needed earlier, and :mod:`.pairs`
+Parsing attributes takes twenty times as long as the rest of a request, and most attributes are never needed. So a span stays
+serialized until its turn is evaluated. :mod:`.schemas` has the OTLP fields that are needed earlier, and :mod:`.pairs`
 parses attributes.
 """
 
@@ -38,7 +38,7 @@ _parse_log_head = MESSAGES["LogHead"].FromString
 
 
 def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
-    """Parse a message, even if its texts aren't UTF-8. Raises a DecodeError if it is invalid otherwise."""
+    """Parse a message, even if its texts aren't UTF-8. Raises DecodeError if it is otherwise invalid."""
     try:
         return read(raw)
     except (DecodeError, UnicodeDecodeError):
@@ -50,10 +50,10 @@ def _parsed(read: Callable[[bytes], Found], raw: bytes, kind: Kind) -> Found:
 # --- spans ---------------------------------------------------------------------------------------------------------
 
 _TRACE_ID, _SPAN_ID, _PARENT_ID, _FLAGS = b"\x0a\x10", b"\x12\x08", b"\x22\x08", b"\x85\x01"
-"""Tags and lengths of a span's fields. All common writers put fields in the order of their numbers."""
+"""Tags and lengths of span fields. All common writers sort fields by number."""
 _NAME = 0x2A
 _HEAD = struct.Struct("2s16s2s8s2s8s")
-"""Start of a span with fields in this order: tag and trace id, tag and span id, the next tag and the possible parent id."""
+"""Start of a span in this order: tag and trace id, tag and span id, the next tag and the possible parent id."""
 _NO_HEAD = (b"",) * 6
 _NO_ID = bytes(8)
 _NO_TRACE = bytes(16)
@@ -64,8 +64,8 @@ def split_spans(
 ) -> tuple[dict[bytes, Part], int]:
     """Return a request's spans by trace id, and the number of spans without valid ids. Raises :class:`NotOtlp`.
 
-    Spans of ``drop_scope`` are left out. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`).
-    ``vocabulary`` distinguishes GenAI spans from other spans, whose attributes are parsed on first use.
+    Spans of ``drop_scope`` are omitted. ``base`` turns trace ids into trace keys (:mod:`otel_agenteval.core.tenancy`).
+    ``vocabulary`` identifies GenAI spans. Attributes of other spans are parsed on first use.
     """
     parts: dict[bytes, Part] = {}
     invalid = 0
@@ -92,7 +92,7 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
         trace_tag, trace_id, span_tag, span_id, next_tag, parent_id = head
         if trace_tag == _TRACE_ID and span_tag == _SPAN_ID:
             if next_tag == _PARENT_ID:
-                # Guessed flags are enough to decide whether to wait for the rest of the trace. The record has parsed flags.
+                # Guessed flags are enough to decide if the rest of the trace is awaited. The record has parsed flags.
                 root = (raw[-3] & 3 == 3 and raw[-6:-4] == _FLAGS) or parent_id == _NO_ID
             else:
                 root = next_tag[0] == _NAME or _is_local_root(raw)
@@ -116,20 +116,20 @@ def _add_spans(items: Iterable[bytes], origin: Origin, parts: dict[bytes, Part])
 
 
 def count_records(body: bytes, most: int) -> int:
-    """Count a request's groups, spans, log records and other fields, at least until there are more than ``most``.
+    """Count a request's groups, spans, log records and other fields. Stop above ``most``.
 
     The request isn't parsed, because an empty span of two bytes takes a hundred bytes when parsed. Raises :class:`NotOtlp`.
     """
     found = 0
     below = [(0, len(body), 0)]
-    """Messages whose fields are still to be counted, with their level: request, resource, scope."""
+    """(start, end, level) of messages whose fields aren't counted yet. Levels are request, resource and scope."""
     try:
         while below and found <= most:
             at, end, level = below.pop()
             next_tag = _NEXT_LEVEL[level]
             while at < end and found <= most:
                 tag, size = body[at], body[at + 1]
-                if tag & 0x87 != 2 or tag == 2:  # a number, or a field that OTLP lacks
+                if tag & 0x87 != 2 or tag == 2:  # a number, or a field that isn't in OTLP
                     at = _after(body, at)
                 else:
                     at += 2
@@ -147,7 +147,7 @@ def count_records(body: bytes, most: int) -> int:
 
 
 _NEXT_LEVEL = (0x0A, 0x12, 0)
-"""Tags of the next level's messages in a request, a resource and a scope."""
+"""Tags of next-level messages in a request, a resource and a scope."""
 
 
 def _after(body: bytes, at: int) -> int:
@@ -177,7 +177,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 
 
 def _ids_of(raw: bytes) -> tuple[bytes, bytes] | None:
-    """Return the trace id and span id of a span with an unusual field order, or None if one of them is invalid."""
+    """Return trace id and span id of a span with an unusual field order, or None if an id is invalid."""
     try:
         head = _parse_head(raw)
     except DecodeError:
@@ -205,7 +205,7 @@ _CACHED_BYTES = 8_192
 
 
 def resource_attributes(raw: bytes) -> dict[str, Any]:
-    """Return a resource's attributes, which callers must not change. Short resources are cached, because requests repeat them."""
+    """Return a resource's attributes. Callers must not change them. Short resources are cached, because requests repeat them."""
     return (_known_resource if len(raw) <= _CACHED_BYTES else _resource)(raw)
 
 
@@ -246,7 +246,7 @@ def _record_of(span: WireSpan) -> SpanRecord:
 
 
 def _record_of_broken(span: WireSpan) -> SpanRecord:
-    """Return a span's record with invalid UTF-8 replaced. If the span can't be parsed at all, the record has only ids."""
+    """Return a span's record with invalid UTF-8 replaced. If the span can't be parsed, the record has only ids."""
     raw, origin = span.raw, span.origin
     if (found := mended(raw, "trace.v1.Span")) is not None:
         return _record_from(span, found)
@@ -258,7 +258,7 @@ def _record_of_broken(span: WireSpan) -> SpanRecord:
 
 
 def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
-    """Return a span's record, set field by field for speed. Raises a DecodeError or UnicodeDecodeError."""
+    """Return a span's record, set field by field for speed. Raises DecodeError or UnicodeDecodeError."""
     origin = span.origin
     message = _parse_span(raw)
     parent_id = message.parent_id
@@ -302,7 +302,7 @@ def _record_from(span: WireSpan, raw: bytes) -> SpanRecord:
 
 
 def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> bool:
-    """Return True if a span is the application's own, so that few of its attributes are read."""
+    """Return True for an application's own span. Few of its attributes are read."""
     return genai_keys is not None and "gen_ai.operation.name" not in attributes and genai_keys.isdisjoint(attributes)
 
 
@@ -310,9 +310,9 @@ def _is_plain(attributes: dict[str, Any], genai_keys: frozenset[str] | None) -> 
 
 
 def split_logs(body: bytes, vocabulary: Vocabulary) -> tuple[list[tuple[OtlpLog, int]], int]:
-    """Return log records with user feedback or about GenAI spans, with their sizes in bytes, and the number of invalid records.
+    """Return (log record, size in bytes) for records with user feedback or about GenAI spans, and the number of invalid records.
 
-    Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a request with logs.
+    Other log records aren't parsed. Raises :class:`NotOtlp` if the bytes aren't a log request.
     """
     found: list[tuple[OtlpLog, int]] = []
     invalid = 0

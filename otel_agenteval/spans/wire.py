@@ -1,6 +1,6 @@
 """Spans that stay serialized until they are read.
 
-This module doesn't import protobuf, so that a process without a receiver needn't load it. :mod:`.split` creates these spans.
+This module doesn't import protobuf, so that processes without a receiver don't load it. :mod:`.split` creates these spans.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ OVERHEAD = 512
 
 
 class Vocabulary(NamedTuple):
-    """Names that distinguish GenAI spans and log records from others. The dialects define it for :mod:`.split`."""
+    """Names that identify GenAI spans and log records. The dialects define it for :mod:`.split`."""
 
     keys: frozenset[str]
-    """Attributes of GenAI spans. A GenAI span has at least one of them, unless its scope is GenAI."""
+    """Attributes of GenAI spans. A span has at least one of them, unless its scope is a GenAI scope."""
     is_scope: Callable[[str], bool]
-    """Function that returns True for an instrumentation scope that writes GenAI spans."""
+    """Function that returns True for a scope of GenAI spans."""
     log_names: tuple[str, ...]
-    """Prefixes of the names of log records about GenAI spans, in any scope."""
+    """Name prefixes of log records about GenAI spans, in any scope."""
     log_texts: tuple[bytes, ...]
-    """Bytes in log records that may contain messages of unknown format."""
+    """Bytes in log records that may have messages of unknown format."""
     is_call: Callable[[Iterable[str]], bool]
-    """Function that returns True if a log record's attributes describe a model or tool call, or hold a prompt."""
+    """Function that returns True if a log record's attributes describe a model or tool call, or contain a prompt."""
 
 
 class Origin(NamedTuple):
-    """Facts that the spans of one scope and resource share."""
+    """Data that all spans of a scope and resource share."""
 
     scope: str
     resource: dict[str, Any]
     read: Callable[[WireSpan], SpanRecord]
     base: int = 0
-    """Number that is added to a trace id to make its trace key (:mod:`otel_agenteval.core.tenancy`)."""
+    """Number to add to a trace id to get its trace key (:mod:`otel_agenteval.core.tenancy`)."""
     genai_keys: frozenset[str] | None = None
-    """Attributes of GenAI spans.
+    """Attributes of GenAI spans. A span without them is an application's own span.
 
-    A span without any of them is an application's own. If None, every attribute is parsed at once.
+    If None, all attributes are parsed immediately.
     """
 
 
@@ -88,7 +88,7 @@ class Part:
         self.spans: list[WireSpan] = []
         self.size = 0
         self.local_root = False
-        """True if one of the spans has no parent in its process."""
+        """True if one of the spans has no local parent."""
 
     def add(self, span: WireSpan) -> None:
         """Add a span that is already parsed."""

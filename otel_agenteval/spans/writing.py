@@ -1,6 +1,6 @@
-"""Conversion of spans to the OTLP/JSON that :mod:`.otlp` reads.
+"""Convert spans to the OTLP/JSON format that :mod:`.otlp` reads.
 
-Log records of the spans are a second message, so that reading restores both.
+Log records of the spans are a second message, so that both can be restored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INT64 = 2**63
 
 
 def as_otlp_json(records: Iterable[SpanRecord]) -> list[dict[str, Any]]:
-    """Return a message with spans, in order within a resource and scope, and a message with their log records, if any."""
+    """Return a message with spans and, if there are any, a message with log records. Spans of a scope keep their order."""
     spans: dict[tuple[int, str], list[SpanRecord]] = {}
     resources: dict[int, Mapping[str, Any]] = {}
     for record in records:
@@ -102,7 +102,7 @@ def attributes_as_json(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def value_as_json(value: Any) -> dict[str, Any]:
-    """Return a value in OTLP/JSON. Types that OTLP lacks become text. None becomes an empty object."""
+    """Return a value in OTLP/JSON. Types that OTLP doesn't have become text. None becomes ``{}``."""
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):
