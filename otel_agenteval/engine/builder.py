@@ -1,4 +1,4 @@
-"""Builder of an engine from a configuration."""
+"""Build an engine from a configuration."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _RECENT, _RECENT_IN_PROCESS = 20_000, 1_000
-"""Number of scored turns that are remembered for later user feedback, in a sidecar and in an agent's process."""
+"""Number of scored turns that are remembered for user feedback, in a sidecar and in an agent's process."""
 _REVISABLE_IN_PROCESS = 3 * 2**20
-"""Bytes of past turns that are remembered in an agent's process. Few spans arrive late there, and the memory is the agent's."""
+"""Maximum bytes of past turns that are remembered in an agent's process. It is small, because few spans are late there."""
 _EARLY_BYTES = 32 * 1024 * 1024
-"""Bytes that log records can use while they wait for their spans."""
+"""Maximum bytes of log records that wait for their spans."""
 
 
 class _InstanceId:
-    """Id of an engine. A forked child has its own id."""
+    """Id of an engine. A forked child process has its own id."""
 
     def __init__(self) -> None:
         self._renew()
@@ -72,7 +72,7 @@ class _InstanceId:
 
 
 def _explainer(config: Config) -> Callable[[Change], Change] | None:
-    """Return a function that adds facts to a change, or None without a score store."""
+    """Return a function that adds details to a change, or None without a score store."""
     store = config.outlets.store
     if store is None:
         return None
@@ -90,9 +90,9 @@ def without_environment(
 ) -> Config:
     """Return the configuration without environment variables, and log that scoring is off.
 
-    An invalid variable mustn't stop an agent.
+    An invalid environment variable must not stop an agent.
 
-    Raises: ConfigError: the variables don't cause the error, or ``strict`` is true.
+    Raises: ConfigError: the error isn't caused by the variables, or ``strict`` is true.
     """
     own = load_config(config, env={}, overrides=overrides)
     selected(own)
@@ -116,11 +116,9 @@ def engine_from(
     waited: Callable[[], float] | None = None,
     enabled: bool = True,
 ) -> Engine:
-    """Return an engine, complete with its pipeline, worker, judges and outlets. Raises ConfigError.
-
-    ``decision_delay`` is the number of seconds for ``turn.decision_delay: auto``. Providers that are None are the global
-    providers at the first score. ``waited`` returns monotonic seconds for the deadlines of turns and conversations. If
-    ``enabled`` is False, no outlet is opened.
+    """Return a complete engine with pipeline, worker, judges and outlets. Raises ConfigError. ``decision_delay`` is the value of
+    ``turn.decision_delay: auto`` in seconds. Missing providers are replaced with the global providers at the first score.
+    ``waited`` returns monotonic seconds for deadlines of turns and conversations. If ``enabled`` is False, outlets aren't opened.
     """
     metrics = selected(config)
     waited = waited or clock.monotonic
@@ -134,7 +132,7 @@ def engine_from(
     setup = Setup(config, telemetry, instance_id, __version__, logger_provider, meter_provider, clock)
     outlets = FanOut(outlets_from(setup) if enabled else (), telemetry, config.privacy.redact, exporter_of(config))
 
-    # before the parts that put items into its queue
+    # before the components that put items into its queue
     worker = Worker(outlets.flush, config.queue.max_bytes, outlets.can_emit, errors.report, clock.monotonic)
 
     judging: Dispatcher | None = None

@@ -1,8 +1,8 @@
-"""Evaluation of turns, and score events of ending root spans.
+"""Evaluate turns, and write score events to ending root spans.
 
-Usually, the agent's thread evaluates nothing. The ending root gets a list of events that refers to its turn, and the worker
-gets the turn. If an exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated
-once. If the SDK doesn't support this, the turn is evaluated while the agent waits, within a time budget.
+Usually, the agent's thread evaluates nothing. The ending root gets a lazy list of events, and the worker gets the turn. If an
+exporter reads the root's events first, the exporter's thread evaluates the turn. Every turn is evaluated once. If the SDK doesn't
+support lazy events, the turn is evaluated while the agent waits, within a time budget.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .work import ClosedSpans, EvaluatedTurn, GroupedSpans, WorkItem
 
 
 class TurnScorer:
-    """Evaluator of composed turns. ``wants_events`` returns True if a sampling condition reads the names of span events."""
+    """Evaluator of composed turns. ``wants_events`` returns True if a sampling condition uses the names of span events."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TurnScorer:
         self._wants_events = wants_events
 
     def evaluate(self, group: SpanGroup, *, waited_for: bool = False) -> ScoredTurn:
-        """Return the turn of a group with its redacted scores."""
+        """Build and evaluate the turn of a group. The scores are redacted."""
         scored = self._composer.read(group)
         if self._outlets.keeps_spans:
             scored.spans = tuple(group.members)
@@ -67,7 +67,7 @@ class TurnScorer:
         return scored
 
     def evaluate_again(self, later: ScoredTurn) -> ScoredTurn | None:
-        """Evaluate a turn again and add its later feedback. Return None if the turn's spans are no longer in memory."""
+        """Evaluate a turn again, and add its later feedback. Return None if the turn's spans aren't in memory anymore."""
         found = self._composer.read_again(later.root.trace_key, later.root.span_id)
         if found is None:
             return None
@@ -84,18 +84,18 @@ def _events_in(group: SpanGroup) -> set[str]:
 
 
 _INLINE_MAX_BYTES = 1024 * 1024
-"""Maximum size of a turn that gets span events. With a synchronous exporter, the agent would wait too long for a larger turn."""
+"""Maximum bytes of a turn that gets span events. With a synchronous exporter, the agent would wait too long for larger turns."""
 _SIZE_WITHOUT_CONTENT = 8 * 1024
 _PATIENCE = 5.0
-"""Maximum seconds that a reader of events waits for another thread's evaluation."""
+"""Maximum seconds that a reader of events waits for an evaluation in another thread."""
 
 Put = Callable[[WorkItem], object]
 
 
 class EndingRoots:
-    """Source of the span events of roots that end in this process.
+    """Source of span events for roots that end in this process.
 
-    ``needs_content`` is True if conversations or judges read a turn later. ``lose`` counts closed spans as dropped.
+    ``needs_content`` is True if conversations or judges read the turn later. ``lose`` counts closed spans as dropped.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class EndingRoots:
         self._needs_content = needs_content
 
     def close(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Pass ``closed`` to the worker and, if ``span`` is its root, scores to the span.
+        """Pass ``closed`` to the worker. If ``span`` is its root, also write scores to the span.
 
         ``still_ending`` is True in ``_on_ending``.
         """
@@ -134,16 +134,16 @@ class EndingRoots:
         self._evaluate_now(closed, span, still_ending, put)
 
     def _evaluate_now(self, closed: Closed, span: Any, still_ending: bool, put: Put) -> None:
-        """Evaluate before the agent continues, and write the span events.
+        """Evaluate turns and write span events before the agent continues.
 
-        If this is interrupted, the worker evaluates the rest.
+        If this is interrupted, the worker evaluates the remaining turns.
         """
         groups = deque(self.composer.compose(closed))
         try:
             while groups:
                 scored = self.scorer.evaluate(groups[0], waited_for=True)
                 self.span_events.write(span, groups[0].root, scored, still_ending)
-                # The queue must not hold content that nothing needs.
+                # Don't queue content that isn't needed.
                 if not (scored.pending or self._needs_content or self.outlets.keeps_content):
                     scored.turn, scored.size = scored.turn.without_content(), _SIZE_WITHOUT_CONTENT
                 groups.popleft()
@@ -154,7 +154,7 @@ class EndingRoots:
 
 
 class DeferredTurns:
-    """Turns of an ended root, evaluated by the worker or by the first thread that reads the root's events."""
+    """Turns of an ended root. The worker or the first thread that reads the root's events evaluates them."""
 
     __slots__ = (
         "_closed", "_evaluating_in", "_groups", "_is_done", "_is_dropped", "_lock", "_promised", "_scored", "_services", "_span",
@@ -164,26 +164,26 @@ class DeferredTurns:
     def __init__(self, services: EndingRoots, closed: Closed, span: Any) -> None:
         self._services = services
         self._closed: Closed | None = closed
-        """Closed spans, until they are evaluated."""
+        """Closed spans until they are evaluated."""
         self._span = span
         self._groups: deque[SpanGroup] | None = None
-        """Turns that aren't evaluated yet. None until the spans are composed."""
+        """Turns that aren't evaluated yet, or None until the spans are composed."""
         self._scored: list[ScoredTurn] = []
         self._promised: PromisedEvents | None = None
         self._is_done = False
         self._is_dropped = False
-        """True if the turns are counted as dropped, so that their scores must not count, too."""
+        """True if the turns were counted as dropped. Then their scores must not be counted."""
         self._was_missed = False
-        """True if a reader didn't get the events in time, so the span may have been exported without them."""
+        """True if a reader didn't get the events in time. The span may have been exported without them."""
         self._evaluating_in: int | None = None
-        """Id of the thread that evaluates now."""
+        """Id of the thread that is evaluating."""
         self._lock = threading.Lock()
         self.size = closed.size
         self.trace_key = closed.trace_id
 
     def events(self) -> Sequence[Any] | None:
-        """Return the root's events, or None if they aren't ready. Only raises exceptions that the caller's thread must get."""
-        if self._evaluating_in != threading.get_ident():  # the evaluation itself may read the span's own events
+        """Return the root's events, or None if they aren't ready. Only exceptions for the host application are raised."""
+        if self._evaluating_in != threading.get_ident():  # the evaluation itself may read these events
             self.evaluate()
             self._was_missed = self._was_missed or not self._is_done
         if not self._is_done:
@@ -191,7 +191,7 @@ class DeferredTurns:
         return () if self._promised is None else self._promised()
 
     def release(self, finish: Callable[[ScoredTurn], Sequence[ScoredTurn]]) -> Sequence[ScoredTurn]:
-        """Return each scored turn once, unless ``finish`` returns nothing for it because it will be queued again.
+        """Return each scored turn once. If ``finish`` returns nothing for a turn, it will be queued again and is omitted.
 
         Turns that are stuck in another thread are dropped.
         """
@@ -206,14 +206,14 @@ class DeferredTurns:
         return finished
 
     def drop(self, reason: str) -> None:
-        """Count the turns as dropped, unless they were evaluated or dropped before."""
+        """Count the turns as dropped, unless they were already evaluated or dropped."""
         closed = self._closed
         if closed is not None and not self._is_dropped:
             self._is_dropped = True
             self._services.lose(closed, reason)
 
     def evaluate(self) -> None:
-        """Evaluate the turns, unless another thread has done so or is stuck. After an interruption, the next call continues."""
+        """Evaluate the turns, unless another thread did so or is stuck. After an interruption, the next call continues."""
         # A forked child can inherit a lock that no thread will release. It continues without these scores.
         if self._is_done or not self._lock.acquire(timeout=_PATIENCE):
             return
@@ -246,10 +246,10 @@ class DeferredTurns:
             self._lock.release()
 
     def _end(self) -> None:
-        self._closed = None  # from now on, the worker can't count the turns as dropped
+        self._closed = None  # the worker can't count the turns as dropped anymore
         if self._is_dropped:
             self._scored = []
         events = getattr(self._span, "_events", None)
         self._is_done, self._span = True, None
         if self._promised is not None and isinstance(events, DeferredEvents):
-            events.promise(self._promised)  # so that the span doesn't keep this object until its export
+            events.promise(self._promised)  # otherwise, the span would keep this object until its export

@@ -1,6 +1,6 @@
-"""The engine: life cycle of the parts between the entry points and the outlets, from start to shutdown.
+"""The engine: life cycle of all components between entry points and outlets, from start to shutdown.
 
-Entry points (span processor, log processor, exporter, server, Kafka) have no state of their own. They pass their data to
+Entry points (span processor, log processor, exporter, server, Kafka) have no state. They pass their data to
 :class:`~.intake.Intake`. :mod:`.builder` creates engines.
 """
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 BEHIND_OTLP = 10.0
-"""Value of ``turn.decision_delay: auto`` in seconds for spans that exporters and Collectors batch."""
+"""Seconds of ``turn.decision_delay: auto`` for spans that exporters and Collectors batch."""
 _SHARE_OF_JUDGES = 0.8
 _SHARE_OF_OUTLETS = 0.25
-"""Share of the time limit that is reserved for delivery of finished scores."""
+"""Share of the time limit that is reserved for the delivery of finished scores."""
 
 
 def switched_on() -> bool:
@@ -55,7 +55,7 @@ def switched_on() -> bool:
 
 
 def limits_of(config: Config, decision_delay: float) -> TurnLimits:
-    """Return the configured limits of turns. ``decision_delay`` is the number of seconds for ``turn.decision_delay: auto``."""
+    """Return the configured turn limits. ``decision_delay`` is the value of ``turn.decision_delay: auto`` in seconds."""
     wanted = config.turn
     return TurnLimits(
         decision_delay if wanted.decision_delay == "auto" else wanted.decision_delay, wanted.idle_timeout, wanted.max_duration,
@@ -64,7 +64,7 @@ def limits_of(config: Config, decision_delay: float) -> TurnLimits:
 
 
 class Engine:
-    """Life cycle of one pipeline with its state. :func:`~.builder.engine_from` creates it."""
+    """Pipeline with its state and life cycle. :func:`~.builder.engine_from` creates it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Engine:
     ) -> None:
         self.config = config
         self.enabled = enabled
-        """If False, the entry point must do nothing, and no outlet is opened."""
+        """If False, the entry point must do nothing, and outlets aren't opened."""
         self.telemetry = telemetry
         self.failures = errors.counts
         self.failed = errors.report
@@ -97,9 +97,9 @@ class Engine:
         self.status = status
         self.warm_up = warm_up
         self.delivered = False
-        """After the shutdown, True if every outlet delivered all scores."""
+        """True after a shutdown in which every outlet delivered all scores."""
         self.left_behind: set[int] | None = None
-        """After the shutdown, traces that the next process must evaluate. None unless :meth:`keep_all` was called."""
+        """Traces that the next process must evaluate (after shutdown), or None if :meth:`keep_all` wasn't called."""
         self._decision_delay = decision_delay
         self._instance_id = instance_id
         self._watchdog = watchdog
@@ -116,10 +116,9 @@ class Engine:
         return self.pipeline.judging
 
     def reload(self, config: Config) -> list[str]:
-        """Apply another configuration. Return the changed parts that are only read at startup.
-
-        Metrics, their parameters, policies and samples, references, feedback, and limits of turns are applied. If this raises
-        ConfigError, nothing has changed.
+        """Apply a new configuration. Return the names of changed sections that are only read at startup. Metrics (with
+        parameters, policies and samples), references, feedback, and turn limits are applied. If this raises ConfigError, nothing
+        has changed.
         """
         metrics, references = selected(config), ReferenceSources(config)
         fixed = [
@@ -147,15 +146,12 @@ class Engine:
         return fixed
 
     def start(self) -> None:
-        """Start outlets immediately and work without pauses, for a server without an agent."""
+        """Start the outlets, and work without pauses, for servers without an agent."""
         self.worker.is_courteous = False
         self.outlets.start()
 
     def work_here(self, start: Callable[[], object]) -> None:
-        """Call ``start``, then score turns on the calling thread, which must be the main thread.
-
-        ``turn.max_work`` limits the CPU time of each turn.
-        """
+        """Call ``start``, then score turns on the calling (main) thread. ``turn.max_work`` limits each turn's CPU time."""
         with borrowed():
             self._watchdog.start()
             try:
@@ -171,21 +167,21 @@ class Engine:
         self._watchdog.keep(in_hand)
 
     def reopen_statistics(self) -> None:
-        """Read the state of statistics again, after another process released it."""
+        """Read the saved statistics again, after another process released the file."""
         self.pipeline.statistics.reopen()
 
     def hung_metrics(self) -> dict[str, str]:
-        """Return, for each metric with a hanging call, the reason why it returns no results."""
+        """Return the reason why each metric with a hanging call doesn't return results, by metric name."""
         foreign = self.pipeline.evaluator.foreign
         return foreign.hung() if foreign is not None else {}
 
     def silent_models(self) -> dict[str, str]:
-        """Return the reason for each judge or embedder that returns no scores, by name."""
+        """Return the reason why each silent judge or embedder doesn't return scores, by name."""
         return self.judging.runner.silent_models() if self.judging is not None else {}
 
     @property
     def unsent_jobs(self) -> int:
-        """Number of judge jobs that wait in memory, because their queue can't be used."""
+        """Number of judge jobs that wait in memory because their queue is unavailable."""
         return self.judging.queue.unsent if self.judging is not None else 0
 
     @property
@@ -193,7 +189,7 @@ class Engine:
         return self.judging is not None
 
     def start_judging(self, at_once: int) -> None:
-        """Process jobs from the queue, including jobs of other processes. Up to ``at_once`` jobs run at the same time."""
+        """Process jobs from the queue, including jobs of other processes. Run up to ``at_once`` jobs at the same time."""
         if self.judging is not None:
             self.judging.start(at_once)
 
@@ -201,7 +197,7 @@ class Engine:
         self.pipeline.composer.set_tenant_labels(labels)
 
     def keep_all(self) -> None:
-        """Never drop scores for lack of room, because the journal keeps requests. If an outlet is full, turns and senders wait."""
+        """Never drop scores because a queue is full. The journal keeps requests, so turns and senders wait for full outlets."""
         self.intake.keep_all()
         self.left_behind = set()
         self.outlets.keep_all()
@@ -220,7 +216,7 @@ class Engine:
         return self.pipeline.outcomes.known(short)
 
     def why(self, turn_id: str) -> dict[str, str] | None:
-        """Return each metric's outcome on a recent turn, or None. The id can also belong to one of the turn's spans."""
+        """Return each metric's outcome on a recent turn, or None. ``turn_id`` can also be the id of one of the turn's spans."""
         found = self.pipeline.outcomes.of(turn_id)
         if found is None:
             turn_id = self.pipeline.feedback.turn_of(turn_id) or turn_id
@@ -229,7 +225,7 @@ class Engine:
         return {**(found or {}), **judged} if found is not None or judged else None
 
     def keep_turns(self, kept: MutableSequence[ScoredTurn]) -> MemoryOutlet:
-        """Append every scored turn to the caller's list. To stop, pass the returned outlet to ``engine.outlets.remove``."""
+        """Append every scored turn to ``kept``. To stop, pass the returned outlet to ``engine.outlets.remove``."""
         outlet = MemoryOutlet(kept)
         self.outlets.add(outlet)
         return outlet
@@ -247,23 +243,23 @@ class Engine:
         return self.pipeline.evaluator.references.baggage
 
     def flush(self, timeout: float) -> bool:
-        """Deliver the scores of all closed turns. Open turns stay open. Return False if time runs out first."""
+        """Deliver the scores of all closed turns. Return False if time runs out. Open turns stay open."""
         return self.worker.flush(timeout)
 
     def evaluate_closed(self, timeout: float) -> bool:
-        """Wait until all closed turns are evaluated, without waiting for delivery. Return False if time runs out first."""
+        """Wait until all closed turns are evaluated, but not for delivery. Return False if time runs out."""
         return self.worker.flush(timeout, outlets=False)
 
     def flush_outlets(self, timeout: float) -> bool:
-        """Deliver all finished scores, even if turns still wait for evaluation. Return False if time runs out first."""
+        """Deliver all finished scores, even if some turns still wait for evaluation. Return False if time runs out."""
         return self.worker.flush(timeout, items=False)
 
     def flush_jobs(self) -> bool:
-        """Make the judge queue store all jobs. Return False if it can't."""
+        """Store all jobs of the judge queue. Return False if that fails."""
         return self.judging is None or self.judging.queue.flush()
 
     def drain(self, timeout: float, *, judges: bool) -> bool:
-        """Deliver the scores of all closed turns and, with ``judges``, also judged scores. Return False if time runs out first."""
+        """Deliver the scores of all closed turns, including judged scores if ``judges`` is True. Return False if time runs out."""
         until = time.monotonic() + timeout
         done = self.evaluate_closed(timeout)
         if judges and self.judging is not None:
@@ -271,7 +267,7 @@ class Engine:
         return self.worker.flush(max(0.0, until - time.monotonic())) and done
 
     def register_exit(self) -> None:
-        """Register the exit handler at the first span, so that it runs before the handlers of providers that exist by then."""
+        """Register the exit handler at the first span, so that it runs before the handlers of existing providers."""
         this = weakref.ref(self)
 
         def at_exit() -> None:
@@ -288,7 +284,7 @@ class Engine:
     def shutdown(self, timeout: float | None = None) -> bool:
         """Evaluate open turns, deliver their scores, and release ports and files. Safe to call twice.
 
-        The default timeout is ``exit_timeout``. Returns False if time ran out before everything was delivered.
+        The default timeout is ``exit_timeout``. Return False if time runs out before everything is delivered.
         """
         if self._closed:
             return True
@@ -299,7 +295,7 @@ class Engine:
             atexit.unregister(self._at_exit)
         self.intake.close_all("shutdown")
         limit = "exit_timeout" if timeout is None else "serve.drain_timeout"
-        at_exit = self._exit_until is not None  # then providers may be gone, and part of the time is used up
+        at_exit = self._exit_until is not None  # then providers may be gone, and some time is already used
         if timeout is None:
             timeout = self.config.exit_timeout if self._exit_until is None else _left(self._exit_until)
         until = time.monotonic() + timeout
@@ -326,7 +322,7 @@ class Engine:
         return done
 
     def _leave(self, item: WorkItem) -> None:
-        """Leave an unprocessed item to the next process, or count it as dropped. A change is announced without its facts."""
+        """Leave an unprocessed item to the next process, or count it as dropped. Changes are announced without details."""
         if isinstance(item, DetectedChange):
             self.outlets.announce(item.change, item.root)
         elif self.left_behind is None:
@@ -335,7 +331,7 @@ class Engine:
             self.left_behind |= self.pipeline.outcomes.hand_over(item, "left_for_next_start")
 
     def exit(self) -> None:
-        """End the engine at interpreter exit, without new threads and within ``exit_timeout``."""
+        """Shut down at interpreter exit, without new threads and within ``exit_timeout``."""
         self.warm_up.cancel()
         self.worker.may_start = False
         self.outlets.start_no_threads()
@@ -362,7 +358,7 @@ class Engine:
             self.intake.take_ended(store.end_all())
 
     def _end_judging(self, until: float) -> None:
-        """Spend most of the remaining time on waiting jobs. The rest is dropped, unless the judge queue outlives the process."""
+        """Use most of the remaining time for waiting jobs. Drop the others, unless the judge queue is persistent."""
         if self.judging is not None:
             self.judging.drain(time.monotonic() + _left(until) * _SHARE_OF_JUDGES, self.evaluate_closed, patient=False)
             self.judging.stop(lambda: self.evaluate_closed(_left(until)), self.left_behind)
@@ -374,18 +370,18 @@ def _left(until: float) -> float:
 
 # --- preparation for the first turn: imports, compiled patterns and small models
 #
-# A short-lived thread, separate from the agent's, runs steps of a few milliseconds with pauses in between. It starts after a
-# short delay, so that it costs short programs nothing. If a turn arrives first, the turn waits only for the imports it needs.
+# A short-lived thread runs steps of a few milliseconds with pauses between them. It starts after a short delay, so that
+# short programs have no overhead. If a turn arrives first, the turn waits only for the imports that it needs.
 #
-# The interpreter's exit waits for the current step, because native code must not lose its thread. A fork also waits, see
+# The interpreter's exit waits for the current step, because native code must not lose its thread. A fork also waits. See
 # :func:`~otel_agenteval.core.extras.late_imports`.
 
 WARM_UP_DELAY = 0.2
-"""Seconds until the first step, so that short programs pay nothing."""
+"""Seconds until the first step, so that short programs have no overhead."""
 
 
 class WarmUp:
-    """Thread that runs the ``steps`` once. If a step raises, the warm-up ends, and the exception is passed to ``failed``."""
+    """Thread that runs ``steps`` once. If a step raises an exception, the warm-up ends, and ``failed`` receives the exception."""
 
     def __init__(self, steps: Callable[[], Iterable[object]], failed: Callable[[str, BaseException], None]) -> None:
         self._steps = steps
@@ -403,7 +399,7 @@ class WarmUp:
             self._ended()
 
     def stop(self) -> None:
-        """Start no further step, and wait for the current step."""
+        """Start no more steps, and wait for the current step."""
         self.cancel()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():

@@ -1,4 +1,4 @@
-"""Memory of scored turns, and user feedback on them.
+"""Remember scored turns, and assign user feedback to them.
 
 Feedback can be in a turn's own trace, or arrive long after the turn was scored.
 """
@@ -40,7 +40,7 @@ class RecentTurn:
     close_reason: str | None = None
     complete: bool = True
     feedback: dict[str, Feedback] | None = None
-    """User feedback that arrived after scoring, by its id."""
+    """User feedback that arrived after scoring, by feedback id."""
 
     def scored(self, scores: list[Score]) -> ScoredTurn:
         calls = {"llm_calls": [LlmCall(model=self.model)]} if self.model is not None else {}
@@ -66,7 +66,7 @@ class RecentTurns:
         self._lock = threading.Lock()
         self._turns: OrderedDict[str, RecentTurn] = OrderedDict()
         self._of_trace: dict[int, str | list[str]] = {}
-        """Turn ids by trace key. For the usual single id, a list would be one more object for the garbage collector."""
+        """Turn ids by trace key. A single id isn't in a list, to create fewer objects for the garbage collector."""
         self._alike: dict[str, str] = {}
         """Names that many turns share, to save memory."""
 
@@ -114,14 +114,14 @@ class RecentTurns:
             return None if turn_id is None else self._turns.get(turn_id)
 
     def of_trace(self, trace_key: int) -> list[RecentTurn]:
-        """Return the turns of a trace in the order in which they were scored."""
+        """Return the turns of a trace in scoring order."""
         with self._lock:
             found = self._of_trace.get(trace_key, [])
             return [self._turns[turn_id] for turn_id in ([found] if isinstance(found, str) else found)]
 
 
 def unknown_turn(turn_id: str, tenant: str | None, trace_id: int, span_id: int) -> RecentTurn:
-    """Return a turn that has only its ids, because it was scored too long ago or by another process."""
+    """Return a turn that has only ids. It was scored too long ago or by another process."""
     return RecentTurn(Root(trace_id, span_id, tenant=tenant), turn_id, turn_id, 1)
 
 
@@ -129,18 +129,18 @@ _log = logging.getLogger("otel_agenteval")
 _MOST_WAITING = 10_000
 _MOST_WAITING_TEXT = 16 << 20
 _MOST_OF_TURN = 100
-"""Maximum number of remembered feedback records of a turn. An older record that is delivered again counts twice."""
+"""Maximum number of remembered feedback records per turn. If an older record is delivered again, it is counted twice."""
 
 
 class TurnFeedback(NamedTuple):
     feedback: Feedback
     trace_key: int
     span_id: int = 0
-    """Id of any span of the turn, or 0 for the last turn of the trace."""
+    """Id of any span of the turn. 0 is the last turn of the trace."""
 
 
 class FeedbackJoiner:
-    """Finder of the turns that feedback refers to. Feedback on unknown turns waits."""
+    """Joiner of feedback and turns. Feedback on unknown turns waits."""
 
     def __init__(
         self,
@@ -171,9 +171,9 @@ class FeedbackJoiner:
         self._options = options
 
     def add_to(self, scored: ScoredTurn, group: SpanGroup) -> None:
-        """Add a score for the last feedback in the turn's spans or, for a revision, on the superseded turn.
+        """Add a score for the last feedback in the turn's spans. For a revision, also consider feedback on the superseded turn.
 
-        Its detail has the number of feedback records if there are several.
+        If there are several feedback records, the score's detail has their number.
         """
         turn = scored.turn
         found = feedback_in(group.members, self._options.attributes)
@@ -189,7 +189,7 @@ class FeedbackJoiner:
             self.count("in_trace")
 
     def take(self, given: TurnFeedback, *, last: bool) -> Sequence[ScoredTurn]:
-        """Return the turn with new feedback as its score. Feedback on an unknown turn waits, unless ``last``."""
+        """Return the turn with new feedback as its score. Feedback on an unknown turn waits, unless ``last`` is True."""
         found = self._find(given)
         if found is None:
             return () if not last and self._wait(given) else self._give_up(given)
@@ -198,7 +198,7 @@ class FeedbackJoiner:
         return scored
 
     def _scored_with(self, turn: RecentTurn, feedback: Feedback) -> Sequence[ScoredTurn]:
-        """Return the turn with the feedback as a score, or an empty sequence if the same feedback arrived before."""
+        """Return the turn with the feedback as a score, or nothing if the same feedback arrived before."""
         earlier = {} if turn.feedback is None else turn.feedback
         if earlier.get(feedback.id) == feedback:
             return ()
@@ -244,9 +244,9 @@ class FeedbackJoiner:
         return True
 
     def _give_up(self, given: TurnFeedback) -> Sequence[ScoredTurn]:
-        """Return a turn with only the feedback's ids, because the turn didn't arrive in time.
+        """Return a turn that has only the feedback's ids, because the turn didn't arrive in time.
 
-        Without a span id, return nothing.
+        Return nothing without a span id.
         """
         if not given.span_id:
             self.count("no_turn")
@@ -257,7 +257,7 @@ class FeedbackJoiner:
         return self._scored_with(turn, given.feedback)
 
     def due(self, *, everything: bool = False) -> list[TurnFeedback]:
-        """Return feedback whose turn is known or that has waited long enough, and end its wait."""
+        """Stop waiting, and return feedback if its turn is known or if it waited long enough."""
         if self._composer.notes:
             self._read_notes()
         if not self._waiting:
@@ -273,7 +273,7 @@ class FeedbackJoiner:
         return found
 
     def _read_notes(self) -> None:
-        """Read feedback from annotation spans. Such feedback refers to the annotation span's parent."""
+        """Read feedback from annotation spans. It is about the turn of the annotation span's parent."""
         notes = self._composer.notes
         while notes:
             note = notes.popleft()
@@ -282,7 +282,7 @@ class FeedbackJoiner:
                 self.count("unreadable" if feedback is None else "dropped")
 
     def refuse(self, error: ConfigError) -> None:
-        """Count feedback with an invalid value, and log the first error."""
+        """Count feedback with an invalid value. Log the first error."""
         if not self._has_refused:
             self._has_refused = True
             _log.warning('invalid feedback was ignored: %s. agenteval_feedback_total{outcome="unreadable"} counts it', error)

@@ -1,6 +1,6 @@
-"""Log messages for users who get no scores, each logged once.
+"""Log hints for users who get no scores. Each hint is logged once.
 
-``otel-agenteval doctor`` finds the same problems, and more, before anything runs.
+``otel-agenteval doctor`` finds the same problems and more, before anything runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TURNS_WITHOUT_SCORE = 100
 
 
 def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Sequence[str]) -> None:
-    """Log the metrics whose packages aren't installed: a warning for each selected metric, information for members of groups."""
+    """Log metrics whose packages aren't installed: a warning for each selected metric, information for members of groups."""
     for metric in metrics:
         extra = metric.metric.extra
         if extra is not None and not extra_installed(extra):
@@ -34,7 +34,7 @@ def name_missing_packages(metrics: Iterable[BoundMetric], selection: str | Seque
 
 
 class Hints:
-    """Observer that logs hints about missing scores. Not thread-safe.
+    """Logger of hints about missing scores. Not thread-safe.
 
     ``configured`` has the names of the configured turn metrics.
     """
@@ -42,11 +42,11 @@ class Hints:
     def __init__(self, configured: Collection[str]) -> None:
         self._waits_for_turn = True
         self._never: dict[str, Counter[str]] = {name: Counter() for name in configured}
-        """Metrics that haven't applied to any turn, with the number of turns by reason."""
+        """Metrics that haven't applied to any turn, with numbers of turns by reason."""
         self._turns = 0
 
     def check_spans(self, received: int, may_hold_turn: Callable[[], bool]) -> None:
-        """Warn once if many spans arrived without a turn, and no held span can belong to a turn that isn't evaluated yet."""
+        """Warn once if many spans arrived without a turn, and no held span can be part of a turn."""
         if self._waits_for_turn and received >= SPANS_WITHOUT_TURN and not may_hold_turn():
             self._waits_for_turn = False
             versions = broken()
@@ -61,7 +61,7 @@ class Hints:
         self._waits_for_turn = False
 
     def check_scores(self, done: Sequence[ScoredTurn]) -> None:
-        """Warn once about configured metrics that were skipped on all of the first turns. Later calls cost almost nothing."""
+        """Warn once about configured metrics that were skipped on all of the first turns. Later calls are cheap."""
         if not self._never:
             return
         for scored in done:

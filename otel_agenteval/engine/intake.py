@@ -1,4 +1,4 @@
-"""Intake of spans, log records and feedback into the worker's queue."""
+"""Receive spans, log records and feedback, and put them into the worker's queue."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .work import ClosedSpans, EndedConversation, GivenFeedback, GroupedSpans, W
 from .worker import Worker
 
 _SHARE_OF_QUEUE = 0.5
-"""Share of the worker's queue for turns that only waited for their deadline. If it is used up, they wait longer."""
+"""Share of the worker's queue for turns that waited for their deadline. If it is full, they wait longer."""
 _MOST_READ = 10_000
-"""Maximum number of held spans that are read to find a span of an agent or a model."""
+"""Maximum number of held spans that are searched for an agent or model span."""
 
 
 class Intake:
-    """Receiver of spans, log records and feedback, which queues closed turns for the worker."""
+    """Receiver of spans, log records and feedback. It queues closed turns for the worker."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Intake:
         """Number of log records whose span didn't arrive in time."""
 
     def keep_all(self) -> None:
-        """Never drop received data because the worker's queue is full. The receiver checks the room first."""
+        """Never drop received data because the worker's queue is full. The receiver must check the queue first."""
         self._keeps_all = True
 
     def span_started(
@@ -77,7 +77,7 @@ class Intake:
         references: dict[str, Any] | None,
         carried_id: int,
     ) -> None:
-        """Record the start of a span that the assembler must see. See :meth:`Assembler.start`."""
+        """Record the start of a span that the assembler must know. See :meth:`Assembler.start`."""
         with self._assembler.lock:
             self._assembler.start(trace_id, span_id, parent_id, role, span, references, carried_id)
         if self._worker.idle:
@@ -91,7 +91,7 @@ class Intake:
             return self._assembler.end(trace_id, span_id, span, attributes, local_root)
 
     def root_closed(self, closed: Sequence[Closed], span: Any, *, still_ending: bool) -> None:
-        """Queue turns that the end of a span closed. A root also gets its scores. See :mod:`.ending_root`."""
+        """Queue turns that the end of a span closed. A root span also gets its scores (see :mod:`.ending_root`)."""
         waiting = list(closed)
         try:
             while waiting:
@@ -101,7 +101,7 @@ class Intake:
                 self.take(waiting)
 
     def receive_spans(self, parts: Iterable[tuple[int, Part]]) -> None:
-        """Receive ended spans. ``parts`` has one part per trace key, with all spans of that trace in the request."""
+        """Receive ended spans. ``parts`` has one part per trace key, with all of the trace's spans in the request."""
         assembler, early = self._assembler, self.early_logs
         closed: list[Closed] = []
         with assembler.lock:
@@ -117,7 +117,7 @@ class Intake:
     def receive_log(self, trace_id: int, span_id: int, part: LogPart, size: int = 0, *, early: bool = False) -> None:
         """Receive a span's content from a log record.
 
-        If the trace is unknown, the record waits if ``early``, or counts as late.
+        If the trace is unknown, the record waits (``early``) or is counted as late.
         """
         with self._assembler.lock:
             if not self._assembler.add_log(trace_id, span_id, part, size):
@@ -135,7 +135,7 @@ class Intake:
         self._pipeline.feedback.refuse(error)
 
     def receive_annotation(self, trace_id: int, parent_id: int, span_id: int, attributes: Mapping[str, Any]) -> None:
-        """Receive user feedback from an annotation span, whose parent is a span of the turn."""
+        """Receive user feedback from an annotation span. Its parent is a span of the turn."""
         self._receive_read(in_annotation(attributes, turn_id_in(trace_id, span_id)), trace_id, parent_id)
 
     def receive_feedback_record(self, trace_id: int, span_id: int, part: LogPart) -> None:
@@ -149,7 +149,7 @@ class Intake:
             self.receive_feedback(TurnFeedback(found, trace_id, span_id))
 
     def release_feedback(self) -> None:
-        """End the wait of all feedback, because no further turn will arrive."""
+        """Stop waiting for the turns of feedback, because no more turns will arrive."""
         for given in self._pipeline.feedback.due(everything=True):
             self.put(GivenFeedback(given, last=True), must=True)
 
@@ -159,7 +159,7 @@ class Intake:
         self._composer.spans.count(reason, spans)
 
     def take(self, closed: Iterable[Closed], *, must: bool = False) -> None:
-        """Queue closed turns for the worker. Turns that don't fit are dropped, unless they ``must`` be kept."""
+        """Queue closed turns for the worker. Turns that don't fit are dropped, unless ``must`` is True."""
         for item in closed:
             if item.spans or item.sole or item.late:
                 self.put(ClosedSpans(item), must=must)
@@ -173,14 +173,14 @@ class Intake:
             self.put(EndedConversation(one))
 
     def put(self, item: WorkItem, *, must: bool = False) -> bool:
-        """Queue an item. If it doesn't fit and can be dropped, count it as dropped and return False."""
+        """Queue an item. If it doesn't fit, count it as dropped and return False, unless ``must`` is True."""
         taken = self._worker.put(item, item.size, must=must or self._keeps_all)
         if not taken:
             self._pipeline.outcomes.drop(item, "queue_full")
         return taken
 
     def close_all(self, reason: Any) -> None:
-        self._is_ending = True  # a tick on another thread would miss the turns that leave the assembler now
+        self._is_ending = True  # a tick on another thread would miss these turns
         with self._assembler.lock:
             closed = self._assembler.close_all(reason)
         self._hints.check_spans(self._assembler.received, lambda: self._may_hold_turn(closed))
@@ -194,7 +194,7 @@ class Intake:
         return True
 
     def tick(self) -> bool:
-        """Close turns whose deadline has passed. Return True if anything still waits."""
+        """Close turns whose deadline has passed. Return True if anything is still waiting."""
         assembler = self._assembler
         with assembler.lock:
             closed = assembler.tick(self._worker.queue.max_bytes * _SHARE_OF_QUEUE - self._worker.queue.bytes)
@@ -217,7 +217,7 @@ class Intake:
         return waiting or self._composer.waiting > 0 or bool(store) or len(feedback) > 0
 
     def forget_traces(self, trace_ids: set[int]) -> None:
-        """Drop all data about some traces, including queued items, because another process evaluates them."""
+        """Drop all data of the given traces, including queued items. Another process evaluates them."""
 
         def forget() -> None:
             with self._assembler.lock:

@@ -1,4 +1,4 @@
-"""Outcomes of each metric on recent turns, and counts of the metrics of dropped turns."""
+"""Remember each metric's outcome on recent turns, and count the metrics of dropped turns."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KEPT = 1_000
 
 
 class TurnOutcomes:
-    """Memory of recent turns' outcomes, and counter of dropped turns' metrics. Thread-safe.
+    """Outcomes of recent turns, and counter of the metrics of dropped turns. Thread-safe.
 
-    ``names(True)`` returns the metrics of conversations, ``names(False)`` those of turns. ``count_error`` counts errors in this
+    ``names(True)`` returns the conversation metrics, ``names(False)`` the turn metrics. ``count_error`` counts errors in this
     class.
     """
 
@@ -43,7 +43,7 @@ class TurnOutcomes:
         self._telemetry = telemetry
         self._names = names
         self._outcomes: OrderedDict[str, _Outcomes | str] = OrderedDict()
-        """Each metric's outcome on recent turns, or the reason why a turn was dropped."""
+        """Outcome of each metric on recent turns, or the reason why a turn was dropped."""
         self._alike: dict[_Outcomes, _Outcomes] = {}
         """Outcomes that many turns share, to save memory."""
         self._make_lock()
@@ -53,7 +53,7 @@ class TurnOutcomes:
         self._lock = threading.Lock()
 
     def keep(self, turn_id: str, outcome: Sequence[Score] | str) -> None:
-        """Remember a turn's scores, or the reason why it has none."""
+        """Remember a turn's scores, or the reason why they are missing."""
         kept: _Outcomes | str = outcome if isinstance(outcome, str) else self._in_short(outcome)
         with self._lock:
             self._outcomes[turn_id] = kept
@@ -61,7 +61,7 @@ class TurnOutcomes:
                 self._outcomes.popitem(last=False)
 
     def add(self, turn_id: str, scores: Sequence[Score]) -> None:
-        """Remember scores that arrived after the turn's first scores, such as user feedback."""
+        """Remember scores that arrived after a turn's first scores, such as user feedback."""
         with self._lock:
             known = self._outcomes.get(turn_id, ())
             if not isinstance(known, str):
@@ -77,7 +77,7 @@ class TurnOutcomes:
         return self._alike.setdefault(found, found)
 
     def drop(self, item: WorkItem, reason: str) -> None:
-        """Count the metrics of an item's turns, or its feedback, as dropped. Thread-safe, never raises."""
+        """Count an item's metrics or feedback as dropped. Thread-safe. Never raises."""
         try:
             match item:
                 case ClosedSpans(closed):
@@ -101,7 +101,7 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def hand_over(self, item: WorkItem, reason: str) -> set[int]:
-        """Count an item's spans, but not its metrics, which another process scores. Return the item's trace keys."""
+        """Count an item's spans, but not its metrics, because another process scores them. Return the item's trace keys."""
         match item:
             case ClosedSpans(closed):
                 self._composer.count_closed(closed, reason)
@@ -115,7 +115,7 @@ class TurnOutcomes:
         return {item.trace_key}
 
     def lose_closed(self, closed: Closed, reason: str) -> None:
-        """Count closed spans as dropped before they were composed. Thread-safe, never raises."""
+        """Count closed spans as dropped before they were composed. Thread-safe. Never raises."""
         try:
             self._composer.count_closed(closed, reason)
             self._lose_roots(self._composer.roots(closed), closed.reason, reason)
@@ -123,14 +123,14 @@ class TurnOutcomes:
             self._count_error("pipeline", type(error).__name__)
 
     def _lose_turn(self, turn: Turn, reason: str, *, new: bool) -> None:
-        """Count a composed turn as dropped. A revision isn't counted again."""
+        """Count a composed turn as dropped. Revisions aren't counted again."""
         if new:
             facts = str(turn.service or ""), str(turn.close_reason or ""), turn.complete
             account_lost(self._telemetry, self._names(False), turn.agent or "", reason, facts)
         self.keep(turn.turn_id, reason)
 
     def _lose_roots(self, roots: Iterable[tuple[SpanRecord, bool]], close_reason: Any, reason: str) -> None:
-        """Count turns as dropped. ``roots`` has the root of each turn, and True if the turn is complete."""
+        """Count turns as dropped. ``roots`` has (root, is complete) for each turn."""
         for root, complete in roots:
             facts = str(root.resource_attributes.get("service.name") or ""), str(close_reason or ""), complete
             account_lost(self._telemetry, self._names(False), str(root.attributes.get(AGENT_NAME) or ""), reason, facts)

@@ -52,10 +52,10 @@ SetAside = Callable[[WorkItem, Callable[[], None], Callable[[], WorkItem]], None
 
 
 class Pipeline:
-    """Steps that compose, evaluate and judge closed turns, and emit the scores.
+    """Compose, evaluate and judge closed turns, and emit their scores.
 
-    Unused parts are None. ``fill`` returns the fill level of the worker's queue, 0 to 1. ``explained`` adds facts to a change
-    for the worse.
+    Unused components are None. ``fill`` returns the fill level of the worker's queue (0 to 1). ``explained`` adds details to
+    changes for the worse.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Pipeline:
         self._is_ending = True
 
     def run(self, batch: list[WorkItem]) -> Sequence[WorkItem]:
-        """Score and emit a batch, and remove started items from it. If the engine is ending, return the unstarted items."""
+        """Score and emit a batch, and remove started items from it. If the engine is ending, return items that weren't started."""
         not_begun: list[WorkItem] = []
         self.evaluator.shedding.update(self._fill())
         with self._watchdog.batch(), own_work():
@@ -113,18 +113,18 @@ class Pipeline:
                             self._watchdog.begin(item.trace_key)
                             if isinstance(item, ClosedSpans):
                                 groups = self.composer.compose(item.closed)
-                                self._watchdog.end()  # before its turns are queued, which would count as dropped with it
+                                self._watchdog.end()  # before its turns are queued. They would be dropped with it
                                 batch[:0] = map(GroupedSpans, groups)
                             else:
                                 found = self._score(item)
                                 self._watchdog.end()
                                 done += found
                         except OutOfTime:
-                            if not self._is_ending:  # otherwise, the item counts as left behind
+                            if not self._is_ending:  # otherwise, the item is left behind
                                 self._drop_overdue(item)
                         except BaseException as error:  # drop only this turn
                             self._watchdog.end()
-                            if is_meant_for_host(error):  # on the application's thread: the next thread does the rest
+                            if is_meant_for_host(error):  # on the application's thread. The next thread continues
                                 batch.insert(0, item)
                                 raise
                             self._outlets.count_error("pipeline", type(error).__name__)
@@ -161,7 +161,7 @@ class Pipeline:
         raise TypeError(type(item).__name__)
 
     def _finish(self, scored: ScoredTurn) -> Sequence[ScoredTurn]:
-        """Evaluate deferred metrics. If some of them open media, another thread evaluates these first, and the result is empty."""
+        """Evaluate deferred metrics. If any of them open media, another thread evaluates these first. Then the result is empty."""
         if self._is_ending or not self.evaluator.opens_media(scored):
             self.evaluator.finish(scored)
             return (scored,)
@@ -178,7 +178,7 @@ class Pipeline:
     def _score_conversation(self, ended: Ended) -> Sequence[ScoredTurn]:
         judging = self.judging
         if not (self.evaluator.whole or (judging is not None and judging.metrics.names(conversation=True))):
-            return ()  # it was only held for its history
+            return ()  # it was only kept for its history
         late = ended.reason == "signals"  # no new turns, so only metrics of signals can change
         scored = ScoredTurn(
             ended.turn, ended.last, (), ended.supersedes, ended.supersedes is None and not late, conversation=True, final=not late
@@ -211,7 +211,7 @@ class Pipeline:
                     receipt.acknowledge()
 
     def _plan(self, judging: Dispatcher, done: Sequence[ScoredTurn]) -> list[ScoredTurn]:
-        """Plan judge calls. Return the scores that are known without a judge call."""
+        """Plan judge calls. Return scores that are known without a judge call."""
         with judging.at_once():
             found = [made for scored in done if scored.final and scored.of_turn_itself for made in judging.plan(scored)]
             if judging.metrics.wants_feedback:
@@ -222,7 +222,7 @@ class Pipeline:
     def _add_to_conversations(self, done: Sequence[ScoredTurn]) -> list[WorkItem]:
         """Add turns to conversations, and return ended conversations.
 
-        This precedes judging, so that a turn's history depends only on start times.
+        This is done before judging, so that a turn's history depends only on start times.
         """
         store = self.conversations
         if store is None:

@@ -1,4 +1,4 @@
-"""Detection of score changes over many turns, and the state of statistics across restarts."""
+"""Detect score changes over many turns, and keep the state of statistics across restarts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("otel_agenteval")
 
 _EVERY = 60.0
-"""Seconds between writes of the state."""
+"""Seconds between saves of the state."""
 _FILES = 64
-"""Maximum number of processes that share a configured path. Each uses its own file next to it."""
+"""Maximum number of processes that share a configured path. Each process uses its own file."""
 _FORM = 1
 
 
 class Restorable(Protocol):
-    """Component whose state outlives the process."""
+    """Component whose state is kept across restarts."""
 
     def state(self) -> Any:
         """Return the state as plain values."""
@@ -41,7 +41,7 @@ class Restorable(Protocol):
 
 
 class ScoreStatistics:
-    """Detector of score changes. It also keeps the state of the components in ``estimates`` across restarts."""
+    """Detector of score changes. It also keeps the state of the ``estimates`` components across restarts."""
 
     def __init__(
         self, options: StatisticsOptions, estimates: Mapping[str, Restorable | None], telemetry: Telemetry, clock: Clock
@@ -78,14 +78,14 @@ class ScoreStatistics:
                     _log.warning("statistics.state: %s: %s can't be restored and start from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
-        """Take over the first state file from a process that has ended since startup, before anything is counted."""
+        """Switch to the first state file if its process has ended since startup. Call this before anything is counted."""
         if self._file is not None and self._file.path != self._file.first:
             self._file.close()
             self._file = StateFile(str(self._file.first))
             self._restore()
 
     def changes_in(self, batch: Sequence[ScoredTurn]) -> list[tuple[Change, Root]]:
-        """Return the changes that scores reveal, each with the root of the turn that revealed it."""
+        """Return the changes that scores show, each with the root of the turn that showed the change."""
         changes = self.changes
         if changes is None:
             return []
@@ -102,7 +102,7 @@ class ScoreStatistics:
         return found
 
     def tick(self) -> None:
-        """Write the state if it is due. Never raises."""
+        """Save the state if it is due. Never raises."""
         if self._file is not None and self._clock.monotonic() >= self._due:
             self._due = self._clock.monotonic() + _EVERY
             self.save()
@@ -131,9 +131,9 @@ class ScoreStatistics:
 
 
 class StateFile:
-    """File that one process locks.
+    """State file that one process locks.
 
-    Other processes with this path use files next to it: ``statistics.1.json`` and so on.
+    Other processes with the same path use ``statistics.1.json`` and so on.
     """
 
     def __init__(self, path: str) -> None:

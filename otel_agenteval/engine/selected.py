@@ -1,4 +1,4 @@
-"""Metrics of a configuration, grouped by when they are evaluated."""
+"""Group the metrics of a configuration by when they are evaluated."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..turns.conversations import looks_back
 
 class Selected(NamedTuple):
     of_turns: Sequence[BoundMetric]
-    """Metrics of turns, computed or judged."""
+    """Turn metrics, computed or judged."""
     of_conversations: Sequence[BoundMetric]
-    """Metrics of whole conversations, computed or judged."""
+    """Conversation metrics, computed or judged."""
     computed: Sequence[BoundMetric]
-    """Metrics of turns that use no judge or embedder, neither directly nor in inner metrics."""
+    """Turn metrics that need no judge or embedder, also not for inner metrics."""
     judged: Sequence[BoundMetric]
-    """Metrics of turns that use a judge or embedder."""
+    """Turn metrics that need a judge or embedder."""
     whole: Sequence[BoundMetric]
-    """Metrics of whole conversations without a judge or embedder."""
+    """Conversation metrics that need no judge or embedder."""
     judged_whole: Sequence[BoundMetric]
-    """Metrics of whole conversations that use a judge or embedder."""
+    """Conversation metrics that need a judge or embedder."""
 
     @property
     def any_judged(self) -> bool:
@@ -32,7 +32,7 @@ class Selected(NamedTuple):
 
     @property
     def history(self) -> bool:
-        """True if a judged metric of turns reads the history, so that conversations must be held."""
+        """True if a judged turn metric reads the history. Then conversations must be kept."""
         return looks_back(self.judged)
 
     @property
@@ -41,7 +41,7 @@ class Selected(NamedTuple):
 
 
 def selected(config: Config) -> Selected:
-    """Return the configured metrics. Raises one ConfigError with all errors in their configuration."""
+    """Return the configured metrics. Raises one ConfigError with all errors in the metrics' configuration."""
     faults = Faults()
     of_turns: list[BoundMetric] = []
     of_conversations: list[BoundMetric] = []

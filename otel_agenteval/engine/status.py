@@ -1,6 +1,6 @@
-"""Status of a running engine: fill levels, progress and counts of spans, which the engine's own metrics show.
+"""Status of a running engine: fill levels, progress and span counts. The engine's own metrics show these values.
 
-Reading changes nothing. Receivers of spans use only :class:`Status` to read an engine's state.
+Reading the status changes nothing. Span receivers read an engine's state only through :class:`Status`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TAKES_SPANS = ("on_start", "on_end", "export")
 
 
 class OpenTurns(NamedTuple):
-    """Number and size of open turns, and the limits beyond which turns are evicted."""
+    """Number and bytes of open turns, and their limits. Above a limit, turns are evicted."""
 
     turns: int
     most_turns: int
@@ -35,20 +35,20 @@ class OpenTurns(NamedTuple):
     most_bytes: int
 
     def fill(self, size: int = 0, turns: int = 0) -> float:
-        """Return the higher of both fill levels after adding ``size`` bytes and ``turns`` turns. Above 1, turns are evicted."""
+        """Return the higher fill level after adding ``size`` bytes and ``turns`` turns. Above 1, turns are evicted."""
         return max((self.bytes + size) / self.most_bytes, (self.turns + turns) / self.most_turns)
 
 
 class TenantTurns(NamedTuple):
     open: int
     new: int
-    """Number of the given traces that would open a turn."""
+    """Number of given traces that would open a turn."""
     next_close: float
     """Seconds until an open turn is expected to close."""
 
 
 class EngineSpans(NamedTuple):
-    """Counts of spans: received = scored + unused + held."""
+    """Span counts: received = scored + unused + held."""
 
     received: int
     scored: int
@@ -57,17 +57,17 @@ class EngineSpans(NamedTuple):
 
     @property
     def held(self) -> int:
-        """Spans of turns that are open or wait for evaluation."""
+        """Number of spans in turns that are open or wait for evaluation."""
         return self.received - self.scored - sum(self.unused.values())
 
 
 class Checkpoint(NamedTuple):
-    """Moment in the engine's work, passed once all turns that were closed by then are evaluated."""
+    """Moment in the engine's work. It is passed when all turns that were closed before it are evaluated."""
 
     queued: int
-    """Number of items queued until that moment. The checkpoint is passed once as many items are handled."""
+    """Number of items queued before the checkpoint. It is passed when this number of items is handled."""
     held: set[int]
-    """Requested traces that were neither evaluated nor queued at that moment."""
+    """Requested traces that weren't evaluated or queued at the checkpoint."""
 
 
 class Status:
@@ -92,7 +92,7 @@ class Status:
         return self._assembler.is_open(trace_id)
 
     def turns_of(self, tenant: int, trace_ids: Iterable[int] = ()) -> TenantTurns:
-        """Return a tenant's open turns, and how many more the given traces would open."""
+        """Return a tenant's open turns, and the number of turns that the given traces would open."""
         assembler = self._assembler
         with assembler.lock:
             new = sum(not assembler.knows(trace_id) for trace_id in trace_ids)
@@ -113,7 +113,7 @@ class Status:
         return self._worker.queue.has_handled(checkpoint.queued)
 
     def spans(self) -> EngineSpans:
-        """Return the counts of spans, all at one moment."""
+        """Return the span counts at one moment."""
         with self._assembler.lock:
             return EngineSpans(
                 self._assembler.received, self._composer.spans.scored, self.unused_spans(), self._assembler.open_turns
@@ -130,18 +130,18 @@ class Status:
         return {reason: count for reason, count in found.items() if count}
 
     def dropped(self) -> dict[str, int]:
-        """Return the numbers of unused spans by reason, of missing parents, and of late log records."""
+        """Return the numbers of unused spans (by reason), missing parents, and late log records."""
         found = self.unused_spans()
         also = {"orphan_parent": self._assembler.orphan_parents, "late_log_record": self._intake.late_log_records}
         return {**found, **{reason: count for reason, count in also.items() if count}}
 
 
-# --- the engine's metrics about itself, kept as plain integers and read at collection
+# --- the engine's own metrics, which are plain integers and read at collection
 
 _log = logging.getLogger("otel_agenteval")
 
 _LOST_WITH_A_TURN = ("queue_full", "shutdown", "fault", "stuck", "too_long")
-"""Reasons for which a computed metric is dropped with its turn."""
+"""Reasons why a computed metric is dropped with its turn."""
 
 
 class InternalErrors:
@@ -153,7 +153,7 @@ class InternalErrors:
         self.counts.clear()
 
     def report(self, where: str, error: BaseException) -> None:
-        """Count an error of a component. Log the first error of each component without content."""
+        """Count an error of a component. Log each component's first error, without content."""
         self.counts[where] += 1
         if self.counts[where] == 1:
             kind = str(error) if isinstance(error, MissingExtra) else type(error).__name__
@@ -170,7 +170,7 @@ def watch_engine(
     outlets: FanOut,
     errors: Counter[str],
 ) -> None:
-    """Register the engine's metrics, with zero values for all known labels."""
+    """Register the engine's own metrics, with zero values for all known labels."""
     watch = telemetry.watch
     watch(semconv.SPANS_RECEIVED, lambda: [({}, assembler.received)])
     watch(semconv.SPANS_DROPPED, lambda: [({"reason": reason}, n) for reason, n in status.dropped().items()])
@@ -205,7 +205,7 @@ def watch_engine(
 
 
 def expect_metrics(telemetry: Telemetry, pipeline: Pipeline) -> None:
-    """Export zero values for all known labels that contain metrics."""
+    """Export zero values for all known metric names in labels."""
     telemetry.expect(semconv.DROPPED, metric=pipeline.evaluator.names, reason=_LOST_WITH_A_TURN)
     if pipeline.judging is not None:
         judged = pipeline.judging.metrics

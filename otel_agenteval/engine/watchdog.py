@@ -1,7 +1,7 @@
-"""Limit on the CPU time of one turn.
+"""Limit the CPU time of one turn.
 
-Turns contain foreign text. If a turn keeps a metric or a reader busy for too long, the watchdog raises :class:`OutOfTime`
-inside it. The turn is dropped, and the next turn is scored.
+Turns contain foreign text. If a metric or parser needs too much time for a turn, the watchdog raises :class:`OutOfTime`
+in it. The turn is dropped, and the next turn is scored.
 
 Python handles signals only on the main thread, even during a regular expression, which holds the interpreter's lock. So
 ``serve`` and ``worker`` score turns on the main thread and run everything else on other threads. In an agent's process, the
@@ -21,15 +21,15 @@ from ..core.threads import OutOfTime
 
 _T = TypeVar("_T")
 _FIRST, _EVERY = 0.25, 0.05
-"""Seconds of real time from the start of a batch to the first check, and between checks."""
+"""Real seconds from the start of a batch to the first check, and between checks."""
 _WAITS = 0.1
-"""Share of the CPU time limit below which slow work counts as waiting."""
+"""Share of the CPU time limit below which slow work is considered waiting."""
 _PAUSE = 0.005
 """Seconds that each check sleeps, so that other threads can run."""
 
 
 class InHand(Protocol):
-    """Record of the turn that is being scored, for the next process after a crash."""
+    """Record of the turn that is being scored. The next process reads it after a crash."""
 
     def begin(self, trace_key: int) -> None:
         """Record that work on a turn of the trace begins."""
@@ -42,16 +42,16 @@ class InHand(Protocol):
 
 
 class Watchdog:
-    """Watchdog that raises :class:`OutOfTime` if an item takes more CPU seconds than ``limit`` returns."""
+    """Watchdog that raises :class:`OutOfTime` if an item needs more CPU seconds than ``limit`` returns."""
 
     def __init__(self, limit: Callable[[], float]) -> None:
         self._limit = limit
         self._in_hand: InHand | None = None
         self._on = False
         self._until: float | None = None
-        """Monotonic time at which :meth:`within` interrupts its work."""
+        """Monotonic time when :meth:`within` interrupts its work."""
         self._since: float | None = None
-        """CPU time of the thread when the current item began. None between items."""
+        """CPU time of the thread at the start of the current item, or None between items."""
         self._ending = False
 
     def keep(self, in_hand: InHand) -> None:
@@ -71,7 +71,7 @@ class Watchdog:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
     def end_work(self) -> None:
-        """Stop the current item and every later one, because the process is ending."""
+        """Interrupt the current item and all later items, because the process is ending."""
         self._ending = True
 
     @contextmanager
@@ -101,7 +101,7 @@ class Watchdog:
         return self._on
 
     def within(self, seconds: float, work: Callable[[], _T]) -> _T:
-        """Do ``work`` on the watched thread. After ``seconds`` of real time, interrupt it if it waits, for example for a server.
+        """Run ``work`` on the watched thread. If it still waits (for example for a server) after ``seconds``, interrupt it.
 
         Raises:
             TimeoutError: the work was interrupted.
@@ -126,7 +126,7 @@ class Watchdog:
         if since is not None and (self._ending or time.thread_time() - since > self._limit()):
             self._since = None
             raise OutOfTime
-        is_waiting = since is None or time.thread_time() - since < self._limit() * _WAITS  # otherwise, it works on a busy machine
+        is_waiting = since is None or time.thread_time() - since < self._limit() * _WAITS  # otherwise, the machine is busy
         if is_waiting and self._until is not None and time.monotonic() > self._until:
             self._until = None
             raise OutOfTime

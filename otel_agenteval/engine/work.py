@@ -1,4 +1,4 @@
-"""The worker's queue and most kinds of its items. :class:`~.pipeline.Pipeline` handles them."""
+"""The worker's queue and most types of its items. :class:`~.pipeline.Pipeline` handles the items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WorkItem(Protocol):
-    """Item of the worker's queue."""
+    """Item in the worker's queue."""
 
     @property
     def size(self) -> int:
@@ -45,7 +45,7 @@ class ClosedSpans:
 
 @dataclass(slots=True)
 class GroupedSpans:
-    """Spans of one turn whose root ended earlier, so that span events can't be written."""
+    """Spans of one turn whose root ended earlier. Span events can't be written anymore."""
 
     group: SpanGroup
 
@@ -60,7 +60,7 @@ class GroupedSpans:
 
 @dataclass(slots=True)
 class EvaluatedTurn:
-    """Turn that was evaluated on the thread that closed it. Metrics beyond the time budget aren't evaluated yet."""
+    """Turn that was evaluated on the thread that closed it, except for metrics beyond the time budget."""
 
     scored: ScoredTurn
 
@@ -74,12 +74,12 @@ class EvaluatedTurn:
 
 
 class TurnWithMedia(EvaluatedTurn):
-    """Turn whose metrics with media another thread has evaluated. The worker evaluates the remaining metrics."""
+    """Turn whose media metrics were evaluated on another thread. The worker evaluates the remaining metrics."""
 
     __slots__ = ()
 
     def copy(self) -> TurnWithMedia:
-        """Return a copy, while another thread may still change the original."""
+        """Return a copy. Another thread may still change the original."""
         return TurnWithMedia(replace(self.scored))
 
 
@@ -97,7 +97,7 @@ class JudgedTurns:
 
 @dataclass(slots=True)
 class DetectedChange:
-    """Change for the worse that another thread explains from the score store."""
+    """Change for the worse that another thread explains, using the score store."""
 
     change: Change
     root: Root
@@ -137,11 +137,11 @@ class GivenFeedback:
 
 
 class QueuedBatch(NamedTuple):
-    """Items that the worker handles together, without discarded items."""
+    """Items that the worker handles together. Discarded items are excluded."""
 
     items: list[Any]
     length: int
-    """Number of items, including discarded items."""
+    """Number of items. Discarded items are included."""
     size: int
 
 
@@ -152,14 +152,14 @@ class Aside:
         self.item = item
         self.size: int = item.size
         self.start = start
-        """Number of items handled before this item. A flush that covers more items waits for this item."""
+        """Number of items handled before this item. A flush of more items also waits for this item."""
         self.until = until
         self.late = late
         self.is_back = False
 
 
 class WorkQueue:
-    """Items in order of arrival. Thread-safe. A forked child must call :meth:`reset`, which empties the queue."""
+    """Queue in order of arrival. Thread-safe. A forked child process must call :meth:`reset`, which empties the queue."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
@@ -168,13 +168,13 @@ class WorkQueue:
     def reset(self) -> None:
         self._lock = threading.Lock()
         self._items: deque[tuple[Any, int]] = deque()
-        """Items with their size. None stands for a discarded item."""
+        """(item, size). None replaces a discarded item."""
         self._aside: dict[int, Aside] = {}
-        """Items by ``id()`` that wait for another thread, or that came back and aren't handled yet."""
+        """Items that wait for another thread, or that returned and aren't handled yet, by ``id()``."""
         self._returned = threading.Event()
         self.bytes = 0
         self.accepted = 0
-        """Number of items ever queued, which marks a position in the queue."""
+        """Number of items ever queued. It marks a position in the queue."""
         self.handled = 0
 
     def __len__(self) -> int:
@@ -182,11 +182,11 @@ class WorkQueue:
 
     @property
     def fill(self) -> float:
-        """Fill level from 0 to 1. It is above 1 if items had to be accepted despite a full queue."""
+        """Fill level from 0 to 1. It is above 1 if items had to be accepted although the queue was full."""
         return self.bytes / self.max_bytes
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item. Return False if it doesn't fit, unless it ``must`` be accepted because it was in memory before."""
+        """Queue an item. Return False if it doesn't fit. With ``must``, it is always accepted (it was already in memory)."""
         with self._lock:
             if self.bytes + size > self.max_bytes and not must:
                 return False
@@ -225,7 +225,7 @@ class WorkQueue:
                 self.bytes -= batch.size
 
     def has_handled(self, mark: int) -> bool:
-        """Return True if all items up to the mark are handled, including items that were set aside."""
+        """Return True if all items up to ``mark`` are handled, including items that were set aside."""
         with self._lock:
             return self.handled >= mark and all(aside.start >= mark for aside in self._aside.values())
 
@@ -236,7 +236,7 @@ class WorkQueue:
                     self._items[place] = None, size
 
     def clear(self) -> list[Any]:
-        """Count all items as handled, and return them."""
+        """Return all items, and count them as handled."""
         with self._lock:
             waiting = [aside for aside in self._aside.values() if not aside.is_back]
             left = [*((aside.item, aside.size) for aside in waiting), *self._items]
@@ -265,7 +265,7 @@ class WorkQueue:
         return aside
 
     def take_back(self, aside: Aside) -> bool:
-        """Queue an item that was set aside. Return False if it was queued or dropped before."""
+        """Queue an item that was set aside. Return False if it was already queued or dropped."""
         with self._lock:
             if aside.is_back or self._aside.get(id(aside.item)) is not aside:
                 return False
@@ -275,7 +275,7 @@ class WorkQueue:
         return True
 
     def take_back_overdue(self, now: float) -> int:
-        """Queue the ``late`` items of overdue items, and return their number."""
+        """Queue the ``late`` items of overdue items. Return their number."""
         overdue = [aside for aside in list(self._aside.values()) if aside.until <= now and not aside.is_back]
         count = 0
         for aside in overdue:
@@ -289,7 +289,7 @@ class WorkQueue:
         return count
 
     def wait_for_aside(self, seconds: float) -> bool:
-        """Wait until an item returns, unless the queue has items. Return False if it is empty and waiting is pointless."""
+        """Wait for an item that was set aside if the queue is empty. Return False if there is nothing to wait for."""
         self._returned.clear()
         if seconds > 0 and self._aside and not self._items:
             self._returned.wait(seconds)

@@ -1,7 +1,7 @@
-"""Background thread for evaluation, emission of scores and deadlines.
+"""Background thread that evaluates turns, emits scores, and handles deadlines.
 
-The agent's threads only append to a queue with a limit in bytes, and never wait for the worker. The thread starts with the
-first item and wakes at most a few times a second. Before the first item, at exit and in a forked child there is no thread.
+The agent's threads only append to a queue that has a size limit. They never wait for the worker. The thread starts with the
+first item and wakes up at most a few times per second. Before the first item, at exit and in a forked child, there is no thread.
 In these cases, the thread that flushes does the work.
 """
 
@@ -26,14 +26,14 @@ POLL = 0.25
 """Seconds between checks of the queue and of open turns."""
 _COURTEOUS_BATCH = 2
 _BREATH = 0.0005
-"""Seconds of pause after each small batch, because the agent's thread can't run at the same time as the worker."""
+"""Seconds of pause after each small batch. The agent's thread can't run at the same time as the worker."""
 _BACKLOG = 2_000
 """Number of queued items above which the worker makes no pauses."""
 _RETRY = 0.05
-"""Seconds between retries of a full outlet while a caller waits."""
+"""Seconds between retries if an outlet is full and a caller waits."""
 _SIDE_THREADS = 4
 _ASIDE_SECONDS = 600.0
-"""Maximum seconds that an item waits for another thread. Then it is queued without the result."""
+"""Maximum seconds that an item waits for another thread. After that, it is queued without the result."""
 _QUIET_POLLS = 8
 """Number of checks without work after which the thread sleeps until it is woken."""
 
@@ -44,8 +44,8 @@ class Worker:
     Args:
         flush: delivers buffered scores within the given seconds. Returns False if some remain.
         max_bytes: limit of the queue. An item that doesn't fit is refused, unless it must be accepted.
-        can_emit: returns True if the outlets have room for another batch. Until then, items wait in the queue.
-        failed: called if a batch fails or the thread ends, with an exception that is logged without content.
+        can_emit: returns True if the outlets can accept another batch. Until then, items wait in the queue.
+        failed: receives exceptions if a batch fails or the thread ends. They are logged without content.
         now: returns monotonic seconds.
     """
 
@@ -65,20 +65,20 @@ class Worker:
         self._now = now
         self.queue = WorkQueue(max_bytes)
         self.may_start = True
-        """False at interpreter exit, when no thread can be started."""
+        """False at interpreter exit, when threads can't be started."""
         self.is_courteous = True
-        """True to work in small steps, because an agent runs in this process."""
+        """True to work in small steps because an agent runs in this process."""
         self._side = SideThreads(_SIDE_THREADS)
         self._reset()
         forks.in_child(self._reset)
 
     def connect(self, handle: Callable[[list[Any]], Sequence[Any]], tick: Callable[[], bool] = lambda: False) -> None:
-        """Set the functions of later parts, which put items into the queue.
+        """Set functions of components that are created later.
 
         Args:
-            handle: processes a batch of items, and returns those that it didn't start because the engine is ending. If it
+            handle: processes a batch of items, and returns items that it didn't start because the engine is ending. If it
                 raises, the items left in the list are handled later.
-            tick: called at every check, for deadlines. Returns True if anything may become due.
+            tick: is called at every check, for deadlines. Returns True if anything may become due.
         """
         self._handle, self._tick = handle, tick
 
@@ -86,7 +86,7 @@ class Worker:
         self.queue.reset()
         self._in_hand: Sequence[Any] = ()
         self._given_up = False
-        """True if no further batch is started."""
+        """True if no more batches are started."""
         self.looks = 0
         self._starting = threading.Lock()
         self._working = threading.Lock()
@@ -104,7 +104,7 @@ class Worker:
         """Set while no thread works."""
 
     def put(self, item: Any, size: int, *, must: bool = False) -> bool:
-        """Queue an item, or return False if the queue is full or the worker has stopped. Never blocks."""
+        """Queue an item. Return False if the queue is full or the worker has stopped. Never blocks."""
         if self._stopping or not self.queue.put(item, size, must=must):
             return False
         if self.idle or self.queue.bytes * 2 > self.queue.max_bytes:
@@ -112,9 +112,8 @@ class Worker:
         return True
 
     def set_aside(self, item: WorkItem, work: Callable[[], None], late: Callable[[], WorkItem]) -> None:
-        """Run work on another thread, then queue the item of the current batch again, even if the work failed.
-
-        If the work isn't done in time, the item that ``late`` returns is queued instead.
+        """Run work on another thread. Then queue the item of the current batch again, even if the work failed. If the work isn't
+        done in time, the item that ``late`` returns is queued instead.
         """
         aside = self.queue.set_aside(item, self._now() + _ASIDE_SECONDS, late)
 
@@ -134,13 +133,13 @@ class Worker:
             take_back()
 
     def mark(self, look: Callable[[], Found]) -> tuple[int, Found]:
-        """Return the number of items ever queued, and the result of ``look``, during which no open turn moves to the queue."""
+        """Return the number of items ever queued, and the result of ``look``. Open turns don't close while ``look`` runs."""
         with self._ticking:
             found = look()
             return self.queue.accepted, found
 
     def discard(self, unwanted: Callable[[Any], bool], forget: Callable[[], None]) -> None:
-        """Drop the queued items for which ``unwanted`` returns True. ``forget`` runs while nothing is closed or handled."""
+        """Drop queued items for which ``unwanted`` returns True. While ``forget`` runs, nothing is closed or handled."""
         with self._ticking, self._handling:
             forget()
             self.queue.discard(unwanted)
@@ -148,7 +147,7 @@ class Worker:
     # --- the thread
 
     def wake(self) -> None:
-        """Make the thread check for work now, and start the thread if necessary."""
+        """Make the thread check for work now. Start the thread if necessary."""
         if not self._runs() and self.may_start and not self._stopping:
             with self._starting:
                 if not self._runs():
@@ -169,7 +168,7 @@ class Worker:
         self._thread = None
 
     def _runs(self) -> bool:
-        """Return True if the thread is alive. An exception that other code raised in it may have ended it."""
+        """Return True if the thread is alive. An exception from other code may have ended it."""
         thread = self._thread
         return thread is not None and thread.is_alive()
 
@@ -223,10 +222,9 @@ class Worker:
     # --- flush and end
 
     def flush(self, timeout: float, *, items: bool = True, outlets: bool = True) -> bool:
-        """Handle all queued ``items``, and deliver the scores that ``outlets`` buffer. Return True if that was done in time.
-
-        A thread that mustn't wait for the worker, such as the worker's own, only flushes outlets. With ``items``, it gets False
-        at once.
+        """Handle all queued ``items``, and deliver the scores that ``outlets`` buffer. Return True if both succeed in time. A
+        thread that must not wait for the worker, such as the worker's own thread, only flushes outlets. With ``items``, it
+        immediately gets False.
         """
         deadline = time.monotonic() + timeout
         if self._thread is threading.current_thread() or not may_wait():
@@ -283,7 +281,7 @@ class Worker:
             return False
 
     def stop(self, timeout: float, *, outlets: bool = True) -> bool:
-        """Handle queued items, flush ``outlets`` if True, and end the thread. Return True if everything was done in time."""
+        """Handle queued items, flush the outlets (if ``outlets``), and end the thread. Return True if this succeeds in time."""
         deadline = time.monotonic() + timeout
         ok = self.flush(timeout, outlets=outlets)
         self._stopping = True
@@ -294,7 +292,7 @@ class Worker:
         return ok and not self.queue
 
     def give_up(self, timeout: float) -> list[Any]:
-        """Start no further batch. Return unprocessed items, and the current batch if it isn't done within ``timeout`` seconds."""
+        """Start no more batches. Return unprocessed items, including the current batch if it takes longer than ``timeout``."""
         self._given_up = True
         if self._thread is not threading.current_thread() and self._handling.acquire(timeout=max(0.0, timeout)):
             self._handling.release()
@@ -303,11 +301,10 @@ class Worker:
     # --- work
 
     def _work(self, upto: int | None = None, deadline: float | None = None, most: int = 256) -> bool:
-        """Close due turns, then empty the queue. Return True if anything may become due.
-
-        If a caller waits (``upto`` is set), make no pauses. Start nothing after the ``deadline``. While outlets are full, retry
-        until the deadline, or return if there is no deadline. ``most`` limits the items per batch. It is 1 if the calling
-        thread must be able to stop after any item.
+        """Close due turns, then empty the queue. Return True if anything may become due. If a caller waits (``upto`` is set),
+        don't make pauses. Start nothing after ``deadline``. If outlets are full, retry until the deadline, or return if
+        ``deadline`` is None. ``most`` limits the items per batch. It is 1 if the calling thread must be able to stop after each
+        item.
         """
         queue = self.queue
         due = self._close_due_turns()
@@ -349,7 +346,7 @@ class Worker:
             return True
 
     def _handle_batch(self, most: int) -> None:
-        """Handle the next items. If that fails, unstarted items return to the head of the queue."""
+        """Handle the next items. If this fails, items that weren't started return to the head of the queue."""
         if self._given_up:
             return
         batch = self.queue.next_batch(most)
@@ -363,7 +360,7 @@ class Worker:
             if is_meant_for_host(error):
                 raise
             self._failed("worker", error)
-            if len(items) == len(batch.items):  # drop the first, because the failing item is unknown and would fail again
+            if len(items) == len(batch.items):  # drop the first item, which may be the failing item
                 items = items[1:]
         finally:
             self._in_hand = not_begun
@@ -371,7 +368,7 @@ class Worker:
 
 
 class _Flush:
-    """Request to the worker's thread. See :meth:`Worker.flush`. ``upto`` marks the last item that the request waits for."""
+    """Request to the worker's thread. See :meth:`Worker.flush`. ``upto`` marks the last item to wait for."""
 
     __slots__ = ("deadline", "done", "ok", "outlets", "upto")
 
