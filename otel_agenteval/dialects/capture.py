@@ -142,8 +142,8 @@ def advice_without_turn(scopes: Sequence[str]) -> str:
     """Return a hint for scopes without an agent and a model call."""
     known = ", ".join(sorted(filter(is_genai_scope, scopes)))
     if known:
-        return f"also trace the model calls, because {known} traced none"
-    return "install and enable an instrumentation of your framework: docs/get-started/integrations"
+        return f"also trace the model calls, because {known} traced no model calls"
+    return "install and enable an instrumentation for your framework: docs/get-started/integrations"
 
 
 def advice_on(missing: str, scopes: Sequence[str]) -> str:

@@ -285,7 +285,7 @@ class FeedbackJoiner:
         """Count feedback with an invalid value. Log the first error."""
         if not self._has_refused:
             self._has_refused = True
-            _log.warning('invalid feedback was ignored: %s. agenteval_feedback_total{outcome="unreadable"} counts it', error)
+            _log.warning('ignored invalid feedback: %s (counted in agenteval_feedback_total{outcome="unreadable"})', error)
         self.count("unreadable")
 
     def held(self, trace_keys: Collection[int]) -> set[int]:

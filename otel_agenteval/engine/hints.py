@@ -51,7 +51,7 @@ class Hints:
             self._waits_for_turn = False
             versions = broken()
             _log.warning(
-                "received %d spans, but none is from an agent or a model: %s; run `otel-agenteval doctor`", received,
+                "received %d spans, but no agent or model spans: %s; run `otel-agenteval doctor`", received,
                 f"these instrumentations create no spans with the installed versions: {', '.join(versions)}" if versions
                 else "check that an instrumentation for your framework is installed and enabled",
             )  # fmt: skip
@@ -79,7 +79,7 @@ class Hints:
             for name, reasons in sorted(self._never.items()):
                 if reasons:
                     _log.warning(
-                        "%s is configured, but was skipped on all of %d turns: %s; run `otel-agenteval explain %s` for its requirements",
+                        "%s is configured, but was skipped on all %d turns: %s; run `otel-agenteval explain %s` for its requirements",
                         name, self._turns, reasons.most_common(1)[0][0], name,
                     )  # fmt: skip
             self._never = {}

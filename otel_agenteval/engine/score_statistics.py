@@ -75,7 +75,7 @@ class ScoreStatistics:
                     what.restore(found[name], passed)
                 except (KeyError, TypeError, ValueError, IndexError) as error:
                     kind = type(error).__name__
-                    _log.warning("statistics.state: %s: %s can't be restored and start from zero: %s", self._file, name, kind)
+                    _log.warning("statistics.state: %s: %s can't be restored, starting from zero: %s", self._file, name, kind)
 
     def reopen(self) -> None:
         """Switch to the first state file if its process has ended since startup. Call this before anything is counted."""
@@ -205,4 +205,4 @@ class StateFile:
         if not self._warned:
             self._warned = True
             why = getattr(error, "strerror", None) or type(error).__name__
-            _log.warning("statistics.state: %s: estimates and changes are not kept over restarts: %s", self.path, why)
+            _log.warning("statistics.state: %s: estimates and changes are not kept across restarts: %s", self.path, why)

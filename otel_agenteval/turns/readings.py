@@ -199,7 +199,7 @@ def _warning(scope: str, missing: str, records: Sequence[SpanRecord]) -> str:
     if missing == CALLER:
         return f"a tool's trace in {where} can't be assigned to a turn; {advice}"
     if missing == TURN:
-        return f"a trace has spans of an agent or a model in {where}, but none of them makes a turn; {advice}"
+        return f"a trace in {where} has agent or model spans, but no turn; {advice}"
     names = ", ".join(_unread_in(records)[:_MOST_NAMES])
     unread = f", and its span events and log records ({names}) have no readable text" if names else ""
-    return f"a turn of {where} has neither input nor output{unread}; {advice}"
+    return f"a turn in {where} has no input and no output{unread}; {advice}"

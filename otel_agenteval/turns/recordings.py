@@ -302,7 +302,7 @@ def _lines(path: str, seen: Reading, faults: Fault) -> Iterator[tuple[int, bytes
         except Exception as problem:  # compression libraries raise different errors
             seen.lines += 1
             seen.bad += 1
-            faults(path, number + 1, f"can't be read from this line on: {problem}")
+            faults(path, number + 1, f"can't read this line and the lines after it: {problem}")
 
 
 def open_recording(path: str) -> IO[bytes] | gzip.GzipFile | io.BufferedReader:
