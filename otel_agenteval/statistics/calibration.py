@@ -1,7 +1,7 @@
 """Calibration of a judge with human labels, and correction of pass rates for the judge's errors.
 
-The *bad* turns are the positive class. If people label a turn bad, the judge finds or misses it. If they label it good, the judge
-passes it or raises a false alarm.
+The positive class is the *bad* turns. The judge finds or misses a turn that people labeled bad. It passes a turn that people
+labeled good, or raises a false alarm.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Confusion(NamedTuple):
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[bool, bool]]) -> Confusion:
-        """Count turns from pairs of verdicts, the people's and then the judge's. A verdict is True for a good turn."""
+        """Count pairs of verdicts. The first verdict of a pair is the human one. True means a good turn."""
         counts = Counter(pairs)
         return cls(counts[False, False], counts[False, True], counts[True, False], counts[True, True])
 
@@ -57,7 +57,7 @@ class Confusion(NamedTuple):
 
     @property
     def agreement(self) -> float | None:
-        """Share of turns with equal verdicts, None without turns. If few turns are bad, even a useless judge has a high share."""
+        """Share of turns on which people and the judge agree. If few turns are bad, even a useless judge has a high share."""
         return (self.found + self.passed) / self.n if self.n else None
 
     @property
@@ -71,17 +71,17 @@ class Confusion(NamedTuple):
 
     @property
     def recall(self) -> float | None:
-        """Share of the bad turns that the judge finds (sensitivity). None without bad turns."""
+        """Share of the bad turns that the judge calls bad (sensitivity). None without bad turns."""
         return self.found / self.bad if self.bad else None
 
     @property
     def specificity(self) -> float | None:
-        """Share of the good turns that the judge passes. None without good turns."""
+        """Share of the good turns that the judge calls good. None without good turns."""
         return self.passed / self.good if self.good else None
 
     @property
     def precision(self) -> float | None:
-        """Share of bad turns among those that the judge calls bad, at the labeled turns' base rate. None without such turns."""
+        """Share of truly bad turns among the labeled turns that the judge calls bad. None if the judge calls no turn bad."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -100,8 +100,8 @@ def interval_of(share: float | None, n: int) -> Interval | None:
 def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate | None:
     """Estimate the true share of bad turns, corrected for the judge's error rates.
 
-    The interval is from Lang and Reiczigel (2014). It includes the uncertainty of the observed rate and of both error rates.
-    Returns None without turns, if labels of one kind are missing, or if the judge can't separate bad from good turns.
+    The 95 % interval (Lang and Reiczigel 2014) includes the uncertainty of the observed rate and of both error rates.
+    Returns None without turns, without good or bad labels, or if the judge can't separate bad from good turns.
     """
     if not n or not confusion.bad or not confusion.good:
         return None
@@ -125,9 +125,9 @@ def rogan_gladen(called_bad: float, n: float, confusion: Confusion) -> Estimate 
 
 
 def predicted_rate(labeled: Sequence[tuple[bool, float]], scores: Sequence[float]) -> Estimate | None:
-    """Estimate the share of good turns from the judge's scores and some labels (PPI++), or return None without labels.
+    """Estimate the share of good turns from the judge's scores and some labels (PPI++). Return None without labels.
 
-    The judge's errors don't bias the estimate, but make it less precise. The labeled turns must be chosen at random.
+    Errors of the judge widen the interval, but don't bias the estimate. The labeled turns must be chosen at random.
     """
     sums, everyone = Sums(), Everyone()
     for good, score in labeled:
@@ -147,8 +147,8 @@ class Threshold(NamedTuple):
 def fit_threshold(labeled: Sequence[tuple[bool, float]], *, lower_is_better: bool = False) -> Threshold | None:
     """Return the threshold with the highest sum of recall and specificity (Youden's index).
 
-    If several thresholds are best, the middle one is returned. If labels of one kind are missing, None is returned. The
-    threshold is fitted to these labels, so expect slightly worse results on other labels.
+    If several thresholds are best, return the middle one. Return None without good or without bad labels. The threshold is
+    fitted to these labels, so expect slightly worse results on other labels.
     """
     goods = np.array([good for good, _ in labeled], bool)
     if goods.all() or not goods.any():
@@ -179,7 +179,7 @@ class PassRate(NamedTuple):
 
 
 def read_calibration(path: str, where: str) -> dict[str, Confusion]:
-    """Read each metric's confusion from the output of ``otel-agenteval calibrate --format json``, or raise a ConfigError."""
+    """Read each metric's confusion from the output of ``otel-agenteval calibrate --format json``, or raise ConfigError."""
     try:
         found = jsonio.loads(Path(path).read_bytes())
         return {str(one["metric"]): Confusion(**{name: int(n) for name, n in one["confusion"].items()}) for one in found}
@@ -193,7 +193,7 @@ class Corrected:
     def __init__(self, confusions: Mapping[str, Confusion], window: float, clock: Clock) -> None:
         self.confusions = confusions
         self.verdicts = Estimates(window, clock)
-        """Estimates of verdicts: 1 for a pass, 0 for a failure."""
+        """Pass rates: each score is 1 for a pass or 0 for a failure."""
 
     def read(self) -> Iterator[PassRate]:
         for window, estimates in (("1h", self.verdicts.read()), (SINCE_START, self.verdicts.read_since_start())):
@@ -214,15 +214,15 @@ class Corrected:
         return self.verdicts.state()
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the state of an earlier process, for metrics that are still calibrated."""
+        """Restore the output of :meth:`state`. Metrics that are no longer calibrated are left out."""
         self.verdicts.restore([one for one in state if one[0] in self.confusions], passed)
 
 
 def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
     """Return a pass rate by method: ``raw`` (uncorrected) and, if the labels allow it, two corrected rates.
 
-    ``rogan_gladen`` uses the judge's error rates (Rogan and Gladen). ``ppi`` uses the difference between people's and the judge's
-    verdicts (prediction-powered inference). Both need labels of randomly chosen turns.
+    ``rogan_gladen`` uses the judge's error rates. ``ppi`` (prediction-powered inference) uses the difference between human
+    and judge verdicts. Both need labels of randomly chosen turns.
     """
     found: dict[Method, Estimate] = {"raw": raw}
     bad = rogan_gladen((1 - raw.mean) * raw.n_eff, raw.n_eff, confusion)
@@ -230,7 +230,7 @@ def corrected(raw: Estimate, confusion: Confusion) -> dict[Method, Estimate]:
         found["rogan_gladen"] = Estimate(1 - bad.mean, 1 - bad.high, 1 - bad.low, raw.n_eff)
     n = confusion.n
     if n > 1:
-        apart = (confusion.alarms - confusion.missed) / n  # people's pass rate less the judge's
+        apart = (confusion.alarms - confusion.missed) / n  # human pass rate minus the judge's pass rate
         spread = ((confusion.alarms + confusion.missed) / n - apart * apart) * n / (n - 1)
         error = math.hypot((raw.high - raw.low) / (2 * Z95), math.sqrt(max(spread, 0.25 / n) / n))
         mean = min(1.0, max(0.0, raw.mean + apart))

@@ -28,46 +28,44 @@ from .intervals import Z95, Interval, wilson_around
 from .release import Moments, ReleaseWatch
 
 Detector = Literal["cusum", "ewma", "release", "anchors"]
-"""``anchors`` means that a judge rates the same cases differently (:mod:`otel_agenteval.judging.judge_bench.drift`)."""
+"""``anchors`` reports that a judge no longer rates the same cases as before (see ``judging/judge_bench/drift.py``)."""
 
 _FRACTIONS = (0.02, 0.08, 0.25, 0.6)
-"""Bets, as fractions of the highest bet that can't lose everything. Small shifts need small bets."""
+"""Maximum share of the stake that each bet can lose. Small shifts need small bets."""
 _EFFECTIVE = 5.0
-"""Effective number of scores that form one observation, if scores have different weights."""
+"""If scores have different weights, this effective number of scores forms one observation."""
 _SMOOTHING = 0.1
 _BATCHES = (20, 40, 80, 160, 320, 640)
 _EXPECTED_EVENTS = 5.0
-"""Expected rare events in a batch, so that its mean is nearly normal."""
+"""Minimum expected number of the rarer outcome in a batch, so that the batch mean is nearly normal."""
 _UNCERTAINTY = 1.0
 """Assumed uncertainty of the usual mean, in standard errors."""
 _HARDLY_ANYTHING = 20.0
-"""Stake that chance alone reaches in at most one of 20 series."""
+"""Below this mean stake, open bets are reset at a new release. Chance alone reaches it in at most 1 of 20 series."""
 _GROWTH = 1.2
-"""Factor by which the reference must grow before the bounds are set again."""
+"""The bounds are set again when the reference has grown by this factor."""
 _LARGEST_REFERENCE = 10
-"""Size up to which the reference grows, as a multiple of its first size."""
+"""Maximum size of the reference, as a multiple of its first size."""
 _RANK_LEAST = 0.02
-"""Smallest relevant shift of the mean rank, which is 0.5 without changes."""
+"""Smallest relevant shift of the mean rank. Without a change, the mean rank is 0.5."""
 _EXEMPLARS = 3
 
 
 class DetectorOptions(NamedTuple):
     false_alarm_every: float = 100_000.0
-    """Average number of scores in a series between two false alarms."""
+    """Average number of scores between two false alarms of a series."""
     least: float = 0.01
     """Smallest relevant change of a mean of scores from 0 to 1."""
     reference: int = 200
-    """Number of scores that a series learns from."""
+    """Number of first scores from which a series learns its usual level."""
 
     @property
     def stake(self) -> float:
-        """Stake that raises an alarm. Two directions and two detectors share the allowed false alarms."""
+        """Stake that raises an alarm. Two directions and two detectors share the allowed false alarms, so it is 4 times ``false_alarm_every``."""
         return 4.0 * self.false_alarm_every
 
 
 class ChangeExemplar(NamedTuple):
-    """A turn that illustrates a change."""
-
     turn_id: str
 
     @property
@@ -86,10 +84,7 @@ class Found:
     """The usual mean, or the mean of the previous release."""
     after: float
     difference: Interval
-    """The 95 % interval of the difference.
-
-    A change is reported because it is large, so the true difference is often smaller.
-    """
+    """95 % interval of the difference. Only large changes are reported, so the true difference is often smaller."""
     since: float
     """Estimated start of the change, in seconds since the Unix epoch."""
     n: float
@@ -106,8 +101,8 @@ class Found:
 class Series:
     """Change detection for one series of scores.
 
-    Ranks replace the scores, unless the series is ``bounded`` and all of its first scores are from 0 to 1.
-    ``is_amount`` is true for seconds, dollars and other amounts. Releases are then compared by the logarithms of these amounts.
+    If the series is ``bounded`` and its first scores are all from 0 to 1, scores are used as they are. Otherwise, ranks
+    replace them. ``is_amount`` is true for seconds, dollars and other amounts, whose logarithms are compared between releases.
     """
 
     __slots__ = (
@@ -125,23 +120,23 @@ class Series:
     def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
-        """The first values, sorted as soon as all have arrived. A series without ranks then discards them."""
+        """The first values, sorted when the series has enough of them. Unless ranks are used, they are then discarded."""
         self._known = 0.0
-        """Effective number of scores from which the bounds were set, or 0 while the series learns its usual level."""
+        """Effective number of scores from which the bounds were set. 0 while the series still learns its usual level."""
         self._part = Moments()
-        """Weighted scores that don't form an observation yet."""
+        """Weighted scores that are too few for an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
-        """Values since a bet was opened. Once no bet is open, all these values join the usual level, to avoid a bias."""
+        """Values since a bet was opened. When all bets are closed, these values join the usual level, so that it isn't biased."""
         self._batch = Moments()
         self._batch_total = 0.0
-        """Sum of the batch's values from 0 to 1, which are ranks in a series that isn't bounded."""
+        """Sum of the batch's values after conversion to the range from 0 to 1."""
         self._batch_size = _BATCHES[0]
         self._batch_exemplars: list[str] = []
-        """The first turns of the latest batches."""
+        """Turn ids of the first scores in the latest batches."""
         self._ewma: float | None = None
         self._run = Moments()
-        """Values since the weighted mean was last at its usual level."""
+        """Values since the exponentially weighted mean was last at its usual level."""
         self._run_since = 0.0
 
     @property
@@ -151,7 +146,7 @@ class Series:
     def add(
         self, value: float, at: float = 0.0, weight: float = 1.0, version: str | None = None, exemplar: str | None = None
     ) -> Found | None:
-        """Add a score. Return the change that it reveals, or None. ``weight`` is one divided by the sampling probability."""
+        """Add a score. Return a change if the score reveals one. ``weight`` is 1 / sampling probability."""
         if version is not None:
             found = self._check_release(value, at, weight, version, exemplar)
             if found is not None:
@@ -220,10 +215,10 @@ class Series:
         return self._end_batch() if batch.weight >= self._batch_size else None
 
     def _end_batch(self) -> Found | None:
-        """Add a batch to the weighted mean. Return the change that it reveals, or None."""
+        """Add the batch to the exponentially weighted mean. Return a change if the mean is out of its limits."""
         batch, options = self._batch, self._options
         mean = self._batch_total / batch.weight
-        batch.weight_squares = batch.weight  # each value counts as one
+        batch.weight_squares = batch.weight  # each value has weight 1
         for moments in (self._open, self._run):
             moments.join(batch)
         self._batch, self._batch_total = Moments(), 0.0
@@ -250,7 +245,7 @@ class Series:
         return None
 
     def _report(self, detector: Detector, run: Moments, since: float, exemplars: Sequence[str]) -> Found:
-        """Return a change from the usual level. Values since its start become the new usual level."""
+        """Return a change from the usual level, and restart the series from the values since the change."""
         usual, releases = self._usual, self._releases
         variance = sum(one.variance(bounded=self._bounded) / max(one.n, 1.0) for one in (usual, run))
         difference, wide = run.mean - usual.mean, Z95 * math.sqrt(variance)
@@ -262,10 +257,10 @@ class Series:
         return found
 
     def _check_release(self, value: float, at: float, weight: float, version: str, exemplar: str | None) -> Found | None:
-        """Add a score. Return a significant difference from the version before, or None. A difference resets the usual level."""
+        """Add a score. If the current release differs significantly from the one before, return the change and restart the series."""
         releases = self._releases
         if releases.add(value, weight, version, at, exemplar):
-            for bets in (self._low, self._high):  # so that new runs start with the release
+            for bets in (self._low, self._high):  # so that runs after the release don't include earlier scores
                 if bets.stakes and sum(bets.stakes) / len(bets.stakes) < _HARDLY_ANYTHING:
                     bets.reset()
         tested = releases.test()
@@ -292,7 +287,7 @@ class Series:
     # --- state across restarts
 
     def state(self) -> dict[str, Any]:
-        """Return the state as plain values, without runs of the weighted mean, which start again after a restart."""
+        """Return the state as plain values. Runs of the weighted mean aren't saved and start again after a restart."""
         sides = self._low, self._high
         return {
             "bounded": self._bounded, "usual": self._usual.state(), "ranks": list(self._ranks), "known": self._known, "ewma": self._ewma,
@@ -302,7 +297,7 @@ class Series:
 
     @classmethod
     def of_state(cls, options: DetectorOptions, state: Mapping[str, Any]) -> Series:
-        """Return a series from :meth:`state`, or raise a KeyError, TypeError or ValueError."""
+        """Return a series from the output of :meth:`state`, or raise KeyError, TypeError or ValueError."""
         found = cls(options, bounded=bool(state["bounded"]))
         found._usual = Moments(*map(float, state["usual"]))
         found._ranks = array("d", state["ranks"])
@@ -320,7 +315,7 @@ class Series:
 
 
 class _Bets:
-    """Bets that the mean is below a bound. For bets on a higher mean, bound and values are mirrored: 1 - value."""
+    """Bets that the mean is below a bound. For bets on a higher mean, use 1 - value and 1 - bound."""
 
     __slots__ = ("bets", "bound", "exemplars", "run", "since", "stakes")
 
@@ -336,7 +331,7 @@ class _Bets:
         """The values since the bets were opened."""
         self.since = 0.0
         self.exemplars: list[str] = []
-        """The latest turns whose values won the bets."""
+        """Turn ids of the latest values that increased the stakes."""
 
     def set_bound(self, bound: float) -> None:
         self.bound = bound
@@ -375,7 +370,7 @@ chain, as in ``tests/statistics/test_change.py``.
 
 @lru_cache(maxsize=64)
 def _limit(batches: float) -> float:
-    """Return the limit in standard deviations that an EWMA crosses, on average, once per this many batches."""
+    """Return the limit, in standard deviations, that an EWMA crosses by chance once in this many batches on average."""
     wanted = math.log10(max(batches, 1.0))
     for (low, before), (high, after) in pairwise(_LIMITS):
         if wanted <= after:

@@ -1,4 +1,4 @@
-"""Change detection for all series of a process, one for each tenant, metric and agent."""
+"""Change detection for all series of a process. Each tenant, metric and agent has a series."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""Number of scores after which a series' use is recorded."""
+"""A series' last use is updated once for this many scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Change:
     at: float
     tenant: str | None = None
     facts: tuple[str, ...] = ()
-    """Facts that are more frequent in the failed turns, after a change for the worse. Empty without a score store."""
+    """Attribute values that are more frequent in the failed turns after a change for the worse. Empty without a score store."""
 
     @property
     def title(self) -> str:
@@ -62,8 +62,6 @@ class _OpenSeries:
 
 
 class Changes:
-    """Change detector for all series. Thread-safe."""
-
     def __init__(self, options: DetectorOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock
@@ -86,7 +84,7 @@ class Changes:
         turn_id: str | None,
         tenant: str | None = None,
     ) -> list[Change]:
-        """Add a turn's scores. Return the changes that they reveal. ``weight`` is one divided by the sampling probability."""
+        """Add a turn's scores. Return the changes that they reveal. ``weight`` is 1 / sampling probability."""
         now = self._clock.time_ns() / 1e9
         changes: list[Change] = []
         with self._lock:
@@ -108,7 +106,7 @@ class Changes:
         return changes
 
     def _place_of(self, key: _Key, unit: str) -> _OpenSeries:
-        """Return the series with this key, and record :data:`_USES` uses of it. Series without recent uses can be discarded."""
+        """Return the series with this key, and record :data:`_USES` uses of it. If there are too many series, unused ones are discarded."""
         wanted, now = key, self._clock.monotonic()
         if key in self._places:
             self._places.use(key, now, _USES)
@@ -140,7 +138,7 @@ class Changes:
         telemetry.watch(CHANGE_SIZE, lambda: self._gauges(lambda change: change.found.size))
 
     def _gauges(self, value: Callable[[Change], float]) -> Iterator[tuple[Mapping[str, str], float]]:
-        # Tenants share a gauge, in which their values would be added. So only the latest change counts.
+        # Tenants share a gauge. Its values would be added up, so it shows only the latest change.
         latest = {(change.metric, change.agent, change.verdict): change for change in sorted(self.read(), key=lambda one: one.at)}
         for (metric, agent, verdict), change in latest.items():
             yield {"metric": metric, "agent": agent, "verdict": verdict}, value(change)

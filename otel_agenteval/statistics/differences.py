@@ -1,9 +1,9 @@
 """Search for facts, and pairs of facts, that are more frequent among bad turns than among the rest.
 
-A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. Each turn is weighted by the number
-of turns that it represents, and the turns of a conversation count as one draw. Each share is converted into a number of
-independent turns with the same variance, for which Fisher's exact test holds. At most a share ``error`` of the reported facts is
-expected to differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
+A fact is the value of a turn's attribute, such as ``model = gpt-5`` or ``duration_s > 12``. A sampled turn counts for all the
+turns that it represents. Turns of a conversation aren't independent, so each share is converted into the number of independent
+turns with the same variance. Fisher's exact test then applies. At most a share ``error`` of the reported facts is expected to
+differ by chance (Benjamini and Hochberg 1995). Intervals have the matching coverage (Benjamini and Yekutieli 2005).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .tests import log_choose
 
 ERROR = 0.02
 FEW = 30
-"""Number of bad turns below which a finding is marked as based on few turns."""
+"""Findings based on fewer bad turns than this are marked as uncertain."""
 _MAX_FACTS = 400
 _MAX_FACTS_IN_PAIRS = 60
 _MAX_FINDINGS = 10
 _MIN_TURNS = 3
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-_MAX_VALUES = 6  # numbers with at most this many values are compared by value
-_MIN_OVERLAP = 0.95  # two facts have "the same turns" if they share at least this part of all their turns
-_MIN_DRAWS = 15  # least number of draws with a fact, and without it, for a reliable variance
+_MAX_VALUES = 6  # numeric attributes with at most this many values are compared by value
+_MIN_OVERLAP = 0.95  # two facts have "the same turns" if they share at least this share of their turns
+_MIN_DRAWS = 15  # minimum number of draws with a fact, and of draws without it
 _MAX_P_WITHIN = 0.01
 _NORMAL = NormalDist()
 
@@ -38,7 +38,7 @@ Value = str | float | bool | Collection[str] | None
 
 
 class TurnFact(NamedTuple):
-    """Value of a turn's attribute. ``value`` begins with ``>`` or ``≤`` if the fact is a range of numbers."""
+    """Value of a turn's attribute. For a range of numbers, ``value`` begins with ``>`` or ``≤``."""
 
     attribute: str
     value: str
@@ -61,11 +61,11 @@ class Contrast:
     p: float
     """p value, corrected for the number of facts."""
     turns: tuple[int, int]
-    """Number of bad turns and of other turns with the facts."""
+    """Number of bad turns and of other turns that have the facts."""
     also: list[TurnFact] = field(default_factory=list)
-    """Facts that hold for nearly the same turns."""
+    """Other facts that nearly the same turns have."""
     effect: bool = False
-    """True if the failure itself can have caused the fact."""
+    """True if the fact can be a consequence of the failure, such as a long duration."""
 
     @property
     def few(self) -> bool:
@@ -85,15 +85,14 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Findings by the lower end of the interval, largest first, with possible effects last. Facts that an earlier finding
-    explains are left out."""
+    """Findings with the largest lower interval end first, and possible effects last. Without facts that an earlier finding explains."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """Facts that hold for nearly the same turns as ``bad``, if the bad turns are ``selected`` by other facts."""
+    """If ``selected``: facts that nearly the same turns have as ``bad``."""
 
 
 class _Table(NamedTuple):
-    """Numbers of turns as ``(with the fact, all)``, in independent turns."""
+    """Numbers of independent turns, as pairs ``(with the fact, all)``."""
 
     bad: tuple[float, float]
     rest: tuple[float, float]
@@ -143,7 +142,7 @@ def find_differences(
 
 
 class _Search:
-    """The facts of the turns. ``has_fact`` has a row for each fact, with True for each turn that has the fact."""
+    """Facts of the turns. ``has_fact`` has one row per fact, with True for each turn that has the fact."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class _Search:
         effects: Collection[str],
     ) -> None:
         order = np.arange(len(turns))
-        if draws is not None:  # the turns of a draw follow each other
+        if draws is not None:  # so that turns of a draw are neighbors
             numbers: dict[Hashable, int] = {}
             number_of_turn = np.fromiter((numbers.setdefault(draw, len(numbers)) for draw in draws), np.int64, len(turns))
             order = np.argsort(number_of_turn, kind="stable")
@@ -183,7 +182,7 @@ class _Search:
         return np.logical_and.reduce([self.has_fact[self.row_of[fact]] for fact in facts])
 
     def table_of(self, has_fact: Any, among: Any = None) -> _Table:
-        """Count a fact among the bad and the other turns, in independent turns. ``among`` limits both to some turns."""
+        """Count a fact among bad and other turns, in independent turns. ``among`` selects the turns to count."""
         counts = []
         for side in (self.bad, ~self.bad):
             in_side = side if among is None else side & among
@@ -197,7 +196,7 @@ class _Search:
         return _Table(*counts)
 
     def pairs(self) -> dict[tuple[TurnFact, ...], float]:
-        """Return the p value of each pair: the larger p value of one fact among the turns with the other fact."""
+        """Return the p value of each pair. Each fact is tested among the turns with the other fact, and the larger p value is used."""
         facts = [fact for fact in self.facts if fact.attribute not in self.effects][:_MAX_FACTS_IN_PAIRS]
         has_fact = self.has_fact[[self.row_of[fact] for fact in facts]]
         weighted = has_fact * self.weights
@@ -222,7 +221,7 @@ class _Search:
         return ps
 
     def significant(self, ps: Mapping[tuple[TurnFact, ...], float], error: float) -> Iterator[Contrast]:
-        """Yield the findings among tested facts, with intervals that are corrected for the number of findings."""
+        """Yield the significant findings, with intervals that are corrected for the number of findings."""
         adjusted = _benjamini_hochberg(list(ps.values()))
         passing = [(facts, p) for facts, p in zip(ps, adjusted, strict=True) if p <= error]
         z = _NORMAL.inv_cdf(1 - error * len(passing) / max(len(ps), 1) / 2) if passing else 0.0
@@ -252,7 +251,7 @@ class _Search:
 
 
 def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]:
-    """Return the numbers ``(with the fact, all)`` of independent turns with this share and variance. Weights are by draw."""
+    """Convert weights by draw into the numbers ``(with the fact, all)`` of independent turns with equal share and variance."""
     total = float(weights.sum())
     if not total:
         return 0.0, 0.0
@@ -267,11 +266,11 @@ def _as_independent(weights: Any, weights_with_fact: Any) -> tuple[float, float]
 
 
 def _fisher_p(table: _Table) -> float:
-    """Return the one-sided p value of Fisher's test that a fact is more frequent among the bad turns, or 1 for few turns."""
+    """Return the one-sided p value of Fisher's test that a fact is more frequent among bad turns. Return 1 for too few turns."""
     (x, n), (y, m) = table
     if not n or not m or x * m <= y * n or x < _MIN_TURNS - 1e-6:
         return 1.0
-    # Parts of turns are rounded against a difference.
+    # Fractions of turns are rounded so that the difference gets smaller.
     x, n, y, m = math.floor(x + 1e-6), math.floor(n + 1e-6), math.ceil(y - 1e-6), math.floor(m + 1e-6)
     if not n or not m:
         return 1.0
@@ -318,7 +317,7 @@ def _facts(
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the bad turns' most frequent facts, a mask of the turns with each fact, and the aliases of each fact.
 
-    The aliases of a fact are other facts that hold for nearly the same turns.
+    Aliases are other facts that nearly the same turns have.
     """
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
@@ -331,7 +330,7 @@ def _facts(
             has_by_fact[TurnFact(attribute, text)] = _mask(len(turns), with_number[is_in_range])
     bad_counts = Counter({fact: int(np.count_nonzero(has & bad)) for fact, has in has_by_fact.items() if not has.all()})
     facts = [fact for fact, count in bad_counts.most_common(_MAX_FACTS) if count >= _MIN_TURNS]
-    # Of facts with the same turns, the first is kept: a cause explains more than an effect, and a name more than a number.
+    # If several facts have the same turns, keep the first. Causes come before effects, and names before numbers.
     facts.sort(key=lambda fact: (fact.attribute in effects, fact.attribute in numbers))
     has_fact = np.array([has_by_fact[fact] for fact in facts]).reshape(len(facts), len(turns))
     firsts = _first_of_same_turns(has_fact)
@@ -343,7 +342,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return, for each fact, the index of the first fact that holds for nearly the same turns. It can be the fact itself."""
+    """Return, for each fact, the index of the first fact that nearly the same turns have, which can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)
@@ -381,7 +380,7 @@ def _mask(length: int, indices: Any) -> Any:
 
 
 def _ranges(values: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ranges of numbers (``> 12``), or single numbers if there are few. Each has a mask of the values in it."""
+    """Yield ranges of numbers (``> 12``), or single numbers if there are few, with a mask of the values in each range."""
     distinct = np.unique(values)
     if len(distinct) <= _MAX_VALUES:
         for value in distinct:

@@ -1,16 +1,16 @@
 """Estimates of judged metrics for all turns, based on the judged turns, by metric and agent.
 
-There is an estimate for the last hour and one since the start. A score that was sampled with probability p represents 1/p
-turns. Turns of one trace are correlated, so the variance is computed over traces (:mod:`.weighted` explains the mathematics).
-The estimate for the hour has a 95 % interval. The estimate since the start has a confidence sequence: its interval is valid no
-matter how often it is checked. Proxies, which are known for every turn in the draw, narrow both.
+One estimate covers the last hour and one the time since the start. A score that was sampled with probability p represents 1/p
+turns. Turns of one trace are correlated, so the variance is computed over traces (see :mod:`.weighted`). The hourly estimate has
+a 95 % interval. The estimate since the start has a confidence sequence, which stays valid if you check it repeatedly. Proxies
+are cheap scores that every turn has. They narrow both intervals.
 
 Some selected turns get no score, because the budget is used up or the judge is unavailable. Scored turns of the same class
-(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, form a separate
+(selected by a rule, or at random) then represent them too. Turns that need no judge call, such as empty turns, are a separate
 class. Otherwise, their weight would grow with every missing score. If turns of a class were selected, but none of them has a
 score, there is no estimate.
 
-Only sums per minute and the latest scores, which revisions can replace, are kept. So memory doesn't grow with traffic.
+Only sums per minute and the latest scores, which revisions can replace, are kept. Memory therefore doesn't grow with traffic.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
 _KEPT_TOGETHER = 10
-"""Number of time parts that are saved as one across restarts."""
+"""Saved states combine this many time parts into one."""
 _EVER = -1
 SINCE_START = "start"
 _SERIES = 1_000
 _TRACES = 10_000
 _TURNS = 50_000
-"""Maximum number of turns whose scores a revision can still replace. A turn counts once for each metric."""
+"""Maximum number of scores, one per metric and turn, that a revision can still replace."""
 _LEAST_WEIGHT = 0.5
-"""Smallest plausible sum of weights. Smaller sums are rounding errors, because each turn has a weight of at least 1."""
+"""Smaller sums of weights are rounding errors, because each turn has a weight of at least 1."""
 
 
 Group = Literal["rule", "drawn", "itself"]
@@ -69,7 +69,7 @@ class _TimePart:
 
 @dataclass(slots=True)
 class _TraceSums:
-    """A trace whose scores can still change or grow in number."""
+    """A trace that can still get new or changed scores."""
 
     part: int
     sums: dict[Group, tuple[int, Any]] = field(default_factory=dict)
@@ -86,16 +86,16 @@ class _TurnScore(NamedTuple):
 @dataclass(slots=True)
 class _Turn:
     key: tuple[str, str]
-    """Metric and agent of the series. A revision can have another agent, but counts in the same series."""
+    """Metric and agent of the series. Revisions of a turn stay in this series, even if their agent differs."""
     chosen: tuple[int, Group, float] | None = None
-    """Number of the time part in which the turn was selected, its class, and its weight."""
+    """Number of the time part in which the turn was selected, the turn's class, and its weight."""
     certain: bool = False
     answer: _TurnScore | None = None
     proxies: Any = None
 
 
 class Estimates:
-    """Estimates by metric and agent over a moving window. Thread-safe. ``window`` is the window's length in seconds."""
+    """Estimates by metric and agent over a moving window of ``window`` seconds. Thread-safe."""
 
     def __init__(self, window: float, clock: Clock) -> None:
         self._length = window / _PARTS
@@ -107,17 +107,17 @@ class Estimates:
         self._lock = threading.Lock()
         self._series: dict[tuple[str, str], dict[int, _TimePart]] = {}
         self._places: LabelValues[tuple[str, str]] = LabelValues(_SERIES)
-        """Series that are kept separate from the metric's ``__other__`` series."""
+        """Series with their own estimate. Scores of all other series are added to the metric's ``__other__`` series."""
         self._traces: OrderedDict[tuple[tuple[str, str], str], _TraceSums] = OrderedDict()
         self._turns: OrderedDict[tuple[str, str], _Turn] = OrderedDict()
         self._changes = 0
         self._known: tuple[tuple[int, int], dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]] | None = None
-        """Cached estimates and the state they belong to, because each scrape reads four fields."""
+        """Cached estimates and the version of the data that they were computed from. Each scrape reads them four times."""
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[str, str], int, Any]] = OrderedDict()
-        """Series and time part in which proxies were counted, and the proxies, by metric and turn."""
+        """By metric and turn: series and time part to which the turn's proxies were added, and the proxies."""
 
     def add_proxies(self, metric: str, agent: str, turn_id: str, proxies: Sequence[float]) -> None:
-        """Record the proxies of a turn that takes part in a metric's draw. They replace older proxies of the turn."""
+        """Record the proxies of a turn that can be drawn for a metric. They replace older proxies of the turn."""
         known = padded(proxies)
         with self._lock:
             key, number, part = self._now(metric, agent, 1)
@@ -135,7 +135,7 @@ class Estimates:
                 turn.proxies = known
 
     def choose(self, metric: str, agent: str, probability: float, group: Group, turn_id: str | None = None) -> None:
-        """Record that a turn was selected, with its probability. Revisions don't count again."""
+        """Record that a turn was selected with this probability. Revisions of the turn aren't counted again."""
         if probability <= 0:
             return
         with self._lock:
@@ -151,7 +151,7 @@ class Estimates:
                 one.chosen[group] = one.chosen.get(group, 0.0) + 1 / probability
 
     def make_certain(self, metric: str, turn_id: str) -> None:
-        """Make a drawn turn represent only itself, because a rule now selects it, for example after late feedback."""
+        """Give a drawn turn the weight 1, because a rule now selects it, for example after late feedback."""
         with self._lock:
             turn = self._turns.get((metric, turn_id))
             if turn is None or turn.certain:
@@ -184,13 +184,13 @@ class Estimates:
     ) -> None:
         """Add a score with its sampling probability. It replaces an earlier score of the same turn.
 
-        ``trace`` is the unit of the variance, and ``turn_id`` the turn's first id. A late score of an earlier revision is
-        ignored. ``replaces`` contains the ids of other turns that became parts of this turn.
+        The variance is computed over traces. ``turn_id`` is the turn's first id. A late score of an earlier revision is
+        ignored. ``replaces`` contains the ids of other turns that were merged into this turn.
         """
         if probability <= 0 or not math.isfinite(value):
             return
         with self._lock:
-            # Turns of other classes were already counted as a use when they were selected.
+            # For turns of other classes, the series' use was counted when they were selected.
             turn = self._turn(metric, turn_id, self._now(metric, agent, 1 if group == "itself" else 0)[0])
             if turn.answer is not None and turn.answer.revision > revision:
                 return
@@ -209,7 +209,7 @@ class Estimates:
                 sums.widen(value)
 
     def _parts_of(self, key: tuple[str, str], number: int) -> list[_TimePart]:
-        """Return the time part with this number and the part for all time, if they are still kept."""
+        """Return the time part with this number and the part for all time. Parts that are no longer kept are left out."""
         parts = self._series.get(key, {})
         return [parts[one] for one in (number, _EVER) if one in parts]
 
@@ -229,7 +229,7 @@ class Estimates:
         parts = self._series[key]
         trace = self._traces.pop((key, answer.trace), None)
         if trace is None or trace.part not in parts:
-            if sign < 0:  # its part of the time has expired
+            if sign < 0:  # its time part has expired
                 return []
             trace = _TraceSums(number)
         found = [part.sums.setdefault(answer.group, Sums()) for part in (parts[trace.part], parts[_EVER])]
@@ -250,7 +250,7 @@ class Estimates:
         return found
 
     def _now(self, metric: str, agent: str, sightings: int) -> tuple[tuple[str, str], int, _TimePart]:
-        """Return the series key, part number and part for a score at this moment."""
+        """Return the series key, the part number and the part for a score that arrives now."""
         now = self._clock.monotonic()
         self._changes += 1
         number = int(now // self._length)
@@ -279,7 +279,7 @@ class Estimates:
         return self._read()[0]
 
     def read_since_start(self) -> dict[tuple[str, str], Estimate]:
-        """Return the estimates since the start. Their intervals are valid at every check."""
+        """Return the estimates since the start. Their intervals stay valid if you check them repeatedly."""
         return self._read()[1]
 
     def _read(self) -> tuple[dict[tuple[str, str], Estimate], dict[tuple[str, str], Estimate]]:
@@ -322,7 +322,7 @@ class Estimates:
         return found
 
     def restore(self, state: Any, passed: float = 0.0) -> None:
-        """Restore the output of :meth:`state` after ``passed`` seconds. Raises TypeError or ValueError if it is invalid."""
+        """Restore the output of :meth:`state` after ``passed`` seconds. Raises TypeError or ValueError if the state is invalid."""
         newest = int(self._clock.monotonic() // self._length)
         found: dict[tuple[str, str], dict[int, _TimePart]] = {}
         for metric, agent, kept in state:
@@ -354,7 +354,7 @@ class Estimates:
 
 
 def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
-    """Return the total sums and proxies. The sums are None if turns of a class were selected, but all lack a score."""
+    """Return the total sums and proxies. The sums are None if turns of a class were selected, but none of them has a score."""
     total, everyone = Sums(), Everyone()
     for part in parts:
         everyone = everyone.plus(part.everyone)
@@ -368,6 +368,6 @@ def _total(parts: Sequence[_TimePart]) -> tuple[Sums | None, Everyone]:
             if chosen:
                 return None, everyone
             continue
-        # Scores of turns that another process selected, or that were selected before the window, represent no other turns.
+        # Turns that another process selected, or that were selected before the window, represent only themselves.
         total = total.plus(answered.times(max(1.0, chosen / answered.weight)))
     return total, everyone

@@ -1,12 +1,12 @@
-"""Comparison of two groups of turns, for all commands and pages: difference, uncertainty, and turns needed for a clear result.
+"""Comparison of two groups of turns: difference, uncertainty, and the number of turns needed for a clear result.
 
 - Values with a case id are compared case by case if at least half of the smaller group's cases are also in the other group.
 - Other values are independent samples. If no value is sampled and no conversation has several values, rates get Fisher's exact
   test, and other measures of small groups a permutation test.
-- As in :mod:`.weighted`, a sampled score has the weight of the turns that it represents. Turns of one conversation are one piece
-  of evidence, so the variance is computed over conversations.
-- Amounts, such as seconds and dollars, are tested on a logarithm, because a few large amounts would hide a change of all others.
-  With few conversations, the variance of amounts would be underestimated, so the conversations' means get a permutation test.
+- As in :mod:`.weighted`, a sampled score counts for all the turns that it represents. Turns of one conversation aren't
+  independent, so the variance is computed over conversations.
+- Amounts, such as seconds and dollars, are tested on a logarithm. Otherwise, a few large amounts would hide other changes.
+  With few conversations, the variance of amounts would be too low, so the conversations' means get a permutation test.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _Z80 = 0.8416212335729143
 """80 % quantile of the normal distribution, for a power of 80 %."""
 _OPEN_TRACES = 10_000
 _MOST_KEPT = 20_000
-"""Maximum number of a measure's values that are kept for one group. Beyond it, only sums are kept, to limit memory."""
+"""Maximum number of values that are kept per measure and group. Larger groups keep only sums, to limit memory."""
 _STUDENT = (1.2104, 1.4401, 1.3040, 0.8110, 0.7173)
-"""Coefficients of the ratio of Student's to the normal 95 % quantile: 1 + the sum of each one / degrees of freedom ** power."""
+"""Coefficients for the ratio of Student's to the normal 95 % quantile, by increasing power of 1 / degrees of freedom."""
 _FEW = 200
-"""Maximum number of turns in both groups for a permutation test. Beyond it, the test would take seconds and change nothing."""
+"""Maximum number of turns for a permutation test. For more turns, the test takes seconds and changes nothing."""
 
 
 class Group:
-    """Scores of one metric in one group. The turns of a trace should follow each other."""
+    """Scores of one metric in one group. Add the turns of a trace one after another."""
 
     __slots__ = ("_open", "_sums", "turns")
 
     def __init__(self, *, is_amount: bool = False) -> None:
         self.turns = 0
-        self._sums = Sums(most=math.inf) if is_amount else Sums()  # small amounts aren't shares, which have limits at 0 and 1
+        self._sums = Sums(most=math.inf) if is_amount else Sums()  # amounts can be below 1 too, but aren't limited to 0 to 1
         self._open: OrderedDict[str, Any] = OrderedDict()
 
     def add(self, trace: str, value: float, probability: float = 1.0) -> None:
@@ -66,28 +66,28 @@ class Difference(NamedTuple):
     """95 % interval, not corrected for the number of measures."""
     p: float
     detectable: float
-    """Smallest difference that this many turns detect with a probability of 80 %."""
+    """Smallest difference that a test with this many turns finds with a probability of 80 %."""
     turns: tuple[int, int] = (0, 0)
     """Number of turns in each group or, if paired, of pairs."""
     paired: bool = False
     effect: float | None = None
     """Cohen's d of pairs or Cliff's delta of independent turns, or None if unknown."""
     varies: bool = True
-    """False if all values are equal or, for pairs, if no pair differs. No test can then be significant."""
+    """False if all values are equal or, for pairs, if no pair differs. A test then can't be significant."""
 
     @property
     def size(self) -> float:
         return self.after.mean - self.before.mean
 
     def turns_needed(self, effect: float) -> tuple[int, int]:
-        """Return the number of further turns that each group needs to detect an effect (power 80 %), or -1 if none is enough."""
+        """Return how many more turns each group needs to detect an effect (power 80 %), or -1 if no number is enough."""
         factor = (self.detectable / abs(effect)) ** 2 if effect else math.inf
         before, after = (max(0, math.ceil(n * factor) - n) if math.isfinite(factor) else -1 for n in self.turns)
         return before, after
 
 
 def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0)) -> Difference:
-    """Compare two means. The interval of the difference is derived from the means' intervals (MOVER, Zou and Donner 2008)."""
+    """Compare two means. The interval of the difference is computed from the intervals of the means (MOVER, Zou and Donner 2008)."""
     size = after.mean - before.mean
     down = math.hypot(after.mean - after.low, before.high - before.mean)
     up = math.hypot(after.high - after.mean, before.mean - before.low)
@@ -99,7 +99,7 @@ def difference(before: Estimate, after: Estimate, turns: tuple[int, int] = (0, 0
 
 
 class Side:
-    """Values of one measure in one group, turn by turn. ``is_amount`` is true for seconds, dollars and other amounts."""
+    """Values of one measure in one group. ``is_amount`` is true for seconds, dollars and other amounts."""
 
     __slots__ = ("_alone", "_cases", "_clusters", "_group", "_logs")
 
@@ -108,14 +108,14 @@ class Side:
         self._logs = Group(is_amount=True) if is_amount else None
         """Logarithms of the values, unless a value is 0 or negative."""
         self._alone: dict[str, float] | None = {}
-        """Values by cluster. None if a cluster has several values, a value is sampled, or there are too many."""
+        """Values by cluster, such as a conversation. None if a cluster has several values, a value is sampled, or there are too many."""
         self._clusters: _Clusters | None = {} if is_amount else None
         """Sum, sum of logarithms and number of the amounts, by cluster. None if a value is sampled or there are too many."""
         self._cases: dict[str, tuple[float, int]] | None = {}
         """Sum and number of the values, by case. None if a value has no case or is sampled, or there are too many."""
 
     def add(self, value: float, cluster: str, probability: float = 1.0, case: str | None = None) -> None:
-        """Add a turn's value. Turns of a ``cluster``, such as a conversation, should follow each other."""
+        """Add a turn's value. Add the turns of a ``cluster``, such as a conversation, one after another."""
         self._group.add(cluster, value, probability)
         if self._logs is not None and value > 0:
             self._logs.add(cluster, math.log(value), probability)
@@ -162,11 +162,11 @@ def _compare_estimates(before: Group, after: Group) -> Difference | None:
 
 
 def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, in_logs: bool) -> Difference:
-    """Return the difference with a p value from a permutation test of the clusters' means, and with Student's wider interval."""
+    """Return the difference with a permutation test of the clusters' means and Student's wider interval."""
     place = 1 if in_logs else 0
     p = permutation(*([one[place] / one[2] for one in clusters.values()] for clusters in (before, after)))
     freedom = min(len(before), len(after)) - 1
-    if not freedom:  # one cluster doesn't show how much clusters differ
+    if not freedom:  # with one cluster, the variance between clusters is unknown
         half = abs(found.size) + max(abs(found.before.mean), abs(found.after.mean))
         return found._replace(p=p, interval=(found.size - half, found.size + half), detectable=(Z95 + _Z80) / Z95 * half)
     wider = 1 + sum(term / freedom**power for power, term in enumerate(_STUDENT, 1))
@@ -175,7 +175,7 @@ def _of_few_clusters(found: Difference, before: _Clusters, after: _Clusters, *, 
 
 
 def _compare_values(before: list[float], after: list[float], *, paired: bool, is_rate: bool, in_logs: bool) -> Difference:
-    """Compare all values of two groups, which are paired by case or independent."""
+    """Compare all values of two groups. If ``paired``, values with equal indices are compared."""
     binary = is_rate and {*before, *after} <= {0.0, 1.0}
     effect: float | None
     if paired:
@@ -203,7 +203,7 @@ def _estimate(values: Sequence[float], is_binary: bool) -> Estimate:
 
 
 def adjusted_ps(found: Sequence[tuple[float, bool]]) -> list[float]:
-    """Return the p values, corrected for the number of measures that vary (Holm). A measure that doesn't vary gets 1."""
+    """Return p values with Holm's correction. Measures that don't vary get 1 and aren't counted."""
     adjusted = iter(holm([p for p, varies in found if varies]))
     return [next(adjusted) if varies else 1.0 for _, varies in found]
 
@@ -222,7 +222,7 @@ class GroupValue(NamedTuple):
     passed: int | None
 
     def measures(self) -> Iterable[tuple[Measure, float]]:
-        """Yield each measure of the score that is compared, with its value."""
+        """Yield each measure of the score with its value."""
         has_verdict = self.passed is not None and self.direction != "neutral"
         if self.type != "boolean":
             yield "mean", self.value
@@ -244,7 +244,7 @@ def compare_values(values: Iterable[GroupValue], before: str, after: str) -> tup
     """Compare the metrics of two groups. Also return the metrics that only one group has."""
     sides: dict[tuple[str, Measure], dict[str, Side]] = {}
     for one in values:
-        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of the input isn't a case
+        case = None if one.case is None or one.case.startswith("#") else one.case  # a hash of an input, not a case id
         for measure, value in one.measures():
             of_groups = sides.setdefault((one.metric, measure), {})
             if one.group not in of_groups:

@@ -23,7 +23,7 @@ _CELLS = 2_000_000  # per block of resamples, to limit memory
 
 
 def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
-    """Yield a generator and the number of resamples to draw from it, block by block."""
+    """Yield a random generator and a number of resamples for each block."""
     generator = np.random.default_rng((_SEED, stream))
     step, left = max(1, _CELLS // width), RESAMPLES
     while left > 0:
@@ -32,7 +32,7 @@ def blocks(width: int, stream: int = 0) -> Iterator[tuple[Any, int]]:
 
 
 def always_valid(n: float, error: float) -> float:
-    """Return the half-width, in standard errors, of an interval that is valid no matter how often it is checked.
+    """Return the half-width, in standard errors, of an interval that stays valid if you check it repeatedly.
 
     This is an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024), tuned to be narrowest near
     300 effective values.
@@ -67,7 +67,7 @@ def newcombe(before: tuple[float, float], after: tuple[float, float], correlatio
 
 
 def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval:
-    """Return Newcombe's 95 % interval for the difference of two paired proportions, from numbers of pairs."""
+    """Return Newcombe's 95 % interval for the difference of two paired proportions. Arguments are numbers of pairs."""
     n = both + lost + gained + neither
     margins = float(both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     cross = float(both * neither - lost * gained)
@@ -78,7 +78,7 @@ def newcombe_paired(both: int, lost: int, gained: int, neither: int) -> Interval
 
 
 def mean_interval(differences: Sequence[float]) -> Interval:
-    """Return the 95 % interval of a mean, for example of paired differences. Up to :data:`MANY` values, use a bootstrap."""
+    """Return the 95 % interval of a mean, such as a mean of paired differences. Up to :data:`MANY` values, use a bootstrap."""
     found = np.asarray(differences, dtype=float)
     return _interval(float(found.mean()), _error(found) ** 2, found.size, lambda: _bootstrap(found))
 

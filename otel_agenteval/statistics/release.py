@@ -1,9 +1,9 @@
 """Comparison of a new ``service.version`` with the version before, while scores arrive.
 
-The test is the same as in :mod:`.groups`, so that a report and the commands agree on the same turns. The test runs after 20
-scores of the new version, and then each time that their number has grown by a quarter, up to about 3,000 scores. All tests of a
-release share its allowed false alarms. Versions can run side by side: only a new version begins a release, and both versions get
-further scores.
+The test is the same as in :mod:`.groups`, so that live alerts and the ``compare`` commands agree. It runs after 20 scores of
+the new version, and then each time that the number of its scores has grown by a quarter, up to about 3,000. All tests of a
+release share its allowed false alarms. Versions can run side by side. Only a version that wasn't seen recently begins a
+release. After that, scores of both versions are added.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ FIRST = 20
 _GROWTH = 1.25
 _LAST = 3_000
 _TESTS = 11.0
-"""Number of independent tests with as many false alarms as a release's 23 tests, by simulation (``tests/statistics``)."""
+"""A release's 23 tests are correlated. They cause as many false alarms as this number of independent tests, by simulation."""
 _OF_AMOUNTS = 0.25
-"""Share of the allowed false alarms that amounts get, because amounts depend more on the mix of requests than scores do."""
+"""Factor for the false alarms that amounts may cause. Amounts depend more on the mix of requests than scores do."""
 _EXEMPLARS = 3
 _KNOWN = 8
-"""Number of remembered versions, so that a return to an earlier version doesn't count as a release."""
+"""Number of remembered versions. A return to one of them isn't a new release."""
 
 
 _LEAST_SPREAD = 0.02
-"""Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ class Moments:
         return self.sum / self.weight if self.weight else 0.0
 
     def variance(self, *, bounded: bool) -> float:
-        """Return the variance of a single value. For ``bounded`` values (0 to 1), it is at least a plausible minimum."""
+        """Return the variance of a single value. For ``bounded`` values (0 to 1), return at least a plausible minimum."""
         n = self.n
         found = max(0.0, self.squares / self.weight - self.mean**2) if self.weight else 0.0
         found *= n / (n - 1) if n > 1 else 2.0
@@ -87,7 +87,7 @@ class VersionScores:
         self.is_amount = is_amount
         self.raw = Moments()
         self.squared = [0.0, 0.0]
-        """Sum of the values and sum of their squares, each weighted with the squares of the weights."""
+        """Sum of the values and sum of the squared values, both weighted with squared weights."""
         self.ends = [math.inf, -math.inf]
         self.logs = VersionScores(is_amount=True, are_logs=True) if is_amount and not are_logs else None
         """Logarithms of the values, unless a value is 0 or negative."""
@@ -115,7 +115,7 @@ class VersionScores:
             return found._replace(p=fisher(first_counts, second_counts))
         if self.logs is not None and after.logs is not None and (logs := self.logs.compared_to(after.logs)) is not None:
             return found._replace(p=logs.p)
-        # The p value for equal variances, because the first scores of a version may vary less by chance
+        # p value for equal variances: the first scores of a version can vary less by chance
         n, m = self.raw.n, after.raw.n
         variance = (n * self.raw.variance(bounded=False) + m * after.raw.variance(bounded=False)) / (n + m)
         error = math.sqrt(variance * (1 / n + 1 / m))
@@ -166,7 +166,7 @@ class ReleaseWatch:
         """The version before, or None for the first version."""
         self.since = 0.0
         self.reported = False
-        """True if a change with this release was already reported."""
+        """True if a change was already reported for this release."""
         self._known: list[str] = []
         self._last: str | None = None
         """Version of the last score."""
@@ -177,17 +177,17 @@ class ReleaseWatch:
     def _begin_tests(self) -> None:
         self._next = float(FIRST)
         self._low: list[str] = []
-        """Exemplars: turns with the new version's latest scores below the mean of the version before."""
+        """Turn ids of the new version's latest scores below the mean of the version before."""
         self._high: list[str] = []
 
     def add(self, value: float, weight: float, version: str, at: float, exemplar: str | None) -> bool:
-        """Add a score. Return True if its version is new."""
+        """Add a score. Return True if its version begins a release."""
         begins = version not in self._known
         if begins:
             if self._last is not None:
                 if self._last == self.version:
                     self._before = self._after
-                elif self._last != self.before:  # the scores of a third version aren't kept
+                elif self._last != self.before:  # ignore the scores of older versions
                     self._before = VersionScores(is_amount=self._is_amount)
                 self.before, self.since = self._last, at
             self.version, self.reported = version, False
@@ -206,7 +206,7 @@ class ReleaseWatch:
         return begins
 
     def test(self) -> tuple[Difference, Moments, list[str]] | None:
-        """Return a significant difference with the new version's scores and exemplars, or None, also if no test is due."""
+        """Return a significant difference with the new version's scores and examples. Return None otherwise, or if no test is due."""
         after, before = self._after.raw, self._before.raw
         if self.reported or self.before is None or not self._next <= after.n or self._next > _LAST or before.n < FIRST:
             return None
@@ -215,7 +215,7 @@ class ReleaseWatch:
         found = self._before.compared_to(self._after)
         if found is None or found.p > self._error * (_OF_AMOUNTS if self._is_amount else 1.0) / _TESTS:
             return None
-        if found.interval[0] <= 0 <= found.interval[1]:  # amounts are tested on a logarithm
+        if found.interval[0] <= 0 <= found.interval[1]:  # amounts are tested by their logarithms
             return None
         return found, after, self._low if found.size < 0 else self._high
 

@@ -1,6 +1,6 @@
 """Statistics on repetitions of the same case, such as pass rates over k tries and consistency.
 
-The case is the unit of every interval.
+Repetitions aren't independent, so every interval is computed over cases.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ class Tries(NamedTuple):
 
 
 def pass_at_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that any of k repetitions passes (Chen et al. 2021). Raises ValueError for fewer than k tries."""
+    """Estimate the probability that at least one of k tries passes (Chen et al. 2021). Raises ValueError for fewer than k tries."""
     return 1.0 - pass_hat_k(Tries(tries.n, tries.n - tries.passed), k)
 
 
 def pass_hat_k(tries: Tries, k: int) -> float:
-    """Estimate the probability that all of k repetitions pass (Yao et al. 2024). Raises ValueError for fewer than k tries."""
+    """Estimate the probability that all of k tries pass (Yao et al. 2024). Raises ValueError for fewer than k tries."""
     if not 1 <= k <= tries.n:
         raise ValueError(f"k: must be between 1 and the number of repetitions ({tries.n}), got {k}")
     return math.comb(tries.passed, k) / math.comb(tries.n, k)
 
 
 def consistency(cases: Sequence[Tries]) -> float | None:
-    """Return the share of repeated cases whose repetitions all have the same verdict, or None without repeated cases."""
+    """Return the share of repeated cases whose tries all have the same verdict. Return None without repeated cases."""
     repeated = [tries for tries in cases if tries.n > 1]
     return sum(tries.passed in (0, tries.n) for tries in repeated) / len(repeated) if repeated else None
 
 
 FEWEST_CASES = 5
-"""Minimum number of cases for an interval. With fewer, no interval contains the true mean as often as it states."""
+"""Minimum number of cases for an interval. With fewer cases, intervals would be wrong too often."""
 _LEAST_SPREAD = 0.05
-"""Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean."""
 
 
 class CaseMean(NamedTuple):
@@ -50,12 +50,12 @@ class CaseMean(NamedTuple):
 
 
 def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> CaseMean | None:
-    """Return the mean of all values, with the case as the cluster, or None without values.
+    """Return the mean of all values with its interval over cases, or None without values.
 
-    ``is_share`` is True if no value can be below 0 or above 1. The interval has Student's quantile. Shares get Wilson's interval
-    with the observed variance. Other positive values get an interval of the mean's logarithm, and all other values a symmetric
-    interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such as a few extreme
-    costs, only 90 % do.
+    ``is_share`` is True if no value can be below 0 or above 1. The interval uses Student's quantile. Shares get Wilson's interval
+    with the observed variance. Other positive values get an interval of the logarithm of the mean, and all other values a
+    symmetric interval. In simulations, 93 to 97 % of the intervals contain the true mean. For very skewed values, such as a few
+    extreme costs, only 90 % do.
     """
     cases = [found for found in values.values() if found]
     if not cases:
@@ -71,7 +71,7 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
     if every.min() >= 0 and every.max() <= 1 and is_share:
         most, spread = mean * (1 - mean), float(every.var()) * n / (n - 1)
         share = min(1.0, max(_LEAST_SPREAD, spread / most)) if most > 0 else 1.0
-        z = Z95 + (_student(n - 1) - Z95) * min(1.0, 2 * (1 - share))  # the variance of zeros and ones follows from their mean
+        z = Z95 + (_student(n - 1) - Z95) * min(1.0, 2 * (1 - share))  # zeros and ones have the variance mean * (1 - mean)
         middle, half = wilson_around(mean, variance, n / share, z)
         return CaseMean(mean, (max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half))))
     half = _student(n - 1) * math.sqrt(variance)
@@ -82,7 +82,7 @@ def mean_by_case(values: Mapping[str, Sequence[float]], *, is_share: bool) -> Ca
 
 
 def _student(df: float) -> float:
-    """Return Student's quantile for two-sided 95 % intervals (Fisher and Cornish), exact to three digits for ``df`` ≥ 4."""
+    """Approximate Student's quantile for two-sided 95 % intervals (Fisher and Cornish), to three digits for ``df`` ≥ 4."""
     z = Z95
     terms = (
         (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,

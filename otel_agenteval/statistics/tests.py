@@ -19,7 +19,7 @@ _SLACK = 1e-9  # tolerance for rounding: float sums depend on the order
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Return McNemar's exact two-sided p value for the hypothesis that pairs are as likely to be lost as gained."""
+    """Return McNemar's exact two-sided p value. The hypothesis is that lost and gained pairs are equally likely."""
     n, fewer = lost + gained, min(lost, gained)
     if lost == gained:
         return 1.0
@@ -35,7 +35,7 @@ def fisher(before: tuple[int, int], after: tuple[int, int]) -> float:
     def log_p(i: int) -> float:
         return log_choose(n, i) + log_choose(m, successes - i) - whole
 
-    observed = log_p(x) + 1e-7  # include tables as likely as the observed one, despite rounding
+    observed = log_p(x) + 1e-7  # tables as likely as the observed table count, despite rounding
     tables = (log_p(i) for i in range(max(0, successes - m), min(n, successes) + 1))
     return min(1.0, math.fsum(math.exp(p) for p in tables if p <= observed))
 
@@ -64,7 +64,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def paired_test(before: Sequence[float], after: Sequence[float], *, is_rate: bool) -> tuple[float, Interval]:
-    """Return the p value and interval of paired differences, by McNemar's test for zeros and ones, or a sign-flip test."""
+    """Return the p value and interval of paired differences. Rates get McNemar's test, other values a sign-flip test."""
     pairs = list(zip(before, after, strict=True))
     if is_rate and {*before, *after} <= {0.0, 1.0}:
         both, lost, gained, neither = (pairs.count(pair) for pair in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0)))
@@ -112,7 +112,7 @@ def cohens_d(differences: Sequence[float]) -> float | None:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Return p values with Holm's adjustment, which limits the probability of any false rejection in the family."""
+    """Return p values with Holm's correction, which limits the probability of one or more false rejections."""
     adjusted, highest = [0.0] * len(ps), 0.0
     for rank, index in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
         highest = max(highest, min(1.0, ps[index] * (len(ps) - rank)))
@@ -121,7 +121,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(first: Sequence[int], second: Sequence[int]) -> float | None:
-    """Return the agreement of two raters beyond chance, from -1 to 1, or None without items or if all levels are the same."""
+    """Return Cohen's kappa, the agreement of two raters beyond chance. Return None without items, or if all levels are the same."""
     if not len(first):
         return None
     a, b, levels = _coded(first, second)

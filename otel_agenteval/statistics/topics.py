@@ -1,9 +1,9 @@
-"""Topics of texts: stable clusters of their vectors, and the words that set each topic apart.
+"""Topics of texts: stable clusters of the texts' vectors, and the words that distinguish each topic.
 
-Clusters are joined while the mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if
+Two clusters are joined if the mean cosine of their texts is at least :data:`ALIKE` (average linkage). A cluster is a topic if
 random subsets of the texts contain nearly the same cluster (mean Jaccard index, Hennig 2007). A text belongs to the topic with
-the nearest center, or to no topic. The mean of some general texts is subtracted from all vectors, because any two texts have
-something in common. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
+the nearest center, or to no topic. Vectors of any two texts are similar, so the mean vector of general texts is subtracted
+first. The constants were chosen on the tuning half of ``tests/data/failure_topics.yaml``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST = 5
 """Minimum number of texts in a new topic."""
 STABLE = 0.6
 """Minimum stability of a new topic."""
-_MOST = 1_000  # texts that are clustered
+_MOST = 1_000  # maximum number of texts that are clustered
 _ROUNDS = 3
 _RESAMPLES = 20
 _PART = 0.8
@@ -38,7 +38,7 @@ _LEAST_SHARE = 0.1
 
 class NewTopic(NamedTuple):
     center: list[float]
-    """Mean of the directions of the topic's texts."""
+    """Mean of the texts' directions."""
     stability: float
     """Mean Jaccard index of the cluster and the most similar cluster in random subsets of the texts, from 0 to 1."""
 
@@ -50,14 +50,14 @@ class Position(NamedTuple):
 
 
 def directions(vectors: Sequence[Sequence[float]], general: Sequence[Sequence[float]]) -> np.ndarray:
-    """Return vectors of length 1 for texts, after subtracting the mean direction of general texts."""
+    """Return unit vectors of texts, after subtracting the mean direction of the general texts."""
     return _unit(_unit(np.asarray(vectors, dtype=float)) - _unit(np.asarray(general, dtype=float)).mean(axis=0))
 
 
 def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list[NewTopic]:
-    """Return stable topics among the texts that belong to no known topic. ``texts`` are directions, ``known`` are centers."""
+    """Return stable topics among the texts that aren't in a known topic. ``texts`` are directions, ``known`` are centers."""
     found: list[NewTopic] = []
-    for _ in range(_ROUNDS):  # until a later call with the same texts finds no more
+    for _ in range(_ROUNDS):  # repeat until no more topics are found
         centers = [*known, *(topic.center for topic in found)]
         free = np.array([at for at, position in enumerate(positions(texts, centers)) if position is None], dtype=int)
         if len(free) < LEAST:
@@ -73,7 +73,7 @@ def new_topics(texts: np.ndarray, known: Sequence[Sequence[float]] = ()) -> list
 
 
 def positions(texts: np.ndarray, centers: Sequence[Sequence[float]]) -> list[Position | None]:
-    """Return the topic of each text, or None if no center is within :data:`REACH`."""
+    """Return the nearest topic of each text, or None if no center is within :data:`REACH`."""
     if not len(centers):
         return [None] * len(texts)
     cosines = texts @ _unit(np.asarray(centers, dtype=float)).T
@@ -100,7 +100,7 @@ def _stability(alike: np.ndarray, clusters: Sequence[set[int]]) -> list[float]:
 
 
 def _clusters(alike: np.ndarray) -> list[list[int]]:
-    """Return clusters by average linkage, found with chains of nearest neighbors (Murtagh 1983)."""
+    """Cluster by average linkage, with chains of nearest neighbors (Murtagh 1983)."""
     sums, sizes, free = alike.copy(), np.ones(len(alike)), np.ones(len(alike), dtype=bool)
     np.fill_diagonal(sums, -np.inf)
     members, found = [[at] for at in range(len(alike))], []
@@ -112,7 +112,7 @@ def _clusters(alike: np.ndarray) -> list[list[int]]:
         best = int(means.argmax())
         if len(chain) > 1 and means[chain[-2]] >= means[best]:
             best = chain[-2]
-        if means[best] < ALIKE:  # nor will it be nearer to a joined cluster
+        if means[best] < ALIKE:  # and no joined cluster will be nearer
             free[at] = False
             found.append(members[at])
             chain.pop()
@@ -130,7 +130,7 @@ def _clusters(alike: np.ndarray) -> list[list[int]]:
 
 
 def distinguishing_words(texts: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return up to four words that are frequent in a topic's texts and less frequent in others, the most distinctive first."""
+    """Return up to four words that are more frequent in a topic's texts than in other texts, most distinctive first."""
     inside, outside = [_words(text) for text in texts], [_words(text) for text in others]
     counts, elsewhere = (Counter(word for words in group for word in words) for group in (inside, outside))
     scores = {}

@@ -1,12 +1,12 @@
 """Means over all turns, estimated from a weighted sample and improved with proxies.
 
 A score that was sampled with probability p represents 1/p turns, and the mean is Hájek's estimator. *Proxies* are cheap scores
-that every turn has. If they correlate with the score, the sample's mean is corrected by the difference between the sample's
-proxies and those of all turns. This is prediction-powered inference (PPI++ of Angelopoulos, Duchi and Zrnic 2023), or the
-regression estimator of survey statistics (Särndal, Swensson and Wretman 1992).
+that every turn has. If they correlate with the score, the mean is corrected by the difference between the proxies of the sample
+and of all turns. This is prediction-powered inference (PPI++, Angelopoulos, Duchi and Zrnic 2023), also known as the regression
+estimator in survey statistics (Särndal, Swensson and Wretman 1992).
 
-The weight of a proxy minimizes the variance. Therefore, an uninformative proxy changes nothing. A wrong proxy doesn't improve
-the estimate, but doesn't bias it either.
+The weights of the proxies minimize the variance. A proxy without information therefore changes nothing. A wrong proxy doesn't
+bias the estimate.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .intervals import Z95, Interval, always_valid, wilson_around
 
 PROXIES = 3
 _ENOUGH = 10
-"""Effective traces required per proxy, and for the mean. With fewer, proxies aren't used, because their weights are estimates.
+"""Effective traces required per proxy, and for the mean. With fewer traces, proxies aren't used, because their weights are uncertain.
 
-For scores from 0 to 1, the rarer outcome counts, such as failures if nearly all turns pass.
+For scores from 0 to 1, only traces with the rarer outcome count, such as failures if nearly all turns pass.
 """
 _FIRST = 3
-"""Index of the first proxy in a trace's vector, after the weight, the weighted scores and their weighted squares."""
+"""Index of the first proxy in a trace's vector. Before it are the weight, the weighted score and its weighted square."""
 _SIZE = _FIRST + PROXIES
 _LEAST_SPREAD = 0.02
-"""Smallest plausible variance of scores from 0 to 1, relative to zeros and ones with the same mean.
+"""Smallest plausible variance of scores from 0 to 1, as a share of the variance of zeros and ones with this mean.
 
 A smaller observed variance is attributed to chance.
 """
 _FLAT = 1e-9
-"""Relative variation below which a proxy is uninformative."""
+"""A proxy whose relative variation is below this value isn't used."""
 ALPHA = 0.05
 
 
@@ -46,13 +46,11 @@ class Estimate(NamedTuple):
     low: float
     high: float
     n_eff: float
-    """Number of equally weighted traces with the same precision: Kish's effective size times the gain from proxies."""
+    """Kish's effective sample size, multiplied by the gain from proxies."""
 
 
 @dataclass(slots=True, eq=False)
 class Everyone:
-    """Proxies of all turns: count, sums, and sums of products."""
-
     n: float = 0.0
     total: Any = field(default_factory=lambda: np.zeros(PROXIES))
     outer: Any = field(default_factory=lambda: np.zeros((PROXIES, PROXIES)))
@@ -67,7 +65,7 @@ class Everyone:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Everyone:
-        """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
+        """Return an object from the output of :meth:`state`, or raise TypeError or ValueError."""
         return cls(float(state[0]), _array(state[1], (PROXIES,)), _array(state[2], (PROXIES, PROXIES)))
 
     def plus(self, other: Everyone) -> Everyone:
@@ -87,7 +85,7 @@ class Sums:
 
     total: Any = field(default_factory=lambda: np.zeros(_SIZE))
     outer: Any = field(default_factory=lambda: np.zeros((_SIZE, _SIZE)))
-    """Sum of the outer products of each trace with itself, for a variance over traces."""
+    """Sum of the outer product of each trace's vector with itself, for the variance over traces."""
     least: float = math.inf
     most: float = -math.inf
 
@@ -95,8 +93,8 @@ class Sums:
     def of_turns(cls, once: Sequence[float], squared: Sequence[float], ends: Interval) -> Sums:
         """Return the sums of turns, each of which is a separate trace.
 
-        ``once`` has the sums of weights, of weighted values and of weighted squares. ``squared`` has the same sums with squared
-        weights.
+        ``once`` contains the sums of the weights, the weighted values and the weighted squares. ``squared`` contains the
+        same sums with squared weights.
         """
         found = cls(least=ends[0], most=ends[1])
         found.total[:_FIRST] = once
@@ -121,7 +119,7 @@ class Sums:
 
     @classmethod
     def of_state(cls, state: Sequence[Any]) -> Sums:
-        """Return an object from :meth:`state`, or raise a TypeError or ValueError."""
+        """Return an object from the output of :meth:`state`, or raise TypeError or ValueError."""
         total, outer, least, most = state
         ends = math.inf if least is None else float(least), -math.inf if most is None else float(most)
         return cls(_array(total, (_SIZE,)), _array(outer, (_SIZE, _SIZE)), *ends)
@@ -134,12 +132,12 @@ class Sums:
         return Sums(self.total + other.total, self.outer + other.outer, *ends)
 
     def estimate(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with its interval, or None without scores. Informative proxies of all turns narrow the interval."""
+        """Return the mean with its interval, or None without scores. Informative proxies narrow the interval."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, Z95)
 
     def sequence(self, everyone: Everyone | None = None) -> Estimate | None:
-        """Return the mean with an interval that is valid no matter how often it is checked, or None without scores."""
+        """Return the mean with an interval that stays valid if you check it repeatedly, or None without scores."""
         moments = self._moments(everyone)
         return None if moments is None else self._interval(*moments, always_valid(moments[2], ALPHA))
 
@@ -157,7 +155,7 @@ class Sums:
         return predicted or (mean, variance, n)
 
     def _predicted(self, means: Any, n: float, variance: float, everyone: Everyone) -> tuple[float, float, float] | None:
-        """Return the moments improved with proxies, or None if proxies don't improve them."""
+        """Return mean, variance and effective size, corrected with proxies. Return None if the proxies don't help."""
         if variance <= 0:
             return None
         kept = [1, *range(_FIRST, _SIZE)]
@@ -175,7 +173,7 @@ class Sums:
         all_means = everyone.total / everyone.n
         all_spread = everyone.outer / everyone.n - np.outer(all_means, all_means)
         left = float(spread[0, 0] - with_score @ worth) * n / max(n - 1 - len(varying), 1.0)
-        # The proxies are known for all turns, but these turns are themselves a sample of all possible turns
+        # All turns have proxies, but they are themselves a sample of all possible turns
         between = float(worth @ all_spread[np.ix_(places, places)] @ worth) / everyone.n
         total = max(left, 0.0) + max(between, 0.0)
         if not 0 < total < variance:
@@ -184,17 +182,17 @@ class Sums:
         return mean, total, n * variance / total
 
     def _spread(self, means: Any) -> float:
-        """Return the variance of scores from 0 to 1, relative to zeros and ones with the same mean."""
+        """Return the variance of scores from 0 to 1, as a share of the variance of zeros and ones with the same mean."""
         most = means[1] * (1 - means[1])
         return float(min(1.0, max(_LEAST_SPREAD, (means[2] - means[1] ** 2) / most))) if most > 0 else 1.0
 
     def _interval(self, mean: float, variance: float, n: float, z: float) -> Estimate:
-        """Return the estimate with Wilson's interval for scores from 0 to 1, or with a normal interval for other scores."""
+        """Return the estimate with Wilson's interval for scores from 0 to 1, or a normal interval for other scores."""
         if self.least < 0 or self.most > 1:
             half = z * math.sqrt(variance)
             return Estimate(mean, mean - half, mean + half, n)
         mean = min(1.0, max(0.0, mean))
-        equal = n / self._spread(self.total / self.total[0])  # number of zeros and ones with the same precision
+        equal = n / self._spread(self.total / self.total[0])  # number of zeros and ones with equal precision
         middle, half = wilson_around(mean, variance, equal, z)
         return Estimate(mean, max(0.0, min(mean, middle - half)), min(1.0, max(mean, middle + half)), n)
 
@@ -209,5 +207,5 @@ _NO_PROXIES = padded(())
 
 
 def vector(weight: float, value: float, proxies: Any = _NO_PROXIES) -> Any:
-    """Return one turn's contribution to its trace's vector. ``proxies`` must be :func:`padded`."""
+    """Return one turn's vector. ``proxies`` must be :func:`padded`."""
     return np.array([weight, weight * value, weight * value * value, *(weight * proxies)])
