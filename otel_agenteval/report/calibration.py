@@ -1,4 +1,4 @@
-"""Comparison of human labels with a run's scores. A report shows each metric's reliability as text, JSON or a page."""
+"""Comparison of human labels with a run's scores, as a report on each metric's reliability (text, JSON or web page)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _SURE = 0.05
 _GOOD_FROM = 0.5
 _FEWEST_OF_A_MODEL = 5
 _FEW = 30
-"""Number of labels of each kind below which intervals are too wide to rely on."""
+"""With fewer good or fewer bad labels than this, intervals are too wide to rely on."""
 _VERSION = re.compile(
     r"(?:[-@:](?:\d{3,}(?:-\d\d){0,2}|\d\d-(?:\d{4}|\d\d)|latest|preview|exp|free|extended|v\d+:\d+|v0\.\d+|\d+b)){1,3}$"
 )
-"""Date or version at the end of a model's name."""
+"""Date or version at the end of a model name."""
 _EXPLORED = 0.2
-"""Share of suggested turns that are drawn at random, so that confident verdicts are checked too."""
+"""Share of suggested turns that are drawn at random, so that people also check confident verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Label:
     turn: str
     good: bool
     metric: str | None = None
-    """Metric that the label is for, or None for every metric of the turn."""
+    """Metric that the label applies to. None for all metrics of the turn."""
     drawn: bool = True
-    """False if the turn was selected, not drawn at random. Its label would bias rates."""
+    """False if the turn was selected instead of drawn at random. Its label would bias rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Preference:
     own: int
     others: int
     size: float
-    """Excess share of passes for the judge's own model, less the excess for other models. 0 means no preference."""
+    """Excess pass rate (judge minus people) for answers by the judge's model, minus that for other models. 0 means no preference."""
     interval: Interval
     p: float
 
@@ -68,24 +68,25 @@ class Trust:
     metric: str
     confusion: Confusion
     chosen: int
-    """Number of labels that count only for the threshold, because their turns weren't drawn at random."""
+    """Number of labels of turns that weren't drawn at random. They are used only for the threshold."""
     threshold: Threshold | None
     current: float | None
     judged: int
     called_bad: int
     corrected: Estimate | None
-    """Estimated true share of bad turns, from the metric's rate and its errors (Rogan and Gladen)."""
+    """Estimated true share of bad turns, corrected for the judge's error rates (Rogan and Gladen)."""
     preference: Preference | None
-    """None if the judge's model is unknown, or if there are too few answers by that model or by others."""
+    """None if the judge's model is unknown, or if too few labeled answers are by that model or by other models."""
     predicted: Estimate | None
     """Estimated true share of bad turns, from human labels and the scores of all turns (PPI++)."""
 
 
 def read_labels(path: str) -> list[Label]:
-    """Read labels from a JSONL, CSV or Parquet file, or raise a :class:`ConfigError` that names the row. Columns are ``turn_id``
-    or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``. If the column ``by`` names
-    the person, a later label by the same person replaces the earlier one. A ``null`` label withdraws it. A ``chosen`` other than
-    ``random`` marks turns that weren't drawn at random.
+    """Read labels from a JSONL, CSV or Parquet file. Raise a :class:`ConfigError` that names the row if a label is invalid.
+
+    Columns are ``turn_id`` or ``case_id``, ``label`` (pass, fail, good, bad, yes, no, 1, 0, 👍, 👎), and optionally ``metric``.
+    If ``by`` identifies the person, the person's later label replaces the earlier one, and a ``null`` label withdraws it.
+    If ``chosen`` isn't ``random``, the turn wasn't drawn at random.
     """
     found: dict[tuple[object, ...], Label] = {}
     for number_of_row, (place, row) in enumerate(rows_in(path, "labels")):
@@ -126,7 +127,7 @@ def labels_of_feedback(run: Run) -> list[Label]:
 
 
 def labels_in_traces(path: str) -> list[Label] | None:
-    """Return the user feedback in recorded traces as labels, or None without traces. Raises AgentEvalError without feedback."""
+    """Return user feedback in recorded traces as labels, or None if the file isn't a trace file. Raises AgentEvalError without feedback."""
     try:
         with Path(path).open("rb") as file:
             if not any(sign in file.read(_HEAD) for sign in (b'"resourceSpans"', b'"resourceLogs"')):
@@ -144,9 +145,7 @@ def labels_in_traces(path: str) -> list[Label] | None:
 
 
 def trust_in(run: Run, labels: Sequence[Label], metric: str | None = None, judge: str | None = None) -> list[Trust]:
-    """Return the reliability of each labeled metric, or only of ``metric``. ``judge`` is the judge's model. Raises
-    AgentEvalError without a labeled verdict.
-    """
+    """Return the reliability of labeled metrics, or only of ``metric``. Raises AgentEvalError if no labeled turn has a verdict."""
     by_turn: dict[str, list[Label]] = {}
     for label in labels:
         by_turn.setdefault(label.turn, []).append(label)
@@ -166,7 +165,7 @@ def _labeled(series: MetricSeries, by_turn: Mapping[str, Sequence[Label]]) -> It
     for row in series.verdicts:
         for turn in dict.fromkeys((row.about.turn_id, row.about.case_id)):
             of_metric = [label for label in by_turn.get(turn or "", ()) if label.metric in (None, series.facts.metric)]
-            for label in of_metric[-1:]:  # a turn's last label counts
+            for label in of_metric[-1:]:  # only a turn's last label
                 yield label, row
 
 
@@ -189,7 +188,7 @@ def _trust(series: MetricSeries, every: Sequence[tuple[Label, ScoreRow]], judge:
 def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> Preference | None:
     groups: dict[bool, list[float]] = {True: [], False: []}
     for good, row in labeled:
-        if judge and row.about.model:  # names of one model can differ in provider and date
+        if judge and row.about.model:  # the same model can have names with different providers and dates
             names = {_VERSION.sub("", name.lower().rpartition("/")[2]) for name in (judge, row.about.model)}
             groups[len(names) == 1].append(float(bool(row.passed)) - float(good))
     own, others = groups[True], groups[False]
@@ -200,7 +199,7 @@ def _preference(labeled: Sequence[tuple[bool, ScoreRow]], judge: str | None) -> 
 
 
 def to_label(run: Run, labels: Sequence[Label], count: int, metric: str | None = None) -> list[dict[str, Any]]:
-    """Suggest unlabeled turns close to the threshold, alternating between metrics. One in five turns is drawn at random."""
+    """Suggest unlabeled turns: most have scores near a metric's threshold, and one in five is drawn at random."""
     known = {label.turn for label in labels}
     rows = [
         row

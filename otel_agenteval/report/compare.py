@@ -1,8 +1,7 @@
 """Comparison of two runs, metric by metric. :mod:`~otel_agenteval.statistics.groups` separates real changes from chance.
 
-Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case
-count as one turn with their mean. Holm's correction covers all tests of a comparison. A test whose values don't vary can't
-reject anything, so the correction ignores it.
+Turns are paired by case id, or by turn id, if at least half of the smaller run has a counterpart. Several turns of one case are
+replaced by their mean. Holm's correction covers all tests of a comparison, except tests of values that don't vary.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ class MetricChange:
     measure: Measure
     before: float
     after: float
-    counts: tuple[int, int]  # turns or cases before and after, or the number of pairs as both
+    counts: tuple[int, int]  # numbers of turns or cases before and after. If paired, both are the number of pairs
     paired: bool
-    interval: Interval  # 95 % confidence interval of the difference, not corrected for the number of metrics
+    interval: Interval  # 95 % confidence interval of the difference, without correction for several metrics
     effect: float | None
     p: float
     varies: bool
-    watched: bool  # True if a regression is a failure: the metric is a gate, or the caller named it
+    watched: bool  # True if a regression fails the run: the metric is a gate or watched
     adjusted: float = 1.0
     verdict: Verdict = "no change shown"
 
@@ -49,12 +48,12 @@ class Comparison:
     baseline: str
     turns: tuple[int, int]
     paired_by: Literal["turn id", "case id"] | None
-    pairs: int  # or, if turns aren't paired, the ids that both runs have
+    pairs: int  # if paired_by is None, the number of ids that both runs have
     changes: list[MetricChange] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    errored: list[tuple[str, int, int]] = field(default_factory=list)  # metric, errors before and now, if there are more now
-    not_compared: list[tuple[str, str]] = field(default_factory=list)  # metrics, and the reason for each
+    errored: list[tuple[str, int, int]] = field(default_factory=list)  # (metric, errors before, errors now) if more now
+    not_compared: list[tuple[str, str]] = field(default_factory=list)  # (metric, reason)
     lost: list[str] = field(default_factory=list)  # watched metrics with values before that have none now
     causes: list[str] = field(default_factory=list)  # facts that are more frequent in the failed turns of metrics that regressed
 
@@ -64,7 +63,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with a baseline. Regressions of gates and of metrics in ``watch`` (``all`` for every metric) are failures."""
+    """Compare a run with a baseline. Regressions of gates, and of metrics in ``watch``, fail the run (``all`` watches every metric)."""
     paired_by, pairs = _pairing(before, after)
     comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
     matched: set[int] = set()
@@ -86,7 +85,7 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
-    """Return the id that pairs turns, and the number of pairs, or None and the number of ids in both runs if too few match."""
+    """Return the kind of id that pairs turns, and the number of pairs. If too few match, return None and the number of shared ids."""
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
@@ -98,7 +97,7 @@ def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | N
 
 
 def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries | None:
-    """Return the baseline's series of the same metric and parameters, or of the metric alone if each run has only one, or None."""
+    """Return the baseline's series of the same metric and parameters. If both runs have only one series of the metric, ignore parameters."""
     metric = series.facts.metric
     candidates = [one for one in before.series.values() if one.facts.metric == metric]
     for one in candidates:
@@ -109,7 +108,7 @@ def _earlier_of(series: MetricSeries, before: Run, after: Run) -> MetricSeries |
 
 
 def _compare_series(comparison: Comparison, earlier: MetricSeries, series: MetricSeries, watched: bool) -> None:
-    """Add the changes of a metric to the comparison, or the reason why its values can't be compared."""
+    """Add the changes of a metric to the comparison, or the reason why they can't be compared."""
     errors_before, errors = (sum(row.outcome == "error" for row in each.rows) for each in (earlier, series))
     if errors > errors_before:
         comparison.errored.append((series.label, errors_before, errors))
@@ -138,7 +137,7 @@ def _compare_series(comparison: Comparison, earlier: MetricSeries, series: Metri
 
 
 def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | None:
-    """Return the reason why the values of a metric aren't comparable, or None."""
+    """Return the reason why values of a metric can't be compared, such as a new version. Return None if they can."""
     was, now = earlier.facts, series.facts
     if was.version != now.version:
         return f"version {was.version} before, {now.version} now"
@@ -148,7 +147,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare, and a text about a changed threshold, which makes pass rates incomparable, or None."""
+    """Return the measures to compare. If the thresholds differ, pass rates are left out, and a text about it is returned too."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None
@@ -161,7 +160,7 @@ def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure
 
 
 def _side(series: MetricSeries, measure: Measure, paired_by: str | None, unit: str) -> Side:
-    """Return one value per turn or case. Repetitions of a case aren't independent, so their mean counts."""
+    """Return one value per turn or case. Repetitions of a case aren't independent, so they are replaced by their mean."""
     values: dict[str, list[float]] = {}
     abouts: dict[str, About] = {}
     for row in series.verdicts if measure == "pass rate" else series.evaluated:

@@ -1,7 +1,7 @@
-"""Alarms of detectors on an operator's own turns: their number, the patterns that recur, and the settings that silence them.
+"""Report on detector alarms: their number, patterns that recur, and settings that silence them.
 
-A *pattern* is what the findings of several turns have in common, such as the host of a URL. Only the functions in :data:`PATTERN_OF`
-read a particular detector's findings.
+A *pattern* is a property that the findings of several turns share, such as the host of a URL. Only the functions in
+:data:`PATTERN_OF` depend on a particular detector.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..evaluation.redaction import Redactor
 from ..outlets.turn_text import BOLD, NAME_WIDTH, Paint, number_of
 
 RECURS = 3
-"""Minimum number of conversations with a pattern at which a setting is suggested. A turn without a conversation counts as one."""
+"""A setting is suggested for a pattern in at least this many conversations. A turn without a conversation counts as one."""
 LISTED = 10
 """Maximum number of patterns shown for a detector."""
 _LONGEST = 200
 _WIDTH = 50
 _DIGITS = re.compile(r"[0-9]+")
 _PLAIN_NUMBER = re.compile(r"\D?[ \u00a0]?(?:#+(?:[.,]#*)?|#{1,3}(?:[.,' \u00a0]###)+(?:[.,]#+)?)[ \u00a0]?[^\w\s]?")
-"""Forms such as ``#,###.##`` and ``##%``. Ignoring one of them would nearly turn the detector off."""
+"""Forms such as ``#,###.##`` and ``##%``. A setting that ignores such a form would nearly turn the detector off."""
 _CONTACTS = ("email", "phone", "iban", "bank_account")
 """Types of personal data that an organization can publish."""
 _BETWEEN_DIGITS = re.compile(r"[^0-9+]+")
@@ -39,9 +39,9 @@ _INDEX = re.compile(r"\[[0-9]+\]")
 class Pattern(NamedTuple):
     text: str
     setting: tuple[str, str] | None = None
-    """Parameter of the metric, and the value that silences the pattern. None if there is no such parameter."""
+    """Parameter of the metric and value that silence the pattern. None if no parameter can."""
     general: str | None = None
-    """Broader pattern without personal data, which is also counted. The text itself is only shown if it recurs."""
+    """Broader pattern without personal data, which is counted too. ``text`` itself is shown only if it recurs."""
 
 
 # --- alarms of a turn
@@ -51,13 +51,13 @@ class TurnAlarms(NamedTuple):
     turn_id: str
     conversation: str
     evaluated: frozenset[str]
-    """Metrics with a value."""
+    """Metrics that have a value on this turn."""
     alarms: Mapping[str, Sequence[Pattern]]
     failed: bool
 
 
 def alarms_in(turn: Turn, scores: Sequence[Score], kinds: Collection[str]) -> TurnAlarms:
-    """Return the alarms of a turn. ``kinds`` are the kinds of data in ``privacy.redact``."""
+    """Return the alarms of a turn. ``kinds`` are the types of data in ``privacy.redact``."""
     redactor = Redactor(kinds)
     alarms: dict[str, list[Pattern]] = {}
     for score in scores:
@@ -94,7 +94,7 @@ class _Counted:
     example: str
     turns: int = 0
     conversations: set[str] = field(default_factory=set)
-    """At most :data:`RECURS` conversations."""
+    """Ids of up to :data:`RECURS` conversations."""
     is_confirmed: bool = False
     """True if a person confirmed one of the alarms."""
 
@@ -127,7 +127,7 @@ class Suggestion(NamedTuple):
 
 
 class DetectorReport:
-    """Alarms by detector. ``labels`` are True for alarms that a person confirmed. ``signals`` are detectors without a verdict."""
+    """Alarms by detector. ``labels`` are True for confirmed alarms. ``signals`` are detectors without a verdict."""
 
     def __init__(self, metrics: Sequence[str], labels: Mapping[tuple[str, str], bool], signals: Collection[str] = ()) -> None:
         self.turns = 0
@@ -159,7 +159,7 @@ class DetectorReport:
         return sorted(self._detectors.items(), key=lambda item: (-item[1].alarms, item[0]))
 
     def suggestions(self) -> list[Suggestion]:
-        """Return the suggested settings, in the order of the table. The first setting has number 1."""
+        """Return the suggested settings in the order of the table, in which they are numbered from 1."""
         return [
             Suggestion(name, *pattern.setting, counted.turns)
             for name, detector in self._ranked()
@@ -168,7 +168,7 @@ class DetectorReport:
         ]
 
     def rate(self, alarms: int) -> float:
-        """Return a number of alarms per 1,000 turns."""
+        """Return the number of alarms per 1,000 turns."""
         return round(1000 * alarms / self.turns, 1) if self.turns else 0.0
 
     def as_data(self) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class DetectorReport:
             yield f"{mark:>6} {counted.turns:>6,}  {text:<{_WIDTH}} {counted.example.partition('-')[0]}"
 
     def render_change(self, after: DetectorReport) -> str:
-        """Return the alarms per 1,000 turns before and after a change of the configuration, one line per detector."""
+        """Return the alarms per 1,000 turns before and after a configuration change, one line per detector."""
         pairs = [(name, one.alarms, after._detectors[name].alarms) for name, one in self._ranked() if name in after._detectors]
         pairs = [
             *((name, old, new) for name, old, new in pairs if old or new),
@@ -283,12 +283,12 @@ def _tool(turn: Turn, found: Evidence) -> Pattern:
 
 
 def _secret(turn: Turn, found: Evidence) -> Pattern:
-    head, shortened, _ = (found.finding.get("text") or "").partition("…")  # the length says nothing about other secrets
+    head, shortened, _ = (found.finding.get("text") or "").partition("…")  # other secrets can have any length
     return Pattern(f"{found.finding['type']} {head}{shortened}" if head else found.finding["type"])
 
 
 def _place(turn: Turn, found: Evidence) -> Pattern:
-    """Return the type of a finding and its place without numbers: ``instruction_override in search result``."""
+    """Return a finding's type and its place without numbers, such as ``instruction_override in search result``."""
     path = found.finding["path"]
     tool = _tool_at(turn, found)
     place = f"{tool} {path.partition('.')[2]}" if tool else _INDEX.sub("", path)

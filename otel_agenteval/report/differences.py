@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 3
-"""Maximum number of findings that a notice or a report lists."""
+"""Maximum number of findings in a notice or a report."""
 _LEAST_BEFORE = 60.0
-"""Minimum seconds before the start of a change from which turns are read."""
+"""Turns are read from at least this many seconds before the start of a change."""
 
 
 def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool = False) -> Differences:
-    """Compare the turns that failed a metric with those that passed it, without facts that follow from its definition."""
+    """Compare the failed turns of a metric with its passed turns. Facts that the metric itself is computed from are left out."""
     known = indexed(metric.partition(".")[0])
     left_out = follows_from(known) if known is not None else frozenset[str]()
     facts = [{name: value for name, value in row.facts.items() if name not in left_out} for row in rows]
@@ -48,12 +48,12 @@ def compare_verdicts(metric: str, rows: Sequence[VerdictRow], *, selected: bool 
 
 
 def explained(path: str, change: Change) -> Change:
-    """Return a change with the facts that set its failed turns apart. If the store can't be read, return it unchanged."""
+    """Return the change with the facts that distinguish its failed turns. If the store can't be read, return it unchanged."""
     agents = (change.agent,) if change.agent else ()
-    # Scores are seen later than the turn starts: after its duration, the decision delay, and the judge's time.
+    # A score arrives later than its turn starts: after the turn, the decision delay and the judge call.
     since = change.found.since - max(_LEAST_BEFORE, change.at - change.found.since)
     wanted = Filter(since=since, agents=agents, tenant=change.tenant, metric=change.metric)
-    with contextlib.suppress(Exception), Views(path) as views:  # a change without differences is better than none
+    with contextlib.suppress(Exception), Views(path) as views:  # report the change without differences
         findings = compare_verdicts(change.metric, views.filtered_verdicts(wanted, MOST_OF_COMMAND)).findings[:MOST_NAMED]
         return replace(change, facts=tuple(one.summary for one in findings))
     return change
@@ -64,7 +64,7 @@ class ShownDifferences:
     title: str
     """Template for the numbers of turns on both sides and of all turns."""
     about: Mapping[str, str]
-    """Keys of the report as data, in addition to the findings: the metric or the group."""
+    """Keys of the JSON report that identify the metric or the group."""
     sides: tuple[str, str]
     found: Differences
 
@@ -75,9 +75,7 @@ def differences_of(metric: str, rows: Sequence[VerdictRow]) -> ShownDifferences:
 
 
 def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactCondition], option: str = "--group") -> ShownDifferences:
-    """Compare the turns that meet all conditions with the rest, without the facts that define the group. Raises a ConfigError
-    about ``option`` for an unknown fact.
-    """
+    """Compare the turns that meet all conditions with the other turns. Raises a ConfigError about ``option`` for unknown facts."""
     known = {name for row in rows for name in row.facts}
     facts: list[Mapping[str, Any]] = [row.facts for row in rows]
     for condition in group:
@@ -96,7 +94,7 @@ def differences_of_group(rows: Sequence[VerdictRow], group: Sequence[FactConditi
 def differences_of_runs(
     before: Mapping[str, Sequence[VerdictRow]], after: Mapping[str, Sequence[VerdictRow]]
 ) -> list[ShownDifferences]:
-    """Compare the failed turns of two runs for each metric that got worse, then all turns (key ``""``) in both directions."""
+    """For each metric that got worse, compare the failed turns of two runs. Then compare all turns (key ``""``) in both directions."""
     metrics = sorted((before.keys() & after.keys()) - {""})
     ps = holm([fisher(_failed(before[metric]), _failed(after[metric])) for metric in metrics])
     found = []
@@ -109,7 +107,7 @@ def differences_of_runs(
         failed += [row._replace(bad=False) for row in before[metric] if row.bad]
         compared = compare_verdicts(metric, failed, selected=True)
         sides = "failed", "failed in baseline"
-        if not compared.tested:  # nearly nothing failed before
+        if not compared.tested:  # too few failures before
             compared, sides = compare_verdicts(metric, after[metric]), ("failed", "passed")
         found.append(ShownDifferences(title, {"metric": metric}, sides, compared))
     for title, one, other, sides in (
@@ -129,20 +127,20 @@ def _failed(rows: Sequence[VerdictRow]) -> tuple[int, int]:
 
 
 def facts_row(turn: Turn, attributes: Collection[str] = ()) -> VerdictRow:
-    """Return the facts of a turn and the named attributes of its spans, without a verdict."""
+    """Return a turn's facts and the given span attributes, without a verdict."""
     facts = {**attributes_of(turn, attributes), **facts_of(turn)}
     return VerdictRow(turn.turn_id, False, facts, turn.conversation_id or turn.turn_id, 1.0)
 
 
 def verdicts_in(row: VerdictRow, scores: Iterable[Score]) -> dict[str, VerdictRow]:
-    """Return the verdict of each metric on a turn. Vacuous verdicts and metric errors are left out."""
+    """Return the turn's verdict by metric, without vacuous verdicts and errors."""
     return {
         score.metric: row._replace(bad=not score.verdict) for score in scores if score.verdict is not None and not score.vacuous
     }
 
 
 def causes_of(comparison: Comparison, run: Run) -> list[str]:
-    """Return up to three findings about the failed turns of each metric that regressed."""
+    """Return up to three findings about failed turns for each metric that regressed."""
     found: list[str] = []
     for series in {change.label: change.series for change in comparison.changes if change.verdict == "regression"}.values():
         rows = [

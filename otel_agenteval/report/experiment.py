@@ -21,31 +21,27 @@ from .run import About, Run, line_of, why
 
 
 class Trial(NamedTuple):
-    """One repetition of one case."""
-
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]
-    """The trial's turns in order, each with its scores. If conversation metrics evaluated the trial, the last item is the
-    conversation.
-    """
+    """The trial's turns in order, with their scores. If metrics evaluated the conversation, the conversation is the last item."""
     error: str | None
-    """The exception that the task raised, as text."""
+    """Text of the exception that the task raised."""
     seconds: float
     """Duration of the task."""
     reached_max_turns: bool = False
-    """True if the conversation reached the case's ``max_turns``, so that the simulated user may not have ended it."""
+    """True if the conversation reached ``max_turns`` of the case. The simulated user then may not have finished."""
 
 
 class Summary(NamedTuple):
-    """Results of one metric over all cases. Each case is one unit for the 95 % intervals, even with repetitions."""
+    """Results of one metric over all cases. The 95 % intervals are computed over cases, because repetitions aren't independent."""
 
     metric: str
     unit: str
     cases: int
     """Number of cases with a value."""
     n: int
-    """Number of values, without vacuous scores, errors and skipped scores."""
+    """Number of values, excluding vacuous scores, errors and skipped scores."""
     mean: float | None
     low: float | None
     """Lower end of the interval, or None with fewer than five cases."""
@@ -53,17 +49,17 @@ class Summary(NamedTuple):
     passed: int
     """Number of trials that pass."""
     judged: int
-    """Number of trials with a verdict. A trial whose task raised an exception fails."""
+    """Number of trials with a verdict. A trial fails if its task raised an exception."""
     pass_rate: float | None
     """``passed / judged``, or None if the metric has no verdict."""
     pass_at_k: float | None
-    """Probability that at least one of k trials passes. k is the number of repetitions, or of a case's verdicts if there are fewer."""
+    """Probability that at least one of k trials passes. k is the number of repetitions, or lower if a case has fewer verdicts."""
     pass_hat_k: float | None
-    """Probability that all k trials pass, a measure of reliability."""
+    """Probability that all k trials pass."""
     consistency: float | None
-    """Share of the repeated cases whose trials all have the same verdict. None without repetitions."""
+    """Share of repeated cases whose trials all have the same verdict. None without repetitions."""
     errors: int
-    """Number of scores that the metric couldn't compute, including scores of tasks that raised an exception."""
+    """Number of scores that are errors, including scores of trials whose task raised an exception."""
     skipped: int
     type: str = "numeric"
     """Type of the values: ``numeric`` or ``boolean``."""
@@ -79,7 +75,7 @@ class Experiment:
 
     @property
     def turns(self) -> list[Turn]:
-        """The turns of all trials. An evaluated conversation follows its turns as one turn."""
+        """The turns of all trials. An evaluated conversation is an additional turn after its turns."""
         return [turn for trial in self.trials for turn, _ in trial.scored]
 
     @property
@@ -89,7 +85,7 @@ class Experiment:
 
     @property
     def failures(self) -> list[Trial]:
-        """Trials whose task raised an exception or that failed a metric."""
+        """Trials that failed a metric or whose task raised an exception."""
         return [
             trial
             for trial in self.trials
@@ -135,12 +131,12 @@ class Experiment:
     def compare(self, baseline: Experiment | str | Path, watch: Sequence[str] = ()) -> Comparison:
         """Compare with an earlier experiment, case by case.
 
-        The result has the difference, interval and p value of each metric, corrected for their number.
+        The result contains each metric's difference, interval and p value, corrected for the number of tests.
 
         Args:
             baseline: an experiment, or a file written by :meth:`write` or ``otel-agenteval eval --format jsonl``.
-            watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` stands for
-                every metric.
+            watch: metrics whose regression is a failure, in addition to those with the policy ``gate``. ``all`` watches every
+                metric.
 
         Raises:
             AgentEvalError: If the file can't be read or contains no score.
@@ -156,8 +152,7 @@ class Experiment:
     def write(self, path: str | Path) -> None:
         """Write the scores as a baseline for later experiments.
 
-        Each score is one JSON line, in the format of ``otel-agenteval eval --format jsonl``. The file contains any content that
-        scores quote.
+        Each line is one score as JSON, as in ``otel-agenteval eval --format jsonl``. Scores can quote inputs and outputs.
         """
         from ..core import jsonio
 
@@ -197,7 +192,7 @@ class Experiment:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised by Ctrl-C, with the finished trials."""
+    """Raised on Ctrl-C. Contains the finished trials."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__()
@@ -207,7 +202,7 @@ class Interrupted(KeyboardInterrupt):
 def _summary(metric: str, found: Sequence[tuple[Trial, Score]], k: int) -> Summary:
     values: dict[str, list[float]] = {}
     verdicts: dict[str, dict[int, bool]] = {}
-    """By case and repetition. A trial with several turns passes if all of them pass."""
+    """Verdict by case id and repetition. A trial with several turns passes if all of them pass."""
     for trial, score in found:
         if score.status == "ok" and not score.vacuous and score.value is not None:
             values.setdefault(trial.case_id, []).append(score.value)

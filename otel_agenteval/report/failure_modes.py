@@ -1,6 +1,6 @@
-"""Failed turns, grouped by their first fault. Each group has a rate, the change of this rate, and topics.
+"""Failed turns, grouped by their first fault. Each group (*failure mode*) has a rate, its change, and topics.
 
-A *topic* is a part of a failure mode's turns whose texts are alike.
+A *topic* is a set of turns in a failure mode whose texts are similar.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""A single topic with at least this share of a mode's texts is the mode itself."""
+"""A single topic with at least this share of a mode's texts isn't shown, because it describes the whole mode."""
 
 
 class ModeShare(NamedTuple):
-    """Failed turns of a mode in a half of the time range, or in a group."""
+    """Failed turns of a mode in one half of the time range, or in one group."""
 
     group: str | None
     turns: int
     rate: float | None
-    """Share among the turns. Judged turns stand for those that weren't judged. None if there are no turns."""
+    """Share of all turns, estimated from the judged turns. None if there are no turns."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
 
@@ -53,7 +53,7 @@ class Topic:
     about: StoredTopic
     turns: int
     nearest: list[FailureText]
-    """Up to three turns, the nearest to the center first."""
+    """Up to three turns, nearest to the topic's center first."""
 
     @property
     def title(self) -> str:
@@ -63,19 +63,19 @@ class Topic:
 @dataclass(slots=True)
 class FailureMode:
     fault: Fault
-    """Fault of one turn. All turns of the mode have its kind, step and error."""
+    """Fault of one turn. All turns of the mode have the same kind, step and error."""
     parts: list[ModeShare]
-    """The two halves of the time range, or the groups in order of appearance."""
+    """The two halves of the time range, or the compared groups."""
     rate: float
-    """Share among all turns."""
+    """Share of all turns."""
     interval: Interval
     """95 % interval of :attr:`rate`."""
     change: Interval
-    """95 % interval of the change of the rate, from the second-to-last part to the last."""
+    """95 % interval of the rate's change from the second-to-last part to the last part."""
     examples: list[str]
-    """Ids of some turns, latest first."""
+    """Ids of the latest turns."""
     topics: list[Topic] = field(default_factory=list)
-    """Topics of its turns' texts, if these were compared."""
+    """Topics of the turns' texts, if texts were compared."""
 
     @property
     def turns(self) -> int:
@@ -94,15 +94,13 @@ class FailureMode:
 class FailedTurn(NamedTuple):
     turn_id: str
     at: float
-    """Start in Unix seconds, or 0 if unknown."""
+    """Start in seconds since the Unix epoch, or 0 if unknown."""
     fault: Fault
     text: str = ""
 
 
 def counted(failed: Iterable[FailedTurn], totals: tuple[int, int], middle: float) -> StoredModes:
-    """Return failed turns by failure mode, in a score store's form. ``totals`` are the numbers of turns before and after
-    ``middle``.
-    """
+    """Count failed turns by failure mode. ``totals`` are the numbers of all turns before and after ``middle``."""
     groups: dict[str, list[FailedTurn]] = {}
     for turn in sorted(failed, key=lambda turn: -turn.at):
         groups.setdefault(turn.fault.mode, []).append(turn)
@@ -135,7 +133,7 @@ def modes_of(found: StoredModes) -> list[FailureMode]:
 
 
 def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
-    """Return a share as failed and all turns, scaled so that independent turns would give the same precision."""
+    """Return failed and all turns as numbers of independent turns with the same precision."""
     total = max(total, failed.turns)
     if not failed.turns:
         return 0.0, float(total)
@@ -147,9 +145,9 @@ def _share(failed: FailedTurns, total: int) -> tuple[float, float]:
 
 
 def failure_text(turn: Turn | Mapping[str, Any] | None, fault: Fault, explanation: str | None, redact: Collection[str]) -> str:
-    """Return the redacted explanation and error message of a failure or, without them, the turn's input."""
+    """Return a failure's redacted explanation and error message. Without both, return the turn's input."""
     message = value_at(turn, f"{fault.path}.error.message")
-    if not message and fault.kind == "tool_error":  # the tool's result reports the error
+    if not message and fault.kind == "tool_error":  # the tool's result contains the error
         result = value_at(turn, f"{fault.path}.result")
         message = None if result is None else str(result)
     text = " ".join(part for part in (explanation, message) if isinstance(part, str) and part.strip())
@@ -165,7 +163,7 @@ class TopicFinder:
         self.model = model
 
     def topics_of(self, mode: str, texts: Sequence[FailureText], others: Sequence[str]) -> list[Topic]:
-        """Return a mode's topics, most frequent first. Known topics keep their ids. Words of new names are rare in ``others``."""
+        """Return a mode's topics, most frequent first. Known topics keep their ids. New names use words that are rare in ``others``."""
         texts = [each for each in texts if each.text.strip()]
         if len(texts) < 2 * LEAST:
             return []
@@ -192,13 +190,13 @@ class TopicFinder:
 
 
 def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]]:
-    """Return the indexes of each topic's texts, the nearest to its center first."""
+    """Return the indexes of each topic's texts, nearest to its center first."""
     nearest = sorted((one.topic, -one.cosine, at) for at, one in enumerate(positions(vectors, centers)) if one is not None)
     return [[at for topic, _, at in nearest if topic == number] for number in range(len(centers))]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
-    """Return a hash of the mode and the fewest words that make it unique. If no words are left, empty words are added."""
+    """Return a hash of the mode and of the fewest words that make the id unique."""
     texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
     ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
     return next(each for each in ids if each not in taken)
@@ -207,7 +205,7 @@ def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
-"""Maximum number of groups in a table. The groups that appeared last are shown."""
+"""Maximum number of groups in a table. Of more groups, the last are shown."""
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:

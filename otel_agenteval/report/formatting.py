@@ -18,7 +18,7 @@ _UNITS = {"1": "", "s": " s", "{token}": " tokens", "{level}": "", "{item}": "",
 
 
 def number(value: float | None, unit: str = "1", *, signed: bool = False) -> str:
-    """Format a value with its unit and four significant digits or, from 1,000, as a whole number. None becomes a dash."""
+    """Format a value with its unit and four significant digits. Values from 1,000 are whole numbers. None becomes a dash."""
     if value is None:
         return "–"
     sign = "+" if signed and value > 0 else "−" if value < 0 else ""
@@ -38,12 +38,12 @@ def with_interval(share: float | None, interval: Interval) -> str:
 
 
 def share(passed: int, judged: int, *, whole: bool) -> str:
-    """Format a pass rate: ``67 %``, or ``67 % (4 of 6)`` unless every attempt was scored (``whole``)."""
+    """Format a pass rate as ``67 %`` or, unless every attempt was scored (``whole``), as ``67 % (4 of 6)``."""
     return percent(passed / judged if judged else None) + ("" if whole or not judged else f" ({passed:,} of {judged:,})")
 
 
 def rate_and_interval(summary: SeriesSummary) -> tuple[str, str]:
-    """Format a pass rate, and its interval in percent: ``(78–100)``, or ``""``."""
+    """Format a pass rate and its interval in percent, such as ``(78–100)``. The interval can be ``""``."""
     scored = summary.outcomes["pass"] + summary.outcomes["fail"]
     rate = share(summary.passed, summary.judged, whole=scored == summary.outcomes.total())
     if summary.rate_interval is None:
@@ -63,7 +63,7 @@ class Report:
     run: Run
     comparison: Comparison | None = None
     unevaluated: Sequence[str] = ()
-    """A message with the reason for each gate that has neither a verdict nor an error on any turn. These gates fail the run."""
+    """A message for each gate without a verdict or error on any turn, with the reason. These gates fail the run."""
 
     @property
     def gates_failed(self) -> int:
@@ -71,7 +71,7 @@ class Report:
 
     @property
     def failures(self) -> list[str]:
-        """Reasons why the run fails, one per line. Empty if it passes."""
+        """Reasons why the run fails, one per line. Empty if the run passes."""
         found = [f"{number_of(self.gates_failed, 'gate score')} failed"] if self.gates_failed else []
         found += self.unevaluated
         if self.comparison is not None:
@@ -81,7 +81,7 @@ class Report:
 
     @property
     def decides(self) -> bool:
-        """True if the run can fail: it has a gate, or a comparison with a watched metric."""
+        """True if the run can fail, because it has a gate or a comparison with a watched metric."""
         gates = any(series.facts.policy == "gate" for series in self.run.series.values())
         return gates or (self.comparison is not None and any(change.watched for change in self.comparison.changes))
 
@@ -96,7 +96,7 @@ class Report:
 
 
 def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
-    """Return a message with the reason for each gate that has neither a verdict nor an error on any turn of a run."""
+    """Return a message for each gate without a verdict or error on any turn, with the reason."""
     found = []
     for metric in metrics:
         series = run.series.get((metric.name, parameters_hash(metric))) if metric.policy == "gate" else None
@@ -115,7 +115,7 @@ def unevaluated_gates(metrics: Iterable[BoundMetric], run: Run) -> list[str]:
 
 
 def describe_change(change: MetricChange) -> str:
-    """Format a change: ``pass rate 95 % → 70 % (−25 pp, 95 % CI …, p = 0.0005)``."""
+    """Format a change, such as ``pass rate 95 % → 70 % (−25 pp, 95 % CI …, p = 0.0005)``."""
     before, after, difference, interval = change_numbers(change)
     return f"{change.measure} {before} → {after} ({difference}, 95 % CI {interval}, {p_value(change.adjusted)})"
 
@@ -135,7 +135,7 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str, str]:
 
 
 def effect_of(change: MetricChange) -> str:
-    """Format the effect size: Cohen's d for paired values, Cliff's delta for independent values."""
+    """Format the effect size, which is Cohen's d for paired values and Cliff's delta for independent values."""
     return "–" if change.effect is None else f"{'d' if change.paired else 'δ'} = {change.effect:.2f}".replace("-", "−")
 
 
@@ -175,7 +175,7 @@ def by_weight(changes: Iterable[MetricChange]) -> list[MetricChange]:
 
 
 def worst_turns(run: Run) -> list[list[ScoreRow]]:
-    """Return the failed and errored scores of each turn, most failed gates first."""
+    """Return the failed and errored scores of each turn. Turns with the most failed gates come first."""
     by_turn: dict[str, list[ScoreRow]] = {}
     for row in run.rows:
         if row.outcome in ("fail", "error") or row.fails_gate:

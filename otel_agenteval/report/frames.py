@@ -72,7 +72,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return found
 
     def first_faults(self) -> Any:
-        """Return a pandas DataFrame of the failed turns, with the step at which each went wrong first.
+        """Return a pandas DataFrame of the failed turns, with the first step that went wrong in each.
 
         The columns are ``turn_id``, ``agent``, ``kind``, ``path``, ``reason``, ``step`` and ``error``. All except the first two
         are missing (NaN) if no rule finds a fault.
@@ -89,11 +89,11 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         return _frame(rows, ("turn_id", "agent", *Fault._fields))
 
     def differences(self, metric: str | None = None) -> Any:
-        """Return a pandas DataFrame of facts that are more frequent in the failed turns of each metric, or of ``metric``.
+        """Return a pandas DataFrame of facts that are more frequent in failed turns, for each metric or only for ``metric``.
 
         The columns are ``metric``, ``fact``, ``failed``, ``passed``, ``low``, ``high``, ``p_adjusted``, ``turns`` and ``few``.
-        ``failed`` and ``passed`` are shares of the turns, and ``low`` and ``high`` the interval of their difference. ``turns``
-        is the number of failed turns with the fact, and ``few`` is True if that number is small.
+        ``failed`` and ``passed`` are the shares of turns with the fact, ``low`` and ``high`` the interval of their difference.
+        ``turns`` is the number of failed turns with the fact. ``few`` is True if that number is small.
 
         Raises:
             MissingExtra: If pandas isn't installed.
@@ -118,7 +118,7 @@ class ScoredTurns(Sequence[tuple[Turn, Sequence[Score]]]):
         """Return a pandas DataFrame of the failed turns, grouped by their first fault.
 
         The columns are ``id``, ``kind``, ``step``, ``error``, ``turns``, ``rate``, ``low``, ``high`` and ``examples``. ``rate``
-        is the share among all turns, and ``low`` and ``high`` its 95 % interval.
+        is the share of all turns. ``low`` and ``high`` are its 95 % interval.
 
         Raises:
             MissingExtra: If pandas isn't installed.

@@ -1,7 +1,7 @@
 """A Markdown summary for a pull request.
 
-Names and explanations can quote an agent or its user. They are written as code spans, so they can't mention users, add links or
-pictures, or run HTML.
+Names and explanations can quote an agent or its user. They are written as code spans, so that they can't mention GitHub users,
+add links or pictures, or contain HTML.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHANGE_HEAD = (
 )  # fmt: skip
 _TURN_HEAD = ("| turn | agent | what failed |", "|---|---|---|")
 _SHARES = {"failures": 0.1, "worst": 0.25, "changes": 0.3, "metrics": 0.3}
-"""Maximum share of the limit for each part."""
+"""Maximum share of the length limit for each section."""
 
 
 def render_markdown(report: Report) -> str:

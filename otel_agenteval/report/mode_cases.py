@@ -1,6 +1,6 @@
-"""Cases for ``experiment`` from the failed turns of a failure mode.
+"""Cases for ``otel-agenteval experiment`` from the failed turns of a failure mode.
 
-A case fails as long as the agent repeats the failure. Once the agent is fixed, the case passes.
+A case fails until the agent is fixed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ EXPECTED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wrong_tool": {"code_tool_selection": {"threshold": 1.0}},
     "failed_handoff": {"code_handoff_success_rate": {"threshold": 1.0}},
 }
-"""Metrics, with parameters, that fail whenever a turn has a fault of this kind. For other kinds, such metrics are among the
-failed metrics, or don't exist."""
+"""Metrics, with parameters, that fail for every turn with this kind of fault, in addition to the turn's failed metrics."""
 _NOT_REFERENCES = frozenset((
     "case_id", "case_turn", "id", "case", "input", "metrics", "assert", "turns", "user", "max_turns", "references", "baggage:",
 ))  # fmt: skip
 _MOST_EARLIER = 200
-"""Maximum number of a conversation's turns that are searched for earlier turns."""
+"""Maximum number of turns of a conversation that are searched for earlier messages."""
 _OF_LABELS = frozenset(("turn_id", "label", "good", "passed", "metric", "rating", "comment", "by", "at"))
 
 
@@ -42,10 +41,10 @@ class ModeCase(NamedTuple):
     row: dict[str, Any]
     """Row of the dataset for a case without earlier turns."""
     asked: Sequence[str]
-    """Earlier messages of the user that the agent received with this turn."""
+    """The user's earlier messages that the agent received with this turn."""
 
     def as_row(self, earlier: Sequence[str]) -> dict[str, Any]:
-        """Return the row of the dataset. ``earlier`` are the inputs of the conversation's earlier turns."""
+        """Return a row of the dataset. ``earlier`` are the inputs of earlier turns in the conversation."""
         inputs = earlier or self.asked
         if not inputs:
             return self.row
@@ -60,7 +59,7 @@ def case_of(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> ModeCase | None:
-    """Return the case of a failed turn (``turn.v1``, redacted), or None without an input or a metric to evaluate it again."""
+    """Return the case of a failed turn (``turn.v1``, redacted). Return None without an input or a gate."""
     text, metrics = content.get("input"), gates_of(scores, kind, parameters)
     if not isinstance(text, str) or not text.strip() or not metrics:
         return None
@@ -76,7 +75,7 @@ def case_of(
 
 
 def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list[dict[str, Any]]:
-    """Return the failed metrics, and metrics that detect the fault, as gates. Those that can't be evaluated again are left out."""
+    """Return failed metrics, and metrics that detect the fault, as gates. Metrics that can't be evaluated again are left out."""
     wanted: dict[str, dict[str, Any]] = {}
     for score in scores:
         if score.verdict is False:
@@ -103,7 +102,7 @@ def gates_of(scores: Iterable[Score], kind: str, parameters: Parameters) -> list
 
 
 def distinct(cases: Iterable[dict[str, Any]], most: int) -> Iterator[dict[str, Any]]:
-    """Yield up to ``most`` cases, the first of each input or sequence of inputs."""
+    """Yield up to ``most`` cases with different inputs."""
     known: set[tuple[str, ...]] = set()
     for case in cases:
         if len(known) == most:
@@ -121,7 +120,7 @@ def stored_cases(
     parameters: Parameters,
     labels: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return up to ``most`` distinct cases of failed turns, in order. Reads at most :data:`MOST_VERDICTS` turns."""
+    """Return up to ``most`` cases of failed turns with different inputs. Reads at most :data:`MOST_VERDICTS` turns."""
 
     def cases() -> Iterator[dict[str, Any]]:
         for turn in itertools.islice(turns, MOST_VERDICTS):
@@ -135,7 +134,7 @@ def stored_cases(
 
 
 def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
-    """Return the inputs of earlier turns in a stored turn's conversation, oldest first."""
+    """Return the inputs of earlier turns in the turn's conversation, oldest first."""
     if turn["conversation_id"] is None or turn["start"] is None:
         return []
     others = [
@@ -151,17 +150,17 @@ def _earlier(reader: StoreReader, turn: Mapping[str, Any]) -> list[str]:
 
 
 def references_in(labels: str) -> dict[str, dict[str, Any]]:
-    """Return the references in a labels file (see :func:`references_of`). Raises ConfigError if the file can't be read."""
+    """Return the references in a labels file (see :func:`references_of`), or raise ConfigError if the file can't be read."""
     return references_of(row for _, row in rows_in(labels, "--labels"))
 
 
 def references_of(labels: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the references in labels by turn or case id: other columns, a text ``value``, and a JSON object in ``comment``."""
+    """Return references by turn or case id: additional columns, a text ``value``, and a JSON object in ``comment``."""
     found: dict[str, dict[str, Any]] = {}
     for row in labels:
         given = {name: value for name, value in row.items() if name not in _OF_LABELS and value is not None}
         if not isinstance(given.get("value", ""), str):
-            del given["value"]  # it is the correct score
+            del given["value"]  # a value that isn't text is the correct score
         comment = parsed_value(row.get("comment"))
         given |= comment if isinstance(comment, dict) else {}
         turn = row.get("turn_id") or row.get("case_id") or row.get("id")

@@ -1,4 +1,4 @@
-"""Outputs of a run: one evaluation can be written in several formats, each to its own file. The table is rendered here."""
+"""Output files of a run. One evaluation can be written in several formats, each to its own file."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ from .run import About, line_of, on_scale
 
 Scored = Sequence[tuple[Score, str]]
 Rendering = Callable[[Turn, About, Scored, Redactor], str]
-"""Function that formats a turn and its redacted scores. It must be picklable, because the process that scores the turn calls
-it.
-"""
+"""Formats a turn and its redacted scores. Must be picklable, because the process that scores the turn calls the function."""
 _DOCUMENTS = {"junit": render_junit, "markdown": render_markdown, "html": render_html}
 _DECLARE_UTF8 = ("junit", "html")
 FORMATS = ("jsonl", "table", *_DOCUMENTS)
@@ -44,7 +42,7 @@ FORMATS = ("jsonl", "table", *_DOCUMENTS)
 def open_outputs(
     formats: Sequence[str], outs: Sequence[str], inputs: Sequence[str], *, content: bool, scale: int
 ) -> Iterator[list[RunOutput]]:
-    """Open a file per format (``-``: standard output), so that an invalid path, or one of the ``inputs``, is refused early."""
+    """Open a file per format (``-`` is standard output). Invalid paths, and paths in ``inputs``, raise an error before the run."""
     places = [*outs, *["-"] * (len(formats) - len(outs))]
     if len(places) > len(formats):
         raise ConfigError(f"--out: needs a --format for each file, got {len(places)} files for {len(formats)} formats")
@@ -78,7 +76,7 @@ def _stream(form: str, place: str, stack: ExitStack) -> TextIO:
 
 
 class _KeptUntilWritten(io.TextIOWrapper):
-    """A file that keeps its old content until the first write, in case a run lacks input."""
+    """A file that keeps its old content until the first write, in case the run has no input."""
 
     _begun = False
 
@@ -98,7 +96,7 @@ class _Look(NamedTuple):
 
 
 def _text_of(form: str, look: _Look, turn: Turn, about: About, scored: Scored, redactor: Redactor) -> str:
-    """Return a turn's text in a format: its lines (``jsonl``), its table, or nothing if the format is written at the end."""
+    """Return a turn as JSON lines or as a table. Return "" for formats that are written at the end of the run."""
     if form == "jsonl":
         texts = (
             json.dumps(line_of(turn, about, score, parameters), ensure_ascii=False, default=str) for score, parameters in scored
@@ -126,7 +124,7 @@ class RunOutput:
             self._out.write(text)
 
     def finish(self, report: Report) -> None:
-        """Write the end of the output: the report, a summary or, for ``jsonl``, nothing, which still creates the file."""
+        """Write the end of the output: the report or a summary. For ``jsonl``, only create the file."""
         if self.needs_run:
             self._out.write(_DOCUMENTS[self._form](report))
         elif self._form == "jsonl":
@@ -142,7 +140,7 @@ class RunOutput:
 
 
 class OutcomeTable:
-    """Outcomes of each metric over many turns, named as in the counter ``agenteval.results``."""
+    """Outcomes of each metric over many turns, with the names of the counter ``agenteval.results``."""
 
     _SHOWN = ("pass", "fail", "vacuous", "error", "skipped")
 
@@ -161,7 +159,7 @@ class OutcomeTable:
                 total[1] += 1
 
     def render(self, width: int = 100, *, color: bool = False) -> str:
-        """Return a table with one row per metric, most failures first. ``mean`` is without vacuous scores."""
+        """Return a table with one row per metric, most failures first. Vacuous scores are left out of ``mean``."""
         paint = Paint(color)
         lines = [
             paint(

@@ -1,6 +1,6 @@
-"""Comparison of two groups of stored turns, such as versions, models or prompts on live traffic, and estimates for each group.
+"""Comparison of two groups of stored turns, such as versions, models or prompts, and estimates for each group.
 
-A comparison shows, metric by metric, differences larger than chance, and how many more turns an unclear result needs.
+A comparison shows, for each metric, differences larger than chance, and how many more turns an unclear result needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .render import Table, TabularReport
 
 ALPHA = 0.05
 _FEW = 30
-"""Number of turns below which an interval is wide."""
+"""An interval based on fewer turns than this is wide."""
 
 Verdict = Literal["worse", "better", "changed", "no difference shown"]
 
@@ -32,12 +32,10 @@ class Line:
     unit: str
     difference: Difference
     adjusted: float
-    """The p value, corrected for the number of measures (Holm)."""
+    """p value with Holm's correction for the number of measures."""
     verdict: Verdict
     needed: tuple[int, int] | None
-    """Turns or cases that each group still needs to show the effect, or -1 if no number is enough. None if a difference is
-    shown.
-    """
+    """Number of turns or cases that each group still needs to show the effect. -1 if no number is enough, None if not needed."""
 
 
 @dataclass(slots=True)
@@ -159,11 +157,11 @@ class GroupMean:
     turns: int
     estimate: Estimate
     pass_rate: float | None
-    """Estimated share of all turns that pass, or None if the metric gives no verdict."""
+    """Estimated share of all turns that pass, or None if the metric has no verdict."""
 
 
 def estimates_of(reader: StoreReader, by: str, wanted: Wanted) -> list[GroupMean]:
-    """Estimate each metric over all stored turns of each group. Raises AgentEvalError without scores."""
+    """Estimate each metric for each group, over all stored turns. Raises AgentEvalError without scores."""
     turns = reader.groups(by, wanted)
     groups: dict[tuple[str, str], Group] = {}
     units: dict[str, str] = {}

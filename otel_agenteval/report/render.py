@@ -1,7 +1,7 @@
-"""Rendering of a report (tables with titles, and the same content as data) as text, Markdown, JSON, or a web page.
+"""Rendering of a report as text, Markdown, JSON, or a web page. A report consists of tables with titles and the same data as JSON.
 
-A page is a single file with inline style and script. Its content policy forbids all requests, and allows only the page's own
-style and script, by hash. So even an escaping error couldn't run a script.
+A page is a single file with inline style and script. Its content security policy forbids all requests, and allows only the page's
+own style and script, by hash. Even if escaping failed, no other script could run.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ class Table:
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
-    """Cells that begin with spaces are indented."""
+    """Cells of the rows. A cell that begins with spaces is indented."""
     empty: str = ""
-    """Text instead of a table without rows."""
+    """Text to show if the table has no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TabularReport:
     title: str
-    """Title of the page. Text formats show only the tables' titles."""
+    """Title of the web page. Text formats show only the titles of the tables."""
     tables: Sequence[Table]
     data: Any
     warnings: Sequence[str] = ()
     about: str = ""
-    """Explanation of the tables for the page."""
+    """Explanation of the tables, shown on the web page."""
 
 
 def render(report: TabularReport, form: str) -> str:
-    """Return a report in the form ``table``, ``markdown``, ``json`` or ``html``."""
+    """Render a report as ``table``, ``markdown``, ``json`` or ``html``."""
     if form == "json":
         return json.dumps(report.data, indent=2)
     if form == "html":
@@ -96,20 +96,20 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table. Line breaks in cells become spaces, and ``|`` is escaped."""
+    """Return a Markdown table. Line breaks in cells become spaces, and ``|`` is escaped."""
     head, *body = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body))
 
 
 def _indented(cell: str) -> str:
-    """Return a Markdown cell that keeps its indentation, and whose indented text isn't read as markup."""
+    """Return a Markdown cell with its indentation. Indented text isn't interpreted as markup."""
     text = cell.lstrip(" ")
     indent = "&nbsp;" * (len(cell) - len(text))
     return indent + re.sub(r"([\\`*_{}\[\]<>#!~&])", r"\\\1", text) if indent else cell
 
 
 def page(title: str, parts: Iterable[str]) -> str:
-    """Return an HTML document of the given HTML parts. Its tables can be sorted by column."""
+    """Return an HTML document. ``parts`` are HTML. Its tables can be sorted by column."""
     style, script = ((files(__package__) / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     style_hash, script_hash = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
     return for_document(_PAGE.format(
@@ -118,7 +118,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def html_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose cells are HTML elements."""
+    """Return an HTML table. The cells must be HTML elements."""
     head = "".join(f'<th scope="col"><button type="button">{escape(text)}</button></th>' for text in heads)
     body = "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
     return (

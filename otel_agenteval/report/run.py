@@ -27,12 +27,12 @@ from ..statistics.repeated import mean_by_case
 from ..turns.recordings import Report, open_recording, to_stderr
 
 MOST_TEXT = 300
-"""Maximum length of a turn's input and of its output in reports, in characters."""
+"""Maximum number of characters of an input or output in reports."""
 _SHORT_ID = 8
 _TURN_ID = re.compile(r"[0-9a-f]{32}-[0-9a-f]{16}")
 MOST_WITH_FACTS = 10_000
 PARAMETERS = "parameters_hash"
-"""JSON key that distinguishes two configurations of one metric."""
+"""JSON key with a hash that distinguishes configurations of the same metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class About:
     agent: str | None = None
     model: str | None = None
     asked: str | None = None
-    """The turn's input, redacted and shortened. Set only if a score failed or has an error, and content is wanted."""
+    """The turn's input, redacted and shortened. Set only if content is shown and a score failed or has an error."""
     answered: str | None = None
-    """The turn's output, under the same conditions."""
+    """The turn's output, redacted and shortened. Set under the same conditions as the input."""
     expected: str | None = None
-    """The turn's ground truth, under the same conditions."""
+    """The turn's ground truth. Set under the same conditions as the input."""
     case_turn: int | None = None
-    """Number of the turn in a case with several turns."""
+    """Position of the turn in a case with several turns."""
     conversation_id: str | None = None
     revision: int = 1
 
@@ -65,7 +65,7 @@ class About:
 
     @property
     def cluster(self) -> str:
-        """The conversation or, if unknown, the trace. Turns of the same cluster are one piece of evidence."""
+        """Conversation id or, if unknown, trace id. Turns of the same cluster aren't independent."""
         return self.conversation_id or (self.turn_id[:32] if _TURN_ID.fullmatch(self.turn_id) else self.turn_id)
 
     @property
@@ -82,7 +82,7 @@ class ScoreRow:
     value: float | None
     passed: bool | None
     why: str
-    """The score's explanation, error type or reason for skipping. If ``about.answered`` is set, also the detail of a failure."""
+    """The score's explanation, error type or skip reason. If ``about.answered`` is set, also the detail of a failure."""
 
     @property
     def fails_gate(self) -> bool:
@@ -93,29 +93,29 @@ class ScoreRow:
 class MetricSeries:
     facts: Facts
     parameters: str = ""
-    """Hash of the parameters except the threshold. Empty if there are none."""
+    """Hash of the parameters except the threshold. Empty without parameters."""
     number: int = 1
     rows: list[ScoreRow] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """Name in reports: the metric's name, with a number from the second configuration on."""
+        """Name in reports: the metric's name. If the run has several configurations of the metric, a number is added from the second on."""
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
     def evaluated(self) -> list[ScoreRow]:
-        """The rows with a value, except vacuous rows."""
+        """Rows that have a value and aren't vacuous."""
         return [row for row in self.rows if row.outcome in ("pass", "fail", "ok") and row.value is not None]
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """The rows that count in the pass rate. A task that raised an exception counts, too."""
+        """Rows that are included in the pass rate, also those of tasks that raised an exception."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
         values = [row.value for row in self.evaluated if row.value is not None]
         p50, p95 = np.quantile(values, (0.5, 0.95)).tolist() if values else (None, None)
-        by_case: dict[str, list[float]] = {}  # several turns of a case are one draw
+        by_case: dict[str, list[float]] = {}  # the turns of a case aren't independent
         for row in self.verdicts:
             by_case.setdefault(row.about.case, []).append(float(bool(row.passed)))
         interval = None
@@ -132,7 +132,7 @@ class MetricSeries:
 @dataclass(frozen=True, slots=True)
 class SeriesSummary:
     n: int
-    """Number of values, without vacuous scores, errors and skipped scores."""
+    """Number of values, excluding vacuous scores, errors and skipped scores."""
     outcomes: Counter[str]
     mean: float | None
     p50: float | None
@@ -140,7 +140,7 @@ class SeriesSummary:
     gates_failed: int
     passed: int
     judged: int
-    """Number of verdicts. A turn whose task raised an exception fails."""
+    """Number of verdicts. A turn fails if its task raised an exception."""
     rate_interval: Interval | None = None
     """95 % interval of the pass rate. None without verdicts, or with repetitions of fewer than five cases."""
 
@@ -150,17 +150,17 @@ class SeriesSummary:
 
 
 class Run:
-    """The scores of one run: its turns by id, and its configured metrics, both in order."""
+    """The scores of one run: turns by id, and configured metrics. Both are in the order of the scores."""
 
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
         self.turns: dict[str, About] = {}
         self.series: dict[tuple[str, str], MetricSeries] = {}
         self.facts: dict[str, Mapping[str, FactValue]] = {}
-        """Facts of up to :data:`MOST_WITH_FACTS` random turns by id, if noted."""
+        """Facts by turn id, for up to :data:`MOST_WITH_FACTS` random turns."""
         self._facts_below = 1 << 32
         self._short: tuple[int, int] | None = None
-        """Cached number of turns, and the id length that distinguishes all of them."""
+        """Cached number of turns, and the number of characters of an id that distinguishes them."""
 
     def add(self, about: About, score: Score, parameters: str = "") -> None:
         if about.revision >= self.turns.setdefault(about.turn_id, about).revision:
@@ -174,7 +174,7 @@ class Run:
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
     def add_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
-        """Keep the facts of a turn. If there are too many, a random half is kept."""
+        """Add a turn's facts. Above the maximum, a random half of all turns is kept."""
         if zlib.crc32(turn_id.encode()) < self._facts_below:
             self.facts[turn_id] = facts
         if len(self.facts) > MOST_WITH_FACTS:
@@ -182,7 +182,7 @@ class Run:
             self.facts = {name: kept for name, kept in self.facts.items() if zlib.crc32(name.encode()) < self._facts_below}
 
     def short_name(self, about: About) -> str:
-        """Return a turn's name for people: the case id, or a unique start of the turn id."""
+        """Return a turn's name for people: the case id, or the start of the turn id that is unique in the run."""
         if about.case_id is not None:
             return about.name
         if self._short is None or self._short[0] != len(self.turns):
@@ -199,10 +199,10 @@ class Run:
 
     @classmethod
     def read(cls, path: str, report: Report = to_stderr, scale: int = 1) -> Run:
-        """Read scores from JSON lines, and ``report`` other lines. Raises AgentEvalError without scores.
+        """Read scores from JSON lines. ``report`` receives a message about each invalid line. Raises AgentEvalError without scores.
 
-        Scores of superseded revisions and turns are dropped. If a metric has several scores on a turn, the last one counts, but
-        all user feedback counts.
+        Scores of replaced revisions and turns are dropped. If a metric has several scores on a turn, only the last one is kept,
+        except for user feedback.
         """
         run, replaced = cls(scale), set[str]()
         with open_recording(path) as stream:
@@ -223,7 +223,7 @@ class Run:
         return run
 
     def _add_line(self, line: bytes, where: str, report: Report) -> str:
-        """Add the score in a line, and return the id of the turn that its turn supersedes, or "". Other lines are reported."""
+        """Add the score in a line. Return the id of the turn that the score's turn replaces, or "". Report invalid lines."""
         try:
             data = jsonio.loads(line)
             if not isinstance(data, dict) or not isinstance(data.get("turn_id"), str):
@@ -240,7 +240,7 @@ class Run:
 
 
 def on_scale(score: Score, scale: int) -> Score:
-    """Return a score from 0 to 1 on the scale of a report. Other scores, and verdicts, stay the same."""
+    """Convert a score from 0 to 1 to the report's scale. Other scores and verdicts stay the same."""
     if scale == 1 or score.unit != "1" or score.type == "boolean":
         return score
     threshold = None if score.threshold is None else score.threshold * scale
@@ -252,7 +252,7 @@ def on_scale(score: Score, scale: int) -> Score:
 
 
 def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str, Any]:
-    """Return a score in the form of ``--format jsonl``: the turn's ids, then the score's keys."""
+    """Return a score as an object of ``--format jsonl``: the turn's ids, then the score's keys."""
     place: Mapping[str, Any] = {
         "turn_id": turn.turn_id, "case_id": about.case_id, "case_turn": about.case_turn, "conversation_id": turn.conversation_id, "service": turn.service,
         "agent": turn.agent, "model": about.model, PARAMETERS: parameters or None,
@@ -261,14 +261,14 @@ def line_of(turn: Turn, about: About, score: Score, parameters: str) -> dict[str
 
 
 def parameters_hash(metric: BoundMetric) -> str:
-    """Return 12 hex digits for a metric's parameters except the threshold, or "" without any."""
+    """Return 12 hex digits of a hash of a metric's parameters except the threshold. Return "" without parameters."""
     params = metric.params if metric.series_params is None else metric.series_params
     given = sorted((key, value) for key, value in params.items() if key != "threshold")
     return hashlib.sha256(repr(given).encode(errors="replace")).hexdigest()[:12] if given else ""
 
 
 def why(score: Score, *, facts: bool = False) -> str:
-    """Return the reason for a score in one line. ``facts`` adds the score's detail, which can quote the turn."""
+    """Return the reason for a score in one line. With ``facts``, add the score's detail, which can quote the turn."""
     if score.status == "skipped":
         return str(score.detail.get("reason") or "not applicable")
     if score.status == "error":
