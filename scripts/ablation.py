@@ -1,19 +1,19 @@
-"""Evaluate the labelled detector cases with one list of the detectors switched off. ``scripts/detectors.py --without`` calls it.
+"""Evaluate the labeled detector cases without one of the detectors' lists. ``scripts/detectors.py --without`` calls this script.
 
     python scripts/ablation.py                   prints each list, its number of texts, and the detectors that use it
-    python scripts/ablation.py -                 prints the cases on which the detectors fire without each list that it reads
+    python scripts/ablation.py -                 prints the cases on which detectors fire without each list
 
-It reads ``[[LIST, HALF, [DETECTOR, …]], …]`` as JSON, and prints a line of JSON for each: the ids of cases, or null if the detectors
-fail. LIST is one list, or several with spaces between them. Each runs in a fork, which has all patterns that are the same without it.
+The second form reads ``[[LIST, HALF, [DETECTOR, …]], …]`` as JSON. For each entry, it prints a JSON array of case ids, or null if
+the detectors fail. LIST is one list, or several lists separated by spaces. Each entry runs in a fork of this process.
 
 A list is one of these:
 
 - a constant of a module of ``otel_agenteval.detectors`` with more than 20 texts, alternatives or entries
 - an entry of a tuple of languages or rules, as ``module.NAME[entry]``
-- a file of a folder in ``data``, as ``data/topic/language.txt``, or a section of its files, as ``data/topic[section]``
+- a file below ``data``, as ``data/topic/language.txt``, or a section of a topic's files, as ``data/topic[section]``
 
-Constants get an empty value while their module is imported, so that patterns made from them lack them as well. Redaction and token
-formats are left out: recordings and vendor documents define what they must find.
+A constant is emptied while its module is imported, so that patterns built from the constant lack its texts too. Redaction and
+token formats can't be switched off, because recordings and vendor documentation define what they must find.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from forks import in_fork
 ROOM = "otel_agenteval.detectors"
 DATA = Path(importlib.util.find_spec("otel_agenteval").origin).parent / "detectors" / "data"  # type: ignore[union-attr, arg-type]
 NOTHING = "(?!)"
-"""A pattern that matches nothing, and a word that no text has. Lists beyond ASCII get U+FFFF instead, which no text has either."""
+"""Pattern and word that match nothing. Lists with other than ASCII characters get U+FFFF instead."""
 LEFT_OUT = (f"{ROOM}.redaction", f"{ROOM}.tokens")
 MOST = 20
-"""Number of texts above which a constant is a list."""
+"""A constant with more texts than this is a list."""
 USED_BY = {
     "injection": ("injection_markers",),
     "injection_words": ("injection_markers",),
@@ -58,12 +58,12 @@ USED_BY = {
     "credentials": ("secret_leak",),
     "passwords": ("secret_leak",),
 }
-"""Detectors that use a module or a folder of ``data``. All use the others."""
+"""Detectors that use a module or a folder of ``data``. Other modules and folders are used by all detectors."""
 
 
 def texts_in(value: Any) -> int:
     """Return the number of texts in a list, or of alternatives in a pattern."""
-    while hasattr(value, "pattern"):  # a lazy pattern has a pattern, which has the text
+    while hasattr(value, "pattern"):  # a lazy pattern contains a compiled pattern, which contains the text
         value = value.pattern
     if isinstance(value, str | bytes):
         return value.count("|" if isinstance(value, str) else b"|") + 1  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def texts_in(value: Any) -> int:
 
 
 def entries_of(value: Any) -> dict[str, Any]:
-    """Return the named entries of a table of languages or rules, or nothing for other values."""
+    """Return the named entries of a table of languages or rules, or {} for other values."""
     if type(value) is not tuple or texts_in(value) < 2:
         return {}
     names = [getattr(entry, "name", None) or getattr(entry, "__name__", None) for entry in value]
@@ -79,14 +79,14 @@ def entries_of(value: Any) -> dict[str, Any]:
 
 
 def empty(value: Any) -> Any:
-    """Return the value without its texts."""
+    """Return an empty value of the same type."""
     if hasattr(value, "pattern"):
         return re.compile(NOTHING.encode() if isinstance(getattr(value.pattern, "pattern", value.pattern), bytes) else NOTHING)
     return NOTHING if isinstance(value, str) else type(value)()
 
 
 class Switch:
-    """Import the detectors' modules, with each constant passed through :meth:`constant`."""
+    """Import hook that passes each constant of the detectors' modules through :meth:`constant`."""
 
     def __init__(self, off: Collection[str] = ()) -> None:
         self.off = off
@@ -100,7 +100,7 @@ class Switch:
         vars(loader)["sections"] = self.sections
 
     def sections(self, name: str) -> dict[str, list[str]]:
-        """Return the sections of a file in ``data``, without the entries that are switched off."""
+        """Return the sections of a file in ``data``, without the sections that are switched off."""
         file, topic = f"data/{name}", f"data/{name.partition('/')[0]}"
         found: dict[str, list[str]] = self._read(name)
         return {
@@ -111,7 +111,7 @@ class Switch:
         }
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a detector's module, with this switch in its loader."""
+        """Return the spec of a detector module, with a loader that uses this hook."""
         if not name.startswith(f"{ROOM}.") or name.startswith(LEFT_OUT):
             return None
         spec = PathFinder.find_spec(name, path)
@@ -121,7 +121,7 @@ class Switch:
         return spec
 
     def constant(self, value: Any, name: str) -> Any:
-        """Return a constant's value, without its texts if it is switched off."""
+        """Return a constant's value, or an empty value if the constant is switched off."""
         if name in self.off:
             return empty(value)
         entries = entries_of(value)
@@ -135,7 +135,7 @@ class Switch:
         return value
 
     def _is_copy(self, value: Any, entries: dict[str, Any]) -> bool:
-        """Return True for a table that is made from entries of other tables."""
+        """Return True for a table that consists of entries of other tables."""
         seen = {id(entry) for entry in entries.values()}
         copy = bool(seen) and seen <= self._seen
         self._seen |= seen
@@ -183,19 +183,19 @@ def lists() -> dict[str, int]:
 
 
 def detectors_of(name: str) -> Sequence[str]:
-    """Return the detectors that use a list, or ``all``."""
+    """Return the detectors that use a list, or ``("all",)``."""
     return USED_BY.get(re.split(r"[.\[/]", name.removeprefix("data/"))[0], ("all",))
 
 
 def fired(half: str, names: Sequence[str]) -> Iterator[str]:
-    """Yield the cases on which detectors fire."""
+    """Yield the ids of the cases on which detectors fire."""
     detectors = importlib.import_module("detectors")
     for name in names:
         yield from (outcome.case.id for outcome in detectors.outcomes(name, half) if outcome.fired)
 
 
 def _fired_without(off: str, half: str, names: Sequence[str]) -> list[str] | None:
-    """Return the cases on which detectors fire without some lists. None if they fail."""
+    """Return the ids of the cases on which detectors fire without some lists, or None if the detectors fail."""
 
     def work() -> list[str]:
         Switch(off.split())
@@ -208,7 +208,6 @@ def _fired_without(off: str, half: str, names: Sequence[str]) -> list[str] | Non
 
 
 def main() -> int:
-    """Print the lists, or the cases."""
     if len(sys.argv) < 2:
         print("\n".join(f"{name}  {count}  {' '.join(detectors_of(name))}" for name, count in lists().items()))
     else:

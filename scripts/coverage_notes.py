@@ -59,7 +59,7 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "llm_topic_adherence": {"allowed_topics": ["weather"]},
     "llm_video_g_eval": {"criteria": "sharp"},
 }
-"""Parameters for metrics that need them."""
+"""Parameters of metrics that have required parameters."""
 
 EXAMPLES: Mapping[str, Any] = {
     "required_arguments": {"get_weather": ["city", "unit"]},
@@ -68,7 +68,7 @@ EXAMPLES: Mapping[str, Any] = {
     "noisy_input": "whats teh weather",  # codespell:ignore teh
     "reference_sql": "SELECT 1",
 }
-"""References that the recordings don't contain, equal for every turn."""
+"""References that the recordings don't contain. They are the same for every turn."""
 
 NOT_RUN: Mapping[str, str] = {
     "code_code_execution": "The metric isn't measured, because it executes code in a sandbox.",
@@ -108,7 +108,7 @@ WAYS_IN: Mapping[str, str] = {
     "noisy_input": "baselines",
     "baseline": "baselines",
 }
-"""Facts that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
+"""Turn fields that spans rarely contain, with their section of docs/reference/metrics/facts.md."""
 
 _ONE_IMAGE = "The value is always {}, because the only recorded image is a small, smooth gradient. For values of other images, see [Evaluate media](../../guides/evaluate-media.md)."
 _ONE_SOUND = "The value is always {}, because the only recorded sound is a tone of 0.1 s. For values of other sounds, see [Evaluate media](../../guides/evaluate-media.md)."
@@ -139,4 +139,4 @@ CONSTANT: Mapping[str, str] = {
     "code_sql_shape": "The value is always 0, because no recorded agent returns only SQL. To score only agents that do, set `when`.",
     "code_ungrounded_urls": "All values are vacuous, because no recorded answer contains a URL that the metric checks. For the detector's accuracy, see [detectors](detectors.md).",
 }
-"""Reasons for values that are constant or missing on all recordings."""
+"""Reasons why a metric's values are constant or missing on all recordings."""

@@ -1,15 +1,15 @@
-"""How well the detectors of the default pack do on labelled turns: ``tests/data/detectors/{train,test}/*.jsonl``.
+"""Evaluate the default detectors on labeled turns: ``tests/data/detectors/{train,test}/*.jsonl``.
 
-    python scripts/detectors.py [NAME ...]                          prints the figures of the test half
-    python scripts/detectors.py --half train                        the same of the half that the detectors were made with
-    python scripts/detectors.py --turns [--half test]               prints the figures on whole turns: ``scripts/whole_turns.py``
+    python scripts/detectors.py [NAME ...]                          prints precision and recall on the test half
+    python scripts/detectors.py --half train                        uses the half that the detectors were developed with
+    python scripts/detectors.py --turns [--half test]               uses whole turns (``scripts/whole_turns.py``)
     python scripts/detectors.py --write [--costs]                   writes docs/reference/metrics/detectors.md, with new costs
-    python scripts/detectors.py --failures [NAME ...] [--half test] which cases are judged wrongly, and of which kinds they are
-    python scripts/detectors.py --without LIST [NAME ...]           what both halves lose without a list: ``scripts/ablation.py``
-                                                                    lists them; ``*`` stands for any characters
+    python scripts/detectors.py --failures [NAME ...] [--half test] lists the wrong results and their kinds
+    python scripts/detectors.py --without LIST [NAME ...]           prints what both halves lose without a list of
+                                                                    ``scripts/ablation.py`` (``*`` is a wildcard)
 
-A case is one line of JSON: ``{"id", "lang", "flag", "kind", "turn"}``. ``flag`` says whether a careful reader sees the fault in the
-turn. A detector is evaluated as the default pack does. What it skips it does not find, and it is no false alarm either.
+A case is one line of JSON: ``{"id", "lang", "flag", "kind", "turn"}``. ``flag`` is true if a careful reader sees the fault in the
+turn. Detectors have the parameters of the default metrics. If a detector skips a case, no fault was found.
 """
 
 from __future__ import annotations
@@ -51,62 +51,56 @@ GROUPS: Mapping[str, frozenset[str]] = {
     ),
 }
 OTHERS = "other languages"
-"""German, Spanish, Turkish, Vietnamese …: Latin script."""
+"""German, Spanish, Turkish, Vietnamese and other languages in Latin script."""
 
 
 class Case(NamedTuple):
-    """A labelled turn."""
+    """A labeled turn."""
 
     id: str
     lang: str
     flag: bool
-    """Whether the fault is there."""
+    """True if the turn has the fault."""
     kind: str
-    """What makes it difficult."""
+    """Reason why the case is difficult."""
     turn: Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """What a detector said about a case."""
-
     case: Case
     fired: bool
     skipped: bool
 
     @property
     def wrong(self) -> bool:
-        """Whether it says otherwise than the label."""
         return self.fired is not self.case.flag
 
 
 class Figures(NamedTuple):
-    """Counts over some cases."""
-
     found: int
     missed: int
     false_alarms: int
     silent: int
-    """Cases without a fault in which none was found."""
+    """Number of cases without a fault and without an alarm."""
     skipped: int
 
     @property
     def cases(self) -> int:
-        """All of them."""
         return self.found + self.missed + self.false_alarms + self.silent
 
     @property
     def precision(self) -> float | None:
-        """Share of what fired that is a fault."""
+        """Share of the alarms that are correct."""
         return _share(self.found, self.found + self.false_alarms)
 
     @property
     def recall(self) -> float | None:
-        """Share of the faults that were found."""
+        """Share of the faulty cases that raised an alarm."""
         return _share(self.found, self.found + self.missed)
 
     @property
     def false_alarm_rate(self) -> float | None:
-        """Share of the cases without a fault in which one was found."""
+        """Share of the cases without a fault that raised an alarm."""
         return _share(self.false_alarms, self.false_alarms + self.silent)
 
 
@@ -115,31 +109,31 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def cases_of(name: str, half: str) -> list[Case]:
-    """The cases of a detector; none where they have no file yet."""
+    """Return the cases of a detector, or [] if the detector has no file."""
     path = CASES / half / f"{name}.jsonl"
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also break at U+2028, which texts have
+    lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would also split at U+2028, which texts contain
     return [Case(**json.loads(line)) for line in lines if line.strip()]
 
 
 def detector(name: str) -> BoundMetric:
-    """The metric as the default pack evaluates it."""
+    """Return the metric with the parameters of the default metrics."""
     return live_metric(f"code_{name}", {})
 
 
 def fires(name: str, score: Score) -> bool:
-    """Whether a score says that the fault is there."""
+    """Return True if a score reports the fault."""
     if name == "refusal":
         return score.value == 1.0
     return (score.value or 0.0) < 1.0 and score.status == "ok" if name == "ungrounded_numbers" else score.passed is False
 
 
 def outcomes(name: str, half: str) -> list[Outcome]:
-    """What a detector says about its cases.
+    """Evaluate a detector on its cases.
 
     Raises:
-        RuntimeError: it failed on one.
+        RuntimeError: If the metric fails on a case.
     """
     metric = detector(name)
     found = []
@@ -152,7 +146,7 @@ def outcomes(name: str, half: str) -> list[Outcome]:
 
 
 def figures(of: Iterable[Outcome]) -> Figures:
-    """The counts of some outcomes."""
+    """Count the outcomes by label and result."""
     counts, skipped = Counter[tuple[bool, bool]](), 0
     for outcome in of:
         counts[outcome.case.flag, outcome.fired] += 1
@@ -161,7 +155,7 @@ def figures(of: Iterable[Outcome]) -> Figures:
 
 
 def group_of(lang: str) -> str:
-    """The group of languages that a BCP-47 code belongs to."""
+    """Return the group of a BCP-47 language code."""
     primary = lang.split("-", 1)[0].lower()
     return next((group for group, codes in GROUPS.items() if primary in codes), OTHERS)
 
@@ -179,7 +173,7 @@ def _row(first: str, of: Figures, *more: str) -> str:
 
 
 def table(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
-    """One line for each detector."""
+    """Return a Markdown table with one row per detector."""
     lines = ["| detector | languages | cases | precision | recall | false alarms | skipped |", "|---|---|---|---|---|---|---|"]
     for name, of in by_name.items():
         lines.append(_row(f"`code_{name}`", figures(of), str(len({outcome.case.lang for outcome in of}))))
@@ -187,7 +181,7 @@ def table(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
 
 
 def by_language(by_name: Mapping[str, Sequence[Outcome]]) -> list[str]:
-    """One line for each detector: how many faults were found and how many false alarms raised, by group of languages."""
+    """Return a Markdown table with faults found and false alarms, by detector and group of languages."""
     groups = (*GROUPS, OTHERS)
     lines = ["| detector | " + " | ".join(groups) + " |", "|---" * (len(groups) + 1) + "|"]
     for name, of in by_name.items():
@@ -204,12 +198,12 @@ _COST = re.compile(r"^\| `?(?:code_)?([a-z_]+|all)\b.* ([0-9.]+ ×) \|$", re.MUL
 
 
 def written_costs() -> dict[str, str]:
-    """The costs that the page has: they are measured, so they aren't the same each time."""
+    """Return the costs on the current page. Measured costs differ each time, so they are kept."""
     return dict(_COST.findall(PAGE.read_text(encoding="utf-8"))) if PAGE.exists() else {}
 
 
 def turns_measured(half: str, failures: bool) -> list[str]:
-    """The figures on whole turns, and with ``failures`` the ids of those that are judged wrongly."""
+    """Return the table for whole turns. With ``failures``, add the ids of wrong results."""
     result = whole_turns.evaluate(half)
     lines = whole_turns.table(result, {})
     for name, of in result.by_name.items() if failures else ():
@@ -218,7 +212,7 @@ def turns_measured(half: str, failures: bool) -> list[str]:
 
 
 def page(measure_costs: bool = False) -> str:
-    """``docs/reference/metrics/detectors.md``."""
+    """Return the content of ``docs/reference/metrics/detectors.md``."""
     cost = {name: f"{ratio:.1f} ×" for name, ratio in whole_turns.costs().items()} if measure_costs else written_costs()
     whole = whole_turns.evaluate("test")
     tuned_on = sum(1 for _ in whole_turns.turns("train"))
@@ -288,7 +282,7 @@ def page(measure_costs: bool = False) -> str:
 
 
 def failures(name: str, half: str) -> list[str]:
-    """The cases that are judged wrongly, without their texts, and how often each kind is."""
+    """Return the wrong results of a detector without their texts, and the number of wrong results by kind."""
     of = outcomes(name, half)
     wrong = [outcome for outcome in of if outcome.wrong]
     cases = Counter((outcome.case.flag, outcome.case.kind) for outcome in of)
@@ -308,7 +302,7 @@ def failures(name: str, half: str) -> list[str]:
 
 
 class Change(NamedTuple):
-    """A detector's figures on a half without a list."""
+    """A detector's results on one half, with and without a list."""
 
     list: str
     detector: str
@@ -317,7 +311,7 @@ class Change(NamedTuple):
     after: Figures | None
     """None if the detector fails without the list."""
     cases: int
-    """Number of cases on which the detector changes its mind."""
+    """Number of cases with another result."""
 
     @property
     def loses(self) -> bool:
@@ -329,16 +323,16 @@ class Change(NamedTuple):
 
 
 LEAST_LOSS = 0.001
-"""Smallest difference of precision or recall that counts."""
+"""Smaller losses of precision or recall are ignored."""
 
 
 def without(pattern: str, names: Sequence[str], halves: Sequence[str], except_for: str = "") -> Iterator[Change]:
-    """Yield the figures without each list that a pattern matches, one list at a time.
+    """Yield the change of each detector without each list that matches ``pattern``, one list at a time.
 
-    ``except_for`` is a regular expression for lists that stay.
+    Lists that match the regular expression ``except_for`` are left out.
 
     Raises:
-        ValueError: No list matches.
+        ValueError: If no list matches.
     """
     script = str(Path(__file__).with_name("ablation.py"))
     listed = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -346,7 +340,7 @@ def without(pattern: str, names: Sequence[str], halves: Sequence[str], except_fo
     wanted = re.compile(".*".join(map(re.escape, pattern.split("*"))))
     chosen = [name for name in users if wanted.fullmatch(name) and not re.fullmatch(except_for, name)]
     if not chosen:
-        raise ValueError(f"--without: no list matches, got {pattern!r}; scripts/ablation.py prints all lists")
+        raise ValueError(f"--without: no list matches {pattern!r}. To print all lists, run scripts/ablation.py")
     before = {(name, half): outcomes(name, half) for name in names for half in halves}
     using = {off: [name for name in names if name in users[off] or users[off] == ["all"]] for off in chosen}
     tasks = [(off, half, using[off]) for off in chosen for half in halves]
@@ -374,7 +368,7 @@ def _changed(off: str, name: str, half: str, of: Sequence[Outcome], fired: Seque
 
 
 def ablated(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a table of changes, with one line for each list, detector and half."""
+    """Yield the lines of a Markdown table, with one row for each list, detector and half."""
     yield "| without | detector | half | precision | recall | cases that change |"
     yield "|---|---|---|---|---|---|"
     for change in changes:
@@ -388,20 +382,19 @@ def ablated(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print or write, as the module says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="detectors, without code_; default all")
     parser.add_argument("--half", choices=HALVES)
     parser.add_argument("--turns", action="store_true", help="print the figures on whole turns")
     parser.add_argument("--costs", action="store_true", help="with --write, measure the costs again")
     parser.add_argument("--write", action="store_true", help="write docs/reference/metrics/detectors.md")
-    parser.add_argument("--failures", action="store_true", help="list what is judged wrongly (default half: train)")
-    parser.add_argument("--without", metavar="LIST", help="print what is lost without each list of this name; * is a wildcard")
+    parser.add_argument("--failures", action="store_true", help="list wrong results (default half: train)")
+    parser.add_argument("--without", metavar="LIST", help="print what is lost without each matching list; * is a wildcard")
     chosen = parser.parse_args(arguments)
     names = [name.removeprefix("code_") for name in chosen.names] or list(DETECTORS)
     unknown = [name for name in names if name not in DETECTORS]
     if unknown:
-        parser.error(f"no detector {unknown[0]!r}; there are {', '.join(DETECTORS)}")
+        parser.error(f"unknown detector {unknown[0]!r}. Detectors: {', '.join(DETECTORS)}")
     if chosen.write:
         PAGE.write_text(page(chosen.costs), encoding="utf-8")
     elif chosen.turns:

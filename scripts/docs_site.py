@@ -1,9 +1,9 @@
-"""Build the documentation as a site: its pages, the README and what else is linked, with search, versions and a metric catalogue that can be filtered.
+"""Build the documentation as a site with search, versions, and a metric catalog with filters.
 
-    python scripts/docs_site.py                build/site/VERSION, strictly: a link or an anchor that leads nowhere fails
-    python scripts/docs_site.py --out FOLDER   into another folder, beside the versions that are there
+    python scripts/docs_site.py                writes build/site/VERSION, and fails on broken links and anchors
+    python scripts/docs_site.py --out FOLDER   writes FOLDER/VERSION, and keeps the other versions in FOLDER
 
-``mkdocs.yaml`` has the theme and the order of the pages. Nothing is loaded from other servers.
+``mkdocs.yaml`` defines the theme and the order of the pages. The site loads nothing from other servers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OTHER_PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "examples/README.md": "examples.md",
 }
-"""Pages that do not lie in docs."""
+"""Pages outside docs/."""
 MOVED = {
     "architecture.html": "concepts/architecture.html",
     "capture.html": "guides/capture-content.html",
@@ -72,7 +72,7 @@ MOVED = {
     "turns.html": "concepts/turns.html",
     "unseen.html": "internals/inferred-dialects.html",
 }
-"""Addresses of pages and folders that moved, which lead to the new ones."""
+"""Old addresses of moved pages and folders, with their new addresses."""
 SEARCH = (
     (
         ("internals/decisions/", "reference/prompts/", "benchmarks.md", "changelog.md", "contributing.md", "overview.md"),
@@ -81,9 +81,9 @@ SEARCH = (
     (("reference/metrics/", "get-started/integrations/", "internals/", "concepts/architecture.md"), "boost: 0.2"),
     (("guides/", "concepts/", "troubleshooting/"), "boost: 4"),
 )
-"""How the search ranks pages, by where they are: first what people ask for, last what holds every word."""
+"""Weights of folders in the search. Task pages come first, and generated reference pages last."""
 FILES = "files"
-"""Where the site has files of the repository that pages link to."""
+"""Folder of the site for repository files that pages link to."""
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCES = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _LATEST = "latest"
@@ -93,10 +93,10 @@ _LATEST = "latest"
 
 
 def stage(folder: Path) -> None:
-    """Gather the pages in a folder, with links that lead to where they are there.
+    """Write all pages into a folder, with links adapted to the site.
 
     Raises:
-        ValueError: a link leads to nothing in the repository.
+        ValueError: If a link's target isn't in the repository.
     """
     shutil.copytree(ROOT / "docs", folder)
     for source in (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in OTHER_PAGES)):
@@ -108,12 +108,12 @@ def stage(folder: Path) -> None:
 
 
 def place_of(name: str) -> str:
-    """Where the site has a page of the repository."""
+    """Return the path of a repository page in the site."""
     return OTHER_PAGES.get(name) or name.removeprefix("docs/")
 
 
 def linked(text: str, name: str, folder: Path) -> str:
-    """The text of a page with links for the site; files that it links to are copied there."""
+    """Return a page with its links adapted to the site. Copy linked files to the folder."""
 
     def moved(found: re.Match[str]) -> str:
         target, mark, anchor = found[2].partition("#")
@@ -123,11 +123,11 @@ def linked(text: str, name: str, folder: Path) -> str:
         source = ROOT / wanted
         if source.is_dir() and (source / "README.md").exists():
             wanted, source = f"{wanted}/README.md", source / "README.md"
-        if source.is_dir():  # its first file stands for it
+        if source.is_dir():  # link to the folder's first file
             source = next(path for path in sorted(source.iterdir()) if path.is_file())
             wanted = source.relative_to(ROOT).as_posix()
         if not source.exists():
-            raise ValueError(f"{name}: {found[2]} leads to nothing")
+            raise ValueError(f"{name}: {found[2]} : not found")
         if wanted.endswith(".md") and (wanted in OTHER_PAGES or wanted.startswith("docs/")):
             there = place_of(wanted)
         elif wanted.startswith("docs/"):
@@ -150,7 +150,7 @@ def _outside_of_fences(text: str, change: Callable[[str], str]) -> str:
 
 
 def catalogue() -> str:
-    """All metrics as one table, with filters."""
+    """Return a page with a table of all metrics, with filters."""
     metrics = list(catalog())
     rows = "\n".join(map(_row, metrics))
     filters = "\n".join(
@@ -204,10 +204,10 @@ def _row(metric: Metric) -> str:
 
 
 def build(out: Path = SITE, version: str = otel_agenteval.__version__) -> Path:
-    """Build one version of the site beside the others, and list them.
+    """Build one version of the site next to the other versions, and update the list of versions.
 
     Raises:
-        ValueError: a link or an anchor leads nowhere, or no menu has a page.
+        ValueError: If a link or an anchor is broken, or a page isn't in the menu.
     """
     place = out / version
     shutil.rmtree(place, ignore_errors=True)
@@ -227,7 +227,7 @@ def build(out: Path = SITE, version: str = otel_agenteval.__version__) -> Path:
         stage(pages)
         variables = {**os.environ, "DOCS_STAGE": str(pages), "NO_MKDOCS_2_WARNING": "1"}
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
-    if done.returncode:  # its warnings are what is wrong; told to be quiet, it would not count them
+    if done.returncode:  # the warnings contain the errors. With --quiet, mkdocs would not count them
         raise ValueError(
             "\n".join(line for line in done.stderr.splitlines() if line.startswith(("WARNING", "ERROR", "Aborted")))
             or done.stderr
@@ -238,7 +238,7 @@ def build(out: Path = SITE, version: str = otel_agenteval.__version__) -> Path:
 
 
 def redirect(place: Path) -> None:
-    """Write a page at the old address of each page that moved."""
+    """Write a redirect to the old address of each moved page."""
     for page in sorted(place.rglob("*.html")):
         new = page.relative_to(place).as_posix()
         for old, there in MOVED.items():
@@ -249,7 +249,7 @@ def redirect(place: Path) -> None:
 
 
 def write_versions(out: Path) -> None:
-    """The list that the pages offer, newest first, and the way from the top to the newest."""
+    """Write the list of versions, newest first, and a redirect from the top folder to the newest version."""
     versions = sorted((path.name for path in out.iterdir() if (path / "index.html").exists()), key=_by_number, reverse=True)
     listed = [{"version": name, "title": name, "aliases": [_LATEST] if name == versions[0] else []} for name in versions]
     (out / "versions.json").write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
@@ -269,9 +269,8 @@ def _by_number(version: str) -> tuple[int, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build it; 1 where a page is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=SITE, help="the folder of all versions (default: build/site)")
+    parser.add_argument("--out", type=Path, default=SITE, help="folder of all versions (default: build/site)")
     args = parser.parse_args(arguments)
     try:
         place = build(args.out)

@@ -1,13 +1,13 @@
-"""What becomes of turns under faults: ``otel-agenteval serve`` in a process of its own, real servers around it, and one fault at a time.
+"""Measure what happens to turns under faults, with real servers around ``otel-agenteval serve`` and one fault at a time.
 
-    python scripts/fault_matrix.py                 # every row; about an hour
+    python scripts/fault_matrix.py                 # all rows, about one hour
     python scripts/fault_matrix.py --quick --only "SIGKILL during a burst"
-    python scripts/fault_matrix.py --write --only "hang: *"     # these rows in docs/internals/fault-matrix.md
+    python scripts/fault_matrix.py --write --only "hang: *"     # updates these rows of docs/internals/fault-matrix.md
 
-A row of the first table sends whole turns, asks again for what is refused, brings the fault about, ends it, and counts turns where
-they should arrive. Health is asked for all the time. Rows about hangs, reloads and memory are in ``tests/support``: ``hangs.py``,
-``reloads.py`` and ``attacks.py``. Small disks are tmpfs in a mount namespace of this script; a disk that hangs and a clock that jumps come from
-``fault_shim.c``; networks are cut by a proxy. The exit status is 1 when a row lost what the documentation promises to keep, or broke
+A row of the first table sends turns, resends refused requests, causes and ends the fault, and counts the delivered turns. It
+requests ``/healthz`` all the time. The rows for hangs, reloads and memory are in ``tests/support``: ``hangs.py``, ``reloads.py``
+and ``attacks.py``. Small disks are tmpfs mounts in a mount namespace of this script. ``fault_shim.c`` makes disks hang and clocks
+jump. A proxy interrupts networks. The exit status is 1 if a row loses turns that the documentation promises to keep, or breaks
 another promise of its table.
 """
 
@@ -59,37 +59,32 @@ IN_NAMESPACE = "AGENTEVAL_FAULT_MATRIX_MOUNTS"
 QUIET_WITHIN = 40.0
 _FELT_WITHIN = 30.0
 SILENT_AT_MOST = 5.0
-"""Seconds without an answer to ``/healthz`` with which a row still passes: this machine may be busy with other things."""
+"""Maximum seconds without a response to ``/healthz``. It is generous because the machine may be busy."""
 SPACE = 6 << 20
-"""Bytes of a small disk."""
+"""Size of a small disk, in bytes."""
 
 
 @dataclass
 class Outcome:
-    """One row of the table. All but ``refused``, ``memory`` and ``silence`` count turns."""
+    """One row of the table. The unit is turns unless stated otherwise."""
 
     sent: int
     accepted: int
     refused: int
-    """Requests that were not taken at once: answered "come again", or not answered."""
+    """Number of requests that got no response or were refused with a request to retry."""
     scored: int
     delivered: int
     lost: int
-    """Acknowledged, and not delivered."""
+    """Acknowledged turns that weren't delivered."""
     memory: int
-    """Peak of the resident memory of any process, in MB."""
+    """Peak resident memory of any process, in MB."""
     silence: float
-    """Longest time in which a process that ran did not answer ``/healthz``, in seconds."""
+    """Longest time in which a running process didn't respond to ``/healthz``, in seconds."""
 
 
 @dataclass
 class Bench:
-    """What a row works with: a folder, and a sidecar that keeps a journal, a store and JSON lines.
-
-    Args:
-        folder: of the row.
-        turns: to be sent.
-    """
+    """Environment of a row: a sidecar with a journal, a store and JSON lines in ``folder``, and ``turns`` turns to send."""
 
     folder: Path
     turns: int
@@ -103,22 +98,20 @@ class Bench:
 
     @property
     def lines(self) -> Path:
-        """The file of JSON lines."""
         return Path(self.config.get("outlets", {}).get("jsonl", self.folder / "scores.jsonl"))
 
     @property
     def store(self) -> Path:
-        """The store's file."""
         return Path(self.config.get("outlets", {}).get("store", self.folder / "scores.db"))
 
     @property
     def ports(self) -> list[int]:
-        """Of OTLP over HTTP, one for each process."""
+        """Ports for OTLP over HTTP, one for each process."""
         first = int(self.sidecar.http.rpartition(":")[2])
         return [first + 10 * number for number in range(self.processes)]
 
     def start(self, most: int = 1) -> Sidecar:
-        """The sidecar, watched for its memory and health; ``most`` processes are run in the row."""
+        """Start the sidecar, and watch its memory and health. ``most`` is the highest number of processes in this row."""
         outlets = {"jsonl": str(self.lines), "store": str(self.store), **self.config.get("outlets", {})}
         config = {
             "turn": {"decision_delay": "300ms"}, "inline": {"metrics": ["code_latency", "code_empty_answer"]},
@@ -134,13 +127,11 @@ class Bench:
         return self.sidecar
 
     def restart(self, processes: int) -> None:
-        """Start the sidecar again, with so many processes."""
         self.processes = processes
         self.sidecar.set_processes(processes)
         self.sidecar.start()
 
     def send(self, **options: Any) -> Sender:
-        """Begin to send."""
         return Sender(self.ports, self.turns, **options)
 
     def _watch_memory(self) -> None:
@@ -153,7 +144,7 @@ class Bench:
             time.sleep(0.05)
 
     def _watch_health(self) -> None:
-        """Ask for it all the time. A pause between two answers of one process counts, from the first answer to the last."""
+        """Request ``/healthz`` all the time, and record the longest pause between two responses of the same process."""
         healthy = answers(f"http://{self.sidecar.metrics}/healthz")
         of, last = 0, 0.0
         while True:
@@ -167,19 +158,18 @@ class Bench:
             time.sleep(0.05)
 
     def feel(self, message: str) -> None:
-        """Wait until the sidecar has logged what a fault does to it.
+        """Wait until the sidecar has logged the effect of a fault.
 
         Raises:
-            RuntimeError: it did not, so that the row would show nothing.
+            RuntimeError: If the message isn't logged. The row would then show nothing.
         """
         until = time.monotonic() + _FELT_WITHIN
         while message not in self.sidecar.text():
             if time.monotonic() > until:
-                raise RuntimeError(f"the fault was not felt: no {message!r} in the log")
+                raise RuntimeError(f"the fault had no effect: {message!r} isn't in the log")
             time.sleep(0.05)
 
     def in_lines(self) -> set[str]:
-        """Turns in the JSON lines."""
         if not self.lines.exists():
             return set()
         found = set()
@@ -189,7 +179,6 @@ class Bench:
         return found
 
     def in_store(self, where: str = "1") -> set[str]:
-        """Turns in the store."""
         with (
             contextlib.suppress(sqlite3.Error),
             contextlib.closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as db,
@@ -200,7 +189,7 @@ class Bench:
     def finish(
         self, sender: Sender, delivered: Callable[[], set[str]] | None = None, scored: Callable[[], set[str]] | None = None
     ) -> Outcome:
-        """Send the rest, wait until everything has arrived or nothing more comes, stop, and count."""
+        """Send the rest, wait until all turns are delivered or the time is up, stop the sidecar, and count."""
         sender.end()
         delivered, scored = delivered or self.in_lines, scored or self.in_store
         wanted = {turn_id(number) for number in sender.accepted}
@@ -221,7 +210,7 @@ class Bench:
 
 
 def sigterm_during_a_burst(bench: Bench) -> Outcome:
-    """Stopped in order while senders go on, and started again."""
+    """Stop the sidecar with SIGTERM while turns are sent, and start it again."""
     sidecar = bench.start()
     sender = bench.send(hold=0.75)
     sender.until(0.5)
@@ -232,7 +221,7 @@ def sigterm_during_a_burst(bench: Bench) -> Outcome:
 
 
 def sigkill_during_a_burst(bench: Bench) -> Outcome:
-    """Killed while senders go on, and started again."""
+    """Kill the sidecar while turns are sent, and start it again."""
     sidecar = bench.start()
     sender = bench.send(hold=0.75)
     sender.until(0.5)
@@ -243,13 +232,13 @@ def sigkill_during_a_burst(bench: Bench) -> Outcome:
 
 
 def stop_during_a_replay(bench: Bench) -> Outcome:
-    """Killed with open turns, started, stopped while its journal is read, and started again."""
+    """Kill the sidecar with open turns, stop it while it replays its journal, and start it again."""
     bench.config["turn"] = {"decision_delay": "5s"}
     sidecar = bench.start()
     sender = bench.send()
     sender.until(1.0)
     sidecar.kill()
-    sidecar.start()  # /healthz answers while the journal is read
+    sidecar.start()  # /healthz responds while the journal is replayed
     os.kill(sidecar.pid, signal.SIGTERM)
     with contextlib.suppress(AssertionError):
         sidecar.stop(timeout=40)
@@ -258,7 +247,7 @@ def stop_during_a_replay(bench: Bench) -> Outcome:
 
 
 def processes_changed(bench: Bench, before: int, after: int) -> Outcome:
-    """Killed with open turns in ``before`` processes while senders go on, and started with ``after``."""
+    """Kill ``before`` processes with open turns while turns are sent, and start ``after`` processes."""
     bench.config["turn"] = {"decision_delay": "5s"}
     bench.processes = before
     sidecar = bench.start(max(before, after))
@@ -272,7 +261,7 @@ def processes_changed(bench: Bench, before: int, after: int) -> Outcome:
 
 
 def journal_disk_full(bench: Bench) -> Outcome:
-    """The journal's disk takes a few requests, then none until there is room again."""
+    """Fill the journal's disk after a few requests, and free the space later."""
     with small_disk(bench.folder / "small") as disk:
         bench.journal = disk / "journal"
         bench.start()
@@ -284,7 +273,7 @@ def journal_disk_full(bench: Bench) -> Outcome:
 
 
 def outlet_disk_full(bench: Bench, outlet: str, file: str, room: int, *where: Callable[[], set[str]]) -> Outcome:
-    """No score can be written until there is room again; ``room`` bytes are left at first."""
+    """Fill the disk of an outlet except for ``room`` bytes, and free the space later."""
     with small_disk(bench.folder / "small") as disk:
         bench.config["outlets"] = {outlet: str(disk / file)}
         bench.start()
@@ -297,17 +286,15 @@ def outlet_disk_full(bench: Bench, outlet: str, file: str, room: int, *where: Ca
 
 
 def json_lines_disk_full(bench: Bench) -> Outcome:
-    """The disk of JSON lines is full for a while."""
     return outlet_disk_full(bench, "jsonl", "scores.jsonl", 16 << 10)
 
 
 def store_disk_full(bench: Bench) -> Outcome:
-    """The store's disk is full for a while."""
     return outlet_disk_full(bench, "store", "scores.db", 64 << 10, bench.in_store, bench.in_lines)
 
 
 def database_read_only(bench: Bench) -> Outcome:
-    """The store's database takes no writes for a while, as after a failover."""
+    """Make the store's database read-only for some time, as after a failover."""
     import psycopg
 
     from tests.support.postgres import postgres_server
@@ -335,7 +322,7 @@ def database_read_only(bench: Bench) -> Outcome:
 
 
 def poisoned_rows(bench: Bench) -> Outcome:
-    """Among the turns are some that no database takes as they are, and one in each batch that this one refuses."""
+    """Send turns that no database can store unchanged, and one per batch that this database refuses."""
     sidecar = bench.start()
 
     def forbid() -> bool:
@@ -366,7 +353,7 @@ def poisoned_rows(bench: Bench) -> Outcome:
 
 
 def disk_hangs(bench: Bench) -> Outcome:
-    """No sync comes back for a while, as on a disk of a network."""
+    """Let no sync return for some time, as on a hanging network disk."""
     with Shim(bench.folder) as shim:
         bench.env |= shim.env
         bench.start()
@@ -379,7 +366,7 @@ def disk_hangs(bench: Bench) -> Outcome:
 
 
 def clock_jumps(bench: Bench, seconds: int) -> Outcome:
-    """The wall clock is off by so many seconds from one moment to the next."""
+    """Let the wall clock jump by some seconds."""
     with Shim(bench.folder) as shim:
         bench.env |= shim.env
         bench.start()
@@ -400,7 +387,7 @@ def _arrived(receivers: Sequence[GrpcReceiver]) -> Callable[[], set[str]]:
 
 
 def receiver_down(bench: Bench) -> Outcome:
-    """Connections to the receiver of scores break, and new ones are refused."""
+    """Break connections to the receiver of scores, and refuse new connections."""
     receiver = GrpcReceiver()
     proxy = Proxy(receiver.port)
     _over_otlp(bench, proxy.port)
@@ -417,7 +404,7 @@ def receiver_down(bench: Bench) -> Outcome:
 
 
 def receiver_slow(bench: Bench) -> Outcome:
-    """Connections to it stay, and nothing comes through."""
+    """Keep connections to the receiver open, but transfer nothing."""
     receiver = GrpcReceiver()
     proxy = Proxy(receiver.port)
     _over_otlp(bench, proxy.port)
@@ -426,7 +413,7 @@ def receiver_slow(bench: Bench) -> Outcome:
     sender.until(0.3)
     proxy.silence()
     sender.until(0.9)
-    bench.feel("outlet otlp")  # longer than a request may take
+    bench.feel("outlet otlp")  # longer than the timeout of a request
     proxy.heal()
     found = bench.finish(sender, _arrived([receiver]))
     proxy.close()
@@ -435,7 +422,7 @@ def receiver_slow(bench: Bench) -> Outcome:
 
 
 def receiver_certificate_expired(bench: Bench) -> Outcome:
-    """Its certificate is not good until it is renewed."""
+    """Let the receiver use an expired certificate until it is renewed."""
     authority = Authority(bench.folder)
     past = datetime.timedelta(days=-2), datetime.timedelta(days=-1)
     first = GrpcReceiver(credentials=_credentials(authority.issue("expired", valid=past)))
@@ -459,7 +446,7 @@ def _credentials(issued: tuple[Path, Path]) -> Any:
 
 
 def redis_killed(bench: Bench) -> Outcome:
-    """The server of the judge's queue is killed, and started again from its file."""
+    """Kill the Redis server of the judge queue, and start it again with its file."""
     from tests.support.redis_server import RedisServer
 
     server = RedisServer(bench.folder / "redis")
@@ -477,7 +464,7 @@ def redis_killed(bench: Bench) -> Outcome:
 
 
 def queue_locked(bench: Bench) -> Outcome:
-    """Another program has the judge queue's file for itself for 25 seconds."""
+    """Lock the judge queue's file for 25 seconds, as another program could."""
     file = bench.folder / "queue.db"
     _judge(bench, {"backend": "sqlite", "path": str(file)})
     bench.start()
@@ -495,7 +482,7 @@ _JUDGED = "metric = 'llm_relevance' AND status = 'ok'"
 
 
 def _judge(bench: Bench, queue: Mapping[str, Any]) -> None:
-    """Have every turn judged by a model that always answers, through a queue."""
+    """Configure a queue, and a judge that always answers, for every turn."""
     bench.config |= {
         "judge": {"base_url": Models().url, "model": "m", "queue": queue, "max_concurrency": 8},
         "metrics": [{"llm_relevance": {}, "sample": {"rate": 1.0}}],
@@ -504,7 +491,7 @@ def _judge(bench: Bench, queue: Mapping[str, Any]) -> None:
 
 
 def collector_restarted(bench: Bench) -> Outcome:
-    """Agents send to a Collector, which is stopped and started again."""
+    """Restart a Collector between the agents and the sidecar."""
     from tests.support.collector import Collector
 
     backend = GrpcReceiver()
@@ -523,7 +510,7 @@ def collector_restarted(bench: Bench) -> Outcome:
 
 
 def overload(bench: Bench) -> Outcome:
-    """Many senders, small bounds, and more metrics than there is time for."""
+    """Send from many threads to a sidecar with small limits and too many metrics."""
     bench.config |= {"queue": {"max_bytes": "2MiB"}, "inline": {"metrics": "default"}}
     bench.config["turn"] = {"decision_delay": "300ms", "total_bytes": "16MiB"}
     bench.turns *= 3
@@ -567,15 +554,15 @@ NEED_MOUNTS = {
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
-    """A tmpfs of a few megabytes.
+    """Mount a tmpfs of a few megabytes.
 
     Raises:
-        CannotBeHad: this process may not mount.
+        CannotBeHad: If this process can't mount.
     """
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={SPACE}", "tmpfs", str(folder)]
     if IN_NAMESPACE not in os.environ or subprocess.run(command, capture_output=True, check=False).returncode:
-        raise CannotBeHad("no mount namespace of its own (unshare --map-root-user --mount)")
+        raise CannotBeHad("mounting needs a separate mount namespace (unshare --map-root-user --mount)")
     try:
         yield folder
     finally:
@@ -583,7 +570,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, left: int) -> Path:
-    """A file that leaves so many bytes of a disk."""
+    """Fill a disk except for ``left`` bytes, and return the file to delete."""
     space = os.statvfs(disk)
     ballast = disk / "ballast"
     ballast.write_bytes(bytes(max(0, space.f_bavail * space.f_frsize - left)))
@@ -594,7 +581,7 @@ def fill(disk: Path, left: int) -> Path:
 
 
 class Played(NamedTuple):
-    """A row's cells behind its name, and whether it kept what it must."""
+    """Cells of a row after its name. ``is_well`` is False if the row broke a promise."""
 
     cells: Sequence[str]
     is_well: bool
@@ -602,20 +589,19 @@ class Played(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page: the columns behind its rows' names, and how a row is played in a folder with so many turns."""
+    """A table of the page. ``columns`` is its header, and each row is a function of a folder and a number of turns."""
 
     columns: str
     rows: Mapping[str, Callable[[Path, int], Played]]
 
     def text(self, kept: Mapping[str, str]) -> str:
-        """The table with lines by the names of their rows."""
+        """Return the table as Markdown. ``kept`` has its lines by row name."""
         others = self.columns.count(" | ")
         head = f"| {self.columns} |\n|---|{'---:|' * others}\n"
         return head + "".join(kept[name] for name in self.rows if name in kept)
 
 
 def play_fault(make: Callable[[Bench], Outcome], folder: Path, turns: int) -> Played:
-    """A row of the first table."""
     bench = Bench(folder, turns)
     try:
         found = make(bench)
@@ -628,7 +614,6 @@ def play_fault(make: Callable[[Bench], Outcome], folder: Path, turns: int) -> Pl
 
 
 def play_hang(what: str, how: str, folder: Path, turns: int) -> Played:
-    """A row about something that hangs."""
     found = hang_of_kafka(how, folder, turns) if what == "Kafka" else hang(what, how, folder, turns)
     named = "–" if found.named is None else f"{found.named:.0f} s"
     cells = [
@@ -638,14 +623,12 @@ def play_hang(what: str, how: str, folder: Path, turns: int) -> Played:
 
 
 def play_reload(option: str, change: str, folder: Path, _: int) -> Played:
-    """A row about a reload."""
     found = reloaded(option, change, folder)
     outcome = "only after a restart" if found.successful and found.needs_restart else "yes" if found.successful else "no"
     return Played([*found.before, *found.after, outcome], found.is_well)
 
 
 def play_attack(attack: str, folder: Path, _: int) -> Played:
-    """A row about clients without a token."""
     found = flooded(attack, folder)
     return Played([str(CONNECTIONS), f"{found.memory} MB", f"{found.got_in} of 2", str(found.lines)], found.is_well)
 
@@ -672,7 +655,7 @@ ROWS: dict[str, Callable[[Path, int], Played]] = {name: row for table in TABLES.
 
 
 def play(name: str, turns: int) -> tuple[str, bool]:
-    """One row: its line of the table, and whether it kept what it must."""
+    """Run one row. Return its line, and False if it broke a promise."""
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
         try:
             found = ROWS[name](Path(folder), turns)
@@ -682,13 +665,13 @@ def play(name: str, turns: int) -> tuple[str, bool]:
 
 
 def lines_of(text: str) -> dict[str, str]:
-    """Lines of tables by the names of their rows."""
+    """Return the lines of tables by row name."""
     lines = (line for line in text.splitlines(keepends=True) if line.startswith("| "))
     return {line.split(" | ")[0].removeprefix("| "): line for line in lines}
 
 
 def written(text: str, new: Mapping[str, str]) -> str:
-    """The page with new lines. Rows that weren't played keep theirs."""
+    """Return the page with new lines. Other rows stay the same."""
     for marker, table in TABLES.items():
         begin, end = (f"<!-- {marker}: {edge} -->\n" for edge in ("begin", "end"))
         before, _, rest = text.partition(begin)
@@ -700,18 +683,17 @@ def written(text: str, new: Mapping[str, str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play rows; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--only", action="append", metavar="ROW", help=f"a row, or several by * and ?; repeatable: {'; '.join(ROWS)}"
     )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the turns")
-    parser.add_argument("--write", action="store_true", help="renew these rows in docs/internals/fault-matrix.md")
+    parser.add_argument("--quick", action="store_true", help="send a tenth of the turns")
+    parser.add_argument("--write", action="store_true", help="update these rows of docs/internals/fault-matrix.md")
     args = parser.parse_args(arguments)
     patterns = args.only or ["*"]
     wanted = [name for name in ROWS if any(fnmatchcase(name, pattern) for pattern in patterns)]
     if not wanted:
-        parser.error(f"--only: no such row: {', '.join(patterns)}")
+        parser.error(f"--only: unknown row: {', '.join(patterns)}")
     if NEED_MOUNTS & set(wanted) and IN_NAMESPACE not in os.environ and may_mount():
         command = ["unshare", "--map-root-user", "--mount", sys.executable, str(Path(__file__).resolve())]
         return subprocess.run(
@@ -730,7 +712,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def may_mount() -> bool:
-    """Whether this machine lets us have mounts of our own."""
     command = ["unshare", "--map-root-user", "--mount", "true"]
     return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
 

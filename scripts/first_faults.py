@@ -1,6 +1,6 @@
-"""Measure how many faults put into recordings are found, and write the figures into the guide.
+"""Measure how many faults are found that were put into recordings, and update the figures in the guide.
 
-``python scripts/first_faults.py`` takes two minutes. A slow test fails if the guide has other figures.
+Run ``python scripts/first_faults.py`` (two minutes). A slow test fails if the guide has other figures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 40
 
 
 def with_figures(text: str, *found: Found) -> str:
-    """Return the guide's text with these figures in its table of kinds."""
+    """Return the guide with these figures in its table of fault kinds."""
 
     def row(match: re.Match[str]) -> str:
         return f"{match[1]}{_share(found, re.findall('`(.*?)`', match[2]))} |"
@@ -41,7 +41,6 @@ def _share(found: tuple[Found, ...], kinds: list[str]) -> str:
 
 
 def main() -> None:
-    """Measure and write."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = unpacked(folder)

@@ -1,9 +1,9 @@
-"""Go through docs/get-started/quickstart.md with an empty home directory and nothing cached, and say how long each step takes.
+"""Follow docs/get-started/quickstart.md with an empty home directory and empty caches, and measure each step.
 
-    python scripts/first_five_minutes.py            the table on the terminal; exit status 1 when it takes longer than five minutes
-    python scripts/first_five_minutes.py --write    also into the page
+    python scripts/first_five_minutes.py            prints the times; exit status 1 if the steps take more than five minutes
+    python scripts/first_five_minutes.py --write    also writes the times and outputs to the page
 
-It needs the network. The model is a script (``tests/support/fake_llm.py``), so that its own time does not count.
+Needs network access. The model is a script (``tests/support/fake_llm.py``), so its response time isn't included.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from scripts.test_wheel import built  # noqa: E402 - the same
 
 PAGE = ROOT / "docs" / "get-started" / "quickstart.md"
 LIMIT, COMMANDS = 300, 3
-"""Seconds, and commands of the reader's, from nothing to the first score."""
-BAR = "\\|"  # a pipe in a cell of a table
+"""Maximum seconds and commands until the first score."""
+BAR = "\\|"  # an escaped pipe in a table cell
 _TIMES = re.compile(r"(?<=<!-- times -->\n).*?(?=<!-- end of times -->)", re.DOTALL)
 
 
 def go_through(folder: Path, wheel: Path) -> tuple[list[tuple[str, float]], quickstarts.Page, list[str]]:
-    """What a reader does, with the seconds that it takes; the page; what was printed.
+    """Run the commands of the page. Return the seconds of each step, the page, and the outputs.
 
     Raises:
-        RuntimeError: a step failed.
+        RuntimeError: If a step fails.
     """
     page = quickstarts.page_of(PAGE)
     home, work = folder / "home", folder / "work"
@@ -48,7 +48,6 @@ def go_through(folder: Path, wheel: Path) -> tuple[list[tuple[str, float]], quic
 
 
 def table(times: Sequence[tuple[str, float]]) -> str:
-    """The steps as a Markdown table."""
     rows = [
         f"| `{command.splitlines()[0].strip().replace('|', BAR)}`{' …' if len(command.splitlines()) > 1 else ''} | {seconds:.0f} s |"
         for command, seconds in times
@@ -68,9 +67,8 @@ def table(times: Sequence[tuple[str, float]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure; 1 if it takes too long, or shows something else than the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put times and what was printed into the page")
+    parser.add_argument("--write", action="store_true", help="write times and outputs to the page")
     args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="first-minutes-") as folder:
         try:

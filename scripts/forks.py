@@ -1,4 +1,4 @@
-"""Run work in forks that import packages anew, because starting an interpreter for each costs a second of CPU."""
+"""Run work in forks that import packages again. Starting an interpreter for each would cost a second of CPU time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 re._MAXCACHE = 100_000  # type: ignore[attr-defined]  # patterns that were compiled before a fork aren't compiled again
 _forking = threading.Lock()
-"""No other fork keeps a pipe open."""
+"""Held while a fork is created, so that no other fork inherits its pipe."""
 
 
 def in_fork(work: Callable[[], Any], *packages: str) -> Any:
-    """Return the result of ``work``, as JSON keeps it, from a fork in which some packages aren't imported.
+    """Run ``work`` in a fork in which ``packages`` aren't imported yet. Return its result, which must be valid JSON.
 
     Raises:
-        RuntimeError: The work failed.
+        RuntimeError: If ``work`` fails.
     """
     with _forking:
         read, write = os.pipe()

@@ -48,7 +48,7 @@ def test_nothing_is_loaded_from_other_servers(site: Path) -> None:
     assert not [path for path, addresses in found.items() if addresses]
 
 
-@pytest.mark.parametrize(("written", "wrong"), [("[a](turns.md#no-such)", "no-such"), ("[a](no-page.md)", "leads to nothing")])
+@pytest.mark.parametrize(("written", "wrong"), [("[a](turns.md#no-such)", "no-such"), ("[a](no-page.md)", "not found")])
 def test_a_link_that_leads_nowhere_stops_it(written: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "project"
     (root / "docs").mkdir(parents=True)
