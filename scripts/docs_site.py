@@ -127,7 +127,7 @@ def linked(text: str, name: str, folder: Path) -> str:
             source = next(path for path in sorted(source.iterdir()) if path.is_file())
             wanted = source.relative_to(ROOT).as_posix()
         if not source.exists():
-            raise ValueError(f"{name}: {found[2]} : not found")
+            raise ValueError(f"{name}: {found[2]}: not found")
         if wanted.endswith(".md") and (wanted in OTHER_PAGES or wanted.startswith("docs/")):
             there = place_of(wanted)
         elif wanted.startswith("docs/"):

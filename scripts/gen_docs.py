@@ -1,12 +1,12 @@
 """Write everything that is generated from the code: the catalog index, the metric and prompt pages, and tables in README.md and docs/.
 
     python scripts/gen_docs.py                      writes all files whose content changed
-    python scripts/gen_docs.py --check              exit status 1 if a file is out of date, and prints which
+    python scripts/gen_docs.py --check              prints files that are out of date; exit status 1 if there are any
     python scripts/gen_docs.py --measure coverage   measures again and writes docs/reference/metrics/coverage.md (some minutes)
-    python scripts/gen_docs.py --measure media      the same for the table of media metrics in benchmarks/README.md
-    python scripts/gen_docs.py --measure sizes      the same for the table of extras in docs/get-started/installation.md
+    python scripts/gen_docs.py --measure media      measures the table of media metrics in benchmarks/README.md
+    python scripts/gen_docs.py --measure sizes      measures the table of extras in docs/get-started/installation.md
 
-A part of a page is generated if it stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``. A file isn't out of date if only times differ.
+Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is generated. A file isn't out of date if only times differ.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CLOCK = re.compile(r"(?<=\} )([0-9.e-]+) [0-9]{10}\.[0-9]+$", re.MULTILINE)  # 
 
 
 def metric_pages() -> Iterator[tuple[str, str]]:
-    """Yield (file, text) of the index and of one page per family."""
+    """Yield the file name and text of the index and of one page per family."""
     families: dict[str, list[Metric]] = {}
     for metric in catalog():
         families.setdefault(metric.family, []).append(metric)
@@ -138,7 +138,7 @@ def other_tools_page() -> str:
 
 
 def _grouped(rows: Iterable[names.ToolMetric]) -> Iterator[tuple[str, names.ToolMetric]]:
-    """Yield equal rows once, with all of their names."""
+    """Yield rows with equal content only once, with all of their names."""
     groups: dict[str, list[names.ToolMetric]] = {}
     for row in rows:
         groups.setdefault(repr(row._replace(name="")), []).append(row)
@@ -149,7 +149,7 @@ _CODE_OR_SNAKE = re.compile(r"(`[^`]*`)|(?<![\w.=])[a-z]+_[a-z_]+(?![\w=])")
 
 
 def _parameter(name: str, spelling: Spelling) -> str:
-    """Return a parameter of a tool, and its meaning here."""
+    """Return a parameter of another tool, and its meaning in otel-agenteval."""
     if isinstance(spelling, str):
         return f"`{name}` → `{spelling}`"
     text = spelling.ours if isinstance(spelling, Converted) else spelling.how
@@ -160,7 +160,7 @@ def _parameter(name: str, spelling: Spelling) -> str:
 
 
 def _sentences(note: str) -> str:
-    """Return clauses that semicolons outside parentheses separate as sentences."""
+    """Turn clauses that are separated by semicolons outside parentheses into sentences."""
     clauses = (
         clause if clause.startswith(("code_", "llm_", "embed_")) else clause[:1].upper() + clause[1:]
         for clause in re.split(r"; (?![^(]*\))", note)
@@ -198,7 +198,7 @@ def _groups() -> Iterator[str]:
 
 
 def _section_of(metric: Metric) -> str:
-    """Return a metric's part of its family's page: summary, facts, description and options."""
+    """Return a metric's section of its family page: summary, fields, description and options."""
     text, options = _split(metric.doc)
     summary, _, description = text.partition("\n")
     cut = re.search(r"^(?:Detail|Sources?)\b", description, re.MULTILINE)
@@ -206,7 +206,7 @@ def _section_of(metric: Metric) -> str:
     parts = [f"## {metric.name}", _markdown(summary), _table_of(metric), _markdown(description)]
     rows = []
     for p in metric.parameters.values():
-        if p.name in metric.spellings:  # another parameter takes this name
+        if p.name in metric.spellings:  # another tool's parameter has this name
             continue
         default, kind = "required" if p.required else f"`{json.dumps(p.default)}`", type_name(p.annotation)
         if p.name == "inverse" and metric.direction == "neutral":  # null, false and true mean different things
@@ -230,7 +230,7 @@ def _generic(metric: Metric, option: str) -> str:
 
 
 def _split(doc: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring without its section of parameters, and the meaning of each parameter."""
+    """Return a docstring without its ``Args`` section, and the description of each parameter."""
     found = re.search(r"\nParameters:\n((?:    .*\n?)+)", doc)
     if found is None:
         return doc, {}
@@ -268,7 +268,7 @@ def _table_of(metric: Metric) -> str:
 
 
 def _markdown(doc: str) -> str:
-    """Return a docstring as Markdown, with code in single backticks and indented definitions as lists."""
+    """Convert a docstring to Markdown, with code in single backticks and indented definitions as lists."""
     out: list[str] = []
     for line in doc.strip().splitlines():
         if line.startswith("        ") and out:
@@ -364,11 +364,11 @@ def _short(metric: Metric) -> str:
 
 
 FIRST_SIGHT = ROOT / "tests" / "data" / "first_sight.json"
-"""Facts of each set that was recorded after the reader was written, and how many were right before any fix."""
+"""Number of facts in each set of recordings of new frameworks, and how many facts were read correctly before any fix."""
 
 
 def first_sight() -> str:
-    """Return the sentence on the facts that were right at first sight."""
+    """Return a sentence on the share of facts that were read correctly before any fix."""
     sets = json.loads(FIRST_SIGHT.read_text(encoding="utf-8"))
     facts, right = (sum(one[key] for one in sets.values()) for key in ("facts", "right"))
     most = sum(one["right"] >= 0.94 * one["facts"] for one in sets.values())
@@ -380,7 +380,7 @@ def first_sight() -> str:
 
 
 def first_sight_table() -> str:
-    """Return the number of agents whose facts were all right at first sight, and a table of the others."""
+    """Return the number of agents without errors before any fix, and a table of the other agents."""
     sets = json.loads(FIRST_SIGHT.read_text(encoding="utf-8"))
     whole = sorted(name for name, one in sets.items() if one["right"] == one["facts"])
     rows = [
@@ -395,7 +395,7 @@ def first_sight_table() -> str:
 
 
 def options(root: type[Section] = Config) -> str:
-    """Every option of the configuration."""
+    """Return a table of all configuration options."""
     written, every = root().to_dict(), option_paths(root)
     paths = [path for path in every if not any(other[: len(path)] == path and other != path for other in every)]
     rows = [
@@ -406,7 +406,7 @@ def options(root: type[Section] = Config) -> str:
 
 
 def commands() -> str:
-    """Every command of the command line, with its arguments and exit codes."""
+    """Return a section for each command, with its arguments and exit codes."""
     parsers = _subparsers(build_parser())
     inner_of = {name: _subparsers(parsers[name]) or {"": parsers[name]} for name in COMMANDS}
     counts = Counter(row for inside in inner_of.values() for parser in inside.values() for row in _arguments(parser))
@@ -431,7 +431,7 @@ def commands() -> str:
 
 
 _SHARED_BY = 3
-"""Number of commands from which an argument with the same meaning is documented only once."""
+"""An argument of at least this many commands is documented only once."""
 
 
 def _arguments(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
@@ -448,7 +448,7 @@ def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
-    """Return how an argument is written, and its help, which is empty for ``--help`` and internal arguments."""
+    """Return an argument's syntax and help. The help is "" for ``--help`` and internal arguments."""
     choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
     value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and action.option_strings else ""
     spelt = action.option_strings[0] + value if action.option_strings else str(action.metavar or action.dest.upper())
@@ -465,7 +465,7 @@ _CODE_IN_HELP = re.compile(
 
 
 def help_sentences(text: str) -> str:
-    """Return the help of the command line as sentences, with code in backticks."""
+    """Convert command-line help to sentences, with code in backticks."""
     code = _CODE_IN_HELP.sub(lambda found: found[1] or f"`{found[0]}`", text)
     clauses = (clause.strip().rstrip(".") for clause in re.split(r"; (?![^(]*\))", code))
     return ". ".join(clause[:1].upper() + clause[1:] for clause in clauses)
@@ -473,7 +473,7 @@ def help_sentences(text: str) -> str:
 
 def _default(values: Any, path: tuple[str, ...], root: type[Section]) -> str:
     for key in path:
-        if values is None:  # a section that is off: what its options would be
+        if values is None:  # the section is null by default. Use the defaults of its class
             return _default_of(path, root)
         values = values.get(key) if isinstance(values, dict) else None
     return values if isinstance(values, str) else json.dumps(values)
@@ -516,7 +516,7 @@ def _described(path: tuple[str, ...], root: type[Section]) -> str:
     at = next(i for i, node in enumerate(body) if _declares(node, field))
     text = ast.literal_eval(body[at + 1].value)  # type: ignore[attr-defined]  # the string below the field
     plain = " ".join(text.split()).replace("``", "`").rstrip(".")
-    return re.sub(r"^(Maximum |Minimum |)(CPU |)[Ss]econds\b", _as_time, plain)  # they are read as seconds, and written as 5m
+    return re.sub(r"^(Maximum |Minimum |)(CPU |)[Ss]econds\b", _as_time, plain)  # stored in seconds, written as 5m
 
 
 def _as_time(seconds: re.Match[str]) -> str:
@@ -542,7 +542,7 @@ def _declares(node: ast.stmt, field: str) -> bool:
 
 
 def captures() -> str:
-    """Return a table of the settings that make each instrumentation capture content."""
+    """Return a table of the settings with which each instrumentation captures content."""
     rows = ["| instrumentation | by default | to turn it on | to turn it off | note |", "|---|---|---|---|---|"]
     for one in CAPTURES:
         on, off = (", ".join(f"`{name}={value}`" for name, value in found.items()) for found in (one.variables, one.off))
@@ -557,7 +557,7 @@ def captures() -> str:
 
 
 def instruments() -> str:
-    """Every metric that leaves, under both of its names."""
+    """Return a table of all emitted metrics, with their OTLP and Prometheus names."""
     rows = [
         f"| `{item.name}` | `{semconv.prometheus_name(item)}` | {item.kind}{f', {item.unit}' if item.unit else ''} "
         f"| {', '.join(f'`{name}`' for name in item.attributes) or '–'} | {item.description.rstrip('.')} |"
@@ -567,7 +567,7 @@ def instruments() -> str:
 
 
 class Recorded:
-    """What the demo's agent leaves behind: the span event of its loop, and a page of metrics."""
+    """Output of the demo: the span event of its loop, and a page of Prometheus metrics."""
 
     def __init__(self) -> None:
         provider, exporter = demo.new_provider(), InMemorySpanExporter()
@@ -586,11 +586,11 @@ class Recorded:
         )
 
     def span_event(self) -> str:
-        """The event as the SDK prints it."""
+        """Return the event as the SDK prints it."""
         return f"```json\n{json.dumps(self.event, indent=2)}\n```"
 
     def metrics(self) -> str:
-        """The same excerpt that the demo prints."""
+        """Return the excerpt that the demo prints."""
         lines = "\n".join(demo.excerpt(self.page))
         return f"```text\n{lines}\n```"
 
@@ -632,7 +632,7 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 
 def index_row(metric: Metric) -> dict[str, Any]:
-    """Return a metric's module, aliases, and declarations other than defaults: what a process knows before it imports the module."""
+    """Return a metric's index row: module, aliases and values other than defaults, which are known without importing the module."""
     module = metric.fn.__module__
     defaults = {"family": module.rsplit(".", 1)[-1], "live": {}}
     row: dict[str, Any] = {"module": module.removeprefix("otel_agenteval.metrics."), "aliases": [*metric.aliases]}
@@ -644,7 +644,7 @@ def index_row(metric: Metric) -> dict[str, Any]:
 
 
 def renewed(text: str, part: str, make: Callable[[], str]) -> str:
-    """Return a page with a generated part renewed, if it has this part and more than times changed."""
+    """Return a page with a generated part updated, if the page has this part and more than times changed."""
     begin, end = f"<!-- begin {part} -->\n", f"\n<!-- end {part} -->"
     before, found, rest = text.partition(begin)
     old, _, after = rest.partition(end)
@@ -654,23 +654,23 @@ def renewed(text: str, part: str, make: Callable[[], str]) -> str:
 
 
 INSTALLED_AS = "./otel-agenteval"
-"""What install lines name: a checkout beside the reader's project, until the package is published as ``otel-agenteval``."""
+"""Package name in ``pip install`` commands of the docs: a local checkout, until ``otel-agenteval`` is published."""
 _INSTALL = re.compile(r"pip install [^`\n]*")
 _PACKAGE = re.compile(r"(?<![\w/.-])(?:\./)?otel-agenteval(?=[\['\"`\s]|$)")
 
 
 def install_lines(text: str) -> str:
-    """Return the text with the package in each ``pip install`` command as :data:`INSTALLED_AS`."""
+    """Replace the package in each ``pip install`` command by :data:`INSTALLED_AS`."""
     return _INSTALL.sub(lambda line: _PACKAGE.sub(INSTALLED_AS, line[0]), text)
 
 
 def timeless(text: str) -> str:
-    """The text without what the clock puts into it."""
+    """Replace times, which differ in each run."""
     return _CLOCK.sub(r"\1 TIME", text)
 
 
 def measured(name: str) -> tuple[Path, str]:
-    """Measure one of the tables that take minutes. Return its file and the file's new text."""
+    """Measure a table, and return its file and the file's new text."""
     from scripts import install_sizes, media_costs, metric_coverage
 
     if name == "coverage":
@@ -683,12 +683,9 @@ def measured(name: str) -> tuple[Path, str]:
 
 
 def main() -> int:
-    """Write or compare the files. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    parser.add_argument(
-        "--measure", choices=("coverage", "media", "sizes"), help="measure this table again, instead of the other files"
-    )
+    parser.add_argument("--check", action="store_true", help="only check whether files are out of date")
+    parser.add_argument("--measure", choices=("coverage", "media", "sizes"), help="measure only this table again")
     options = parser.parse_args()
     stale = []
     for path, text in [measured(options.measure)] if options.measure else pages():

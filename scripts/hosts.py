@@ -1,11 +1,12 @@
-"""Run one agent under every kind of host program, in environments of their own, and write down which of them give each turn its scores.
+"""Run one agent in each kind of host program, in separate environments, and record where each turn gets its scores.
 
-    python scripts/hosts.py                    every Python that is found, with the newest and the oldest SDK
-    python scripts/hosts.py --python 3.13      one Python
-    python scripts/hosts.py --write            also write the table of docs/reference/compatibility.md
+    python scripts/hosts.py                    all installed Python versions, with the newest and the oldest SDK
+    python scripts/hosts.py --python 3.13      only this Python version
+    python scripts/hosts.py --write            also writes the table of docs/reference/compatibility.md
 
-A kind is threads, asyncio, uvloop, gevent, ``opentelemetry-instrument`` (opentelemetry-distro), and programs whose tracer provider is
-Logfire's or Langfuse's. ``tests/support/host_agent.py`` is the agent: concurrent turns, each with references of its own. It needs the network.
+The kinds are threads, asyncio, uvloop, gevent, ``opentelemetry-instrument`` (opentelemetry-distro), and programs that use the
+tracer provider of Logfire or Langfuse. The agent is ``tests/support/host_agent.py``. It runs concurrent turns, each with its own
+references. Needs network access.
 """
 
 from __future__ import annotations
@@ -39,24 +40,22 @@ NEEDS = {
     "logfire": "logfire",
     "langfuse": "langfuse",
 }
-"""What each kind needs beside the package."""
+"""Package that each kind needs in addition."""
 _SECONDS = 600
 
 
 @dataclass
 class Result:
-    """What came of one kind in one environment."""
-
     python: str
     sdk: str
     kind: str
     good: bool
     why: str = ""
-    """What was wrong, in a few words."""
+    """Short reason for a failure."""
 
 
 def interpreter(version: str) -> str | None:
-    """The command of a Python of this version, None when there is none that runs."""
+    """Return the path of a Python interpreter of this version, or None if none runs."""
     candidates = [f"python{version}", *map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))]
     if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         candidates.insert(0, sys.executable)
@@ -65,26 +64,26 @@ def interpreter(version: str) -> str | None:
             said = subprocess.run(
                 [candidate, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, check=True
             )
-        except (OSError, subprocess.CalledProcessError):  # a shim of a version that is not chosen fails
+        except (OSError, subprocess.CalledProcessError):  # a pyenv shim fails if its version isn't selected
             continue
         return said.stdout.strip()
     return None
 
 
 def oldest_sdk() -> str:
-    """The lowest version of the SDK that the package declares."""
+    """Return the lowest version of the SDK in ``pyproject.toml``."""
     found = re.search(r'"opentelemetry-sdk>=([0-9.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert found is not None
     return found[1]
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's variables without those that would change another Python or its SDK."""
+    """Return this process's environment variables, except those that affect Python or its SDK."""
     return {name: text for name, text in os.environ.items() if not name.startswith(("PYTHON", "OTEL_", "VIRTUAL_ENV"))}
 
 
 def environment(folder: Path, python: str, wheel: Path, *requirements: str) -> str:
-    """The Python of a new environment with the package and some more; an empty text and the reason on standard error where pip cannot."""
+    """Create an environment with the package and more requirements. Return its Python, or "" if pip fails."""
     subprocess.run([python, "-m", "venv", str(folder)], check=True, env=clean_environment())
     inside = str(folder / "bin" / "python")
     install = [
@@ -102,7 +101,7 @@ def environment(folder: Path, python: str, wheel: Path, *requirements: str) -> s
 
 
 def run_kind(python: str, kind: str) -> str:
-    """Run the agent; what was wrong with it, empty when every turn got its scores."""
+    """Run the agent. Return what is wrong, or "" if every turn got its scores."""
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
         command, more = [python, str(AGENT), kind, folder], {}
         if kind == "distro":
@@ -113,12 +112,12 @@ def run_kind(python: str, kind: str) -> str:
                 command, env=clean_environment() | more, cwd=folder, capture_output=True, text=True, timeout=_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            return f"no end within {_SECONDS} s"
+            return f"not finished within {_SECONDS} s"
     return difference(done.returncode, done.stdout, done.stderr)
 
 
 def difference(status: int, out: str, err: str) -> str:
-    """In what a run differs from what it must be, empty when it does not."""
+    """Return what is wrong with a run, or "" if it is as expected."""
     if status:
         return (err.strip().splitlines() or [f"exit status {status}"])[-1]
     outcome = json.loads(out.strip().splitlines()[-1])
@@ -127,7 +126,7 @@ def difference(status: int, out: str, err: str) -> str:
 
 
 def _variables(folder: Path) -> dict[str, str]:
-    """How ``opentelemetry-instrument`` is configured."""
+    """Return environment variables that configure ``opentelemetry-instrument``."""
     config = folder / "agenteval.yaml"
     config.write_text(f"inline: {{metrics: {json.dumps(host_agent.METRICS)}}}\noutlets: {{prometheus: null}}\n", encoding="utf-8")
     return {
@@ -142,7 +141,7 @@ def _variables(folder: Path) -> dict[str, str]:
 
 
 def results(pythons: Mapping[str, str], wheel: Path, folder: Path) -> Iterator[Result]:
-    """Every kind in every environment. What pip cannot install together with the oldest SDK is no result."""
+    """Yield a result for each kind and environment. Kinds that pip can't install with the oldest SDK are left out."""
     for version, python in pythons.items():
         for sdk, pin in (("newest", "opentelemetry-sdk"), ("oldest", f"opentelemetry-sdk=={oldest_sdk()}")):
             base = environment(folder / f"{version}-{sdk}", python, wheel, pin)
@@ -150,13 +149,13 @@ def results(pythons: Mapping[str, str], wheel: Path, folder: Path) -> Iterator[R
                 inside = environment(folder / f"{version}-{sdk}-{kind}", python, wheel, pin, needed) if needed else base
                 if not inside and sdk == "oldest" and kind not in ("threads", "asyncio"):
                     continue
-                why = run_kind(inside, kind) if inside else "it cannot be installed"
-                print(f"{'ok    ' if not why else 'WRONG '} Python {version}, {sdk} SDK, {kind}  {why}", flush=True)
+                why = run_kind(inside, kind) if inside else "can't be installed"
+                print(f"{'ok    ' if not why else 'FAILED'} Python {version}, {sdk} SDK, {kind}  {why}", flush=True)
                 yield Result(version, sdk, kind, not why, why)
 
 
 def table(found: list[Result]) -> str:
-    """Kinds by Pythons."""
+    """Return a Markdown table with one row per kind and one column per environment."""
     columns = list(dict.fromkeys((one.python, one.sdk) for one in found))
     by_place = {(one.kind, one.python, one.sdk): one for one in found}
     sdks = {"newest": "newest SDK", "oldest": f"SDK {oldest_sdk()}"}
@@ -171,14 +170,13 @@ def table(found: list[Result]) -> str:
 
 
 def main() -> int:
-    """Run, print, and say by the exit status whether every turn got its scores everywhere."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", choices=PYTHONS, help="only these versions")
     parser.add_argument("--write", action="store_true", help="write the table into docs/reference/compatibility.md")
     options = parser.parse_args()
     pythons = {version: found for version in options.python or PYTHONS if (found := interpreter(version))}
     for version in set(options.python or ()) - set(pythons):
-        parser.error(f"there is no Python {version} here")
+        parser.error(f"Python {version} isn't installed")
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name:
         print("==> building the wheel", flush=True)
         _, wheel = built(Path(name))

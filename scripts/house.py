@@ -1,10 +1,11 @@
-"""Measure the structure of the package, and hold each figure to a limit.
+"""Measure the structure of the package, and compare each figure with a limit.
 
-    python scripts/house.py          the lines of each room beside its budget, and one row for each figure; exit status 1 above a limit of [tool.house] in pyproject.toml
-    python scripts/house.py --show   the same, with the places behind each figure
+    python scripts/house.py          prints the lines and budget of each top folder (*room*), and the figures;
+                                     exit status 1 if a figure exceeds its limit in [tool.house] of pyproject.toml
+    python scripts/house.py --show   also prints the places behind each figure
 
-A change that exceeds a room's budget raises the budget in the same commit, and its message gives the reason. The sum of the budgets
-may not rise: delete first, then add. The limits of the figures only go down.
+If a change exceeds a room's budget, raise the budget in the same commit, and give the reason in its message. The sum of the
+budgets must not rise, so delete lines first. Limits of figures may only be lowered.
 """
 
 from __future__ import annotations
@@ -34,17 +35,16 @@ MOST_LITERALS = 20
 
 
 def lines_of(*folders: Path) -> int:
-    """Return the number of lines of Python below some folders."""
+    """Return the number of lines in the Python files of some folders."""
     return sum(len(path.read_bytes().splitlines()) for folder in folders for path in folder.rglob("*.py"))
 
 
 def rooms() -> list[Path]:
-    """Return the folders of the package's rooms."""
     return sorted(path for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
 
 
 def print_budgets(budgets: dict[str, int]) -> None:
-    """Print the lines of each room beside its budget, and the rooms above theirs in one line."""
+    """Print the lines and budget of each room, then the rooms over budget."""
     lines = {path.name: lines_of(path) for path in rooms()}
     for room, count in sorted(lines.items(), key=lambda row: -row[1]):
         print(f"{room:<34} {count:>7,}  budget {budgets.get(room, 0):>6,}")
@@ -57,12 +57,11 @@ def print_budgets(budgets: dict[str, int]) -> None:
 
 
 def module_of(path: Path) -> str:
-    """Return a module's dotted name."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports_of(path: Path, tree: ast.AST, modules: set[str]) -> Iterator[str]:
-    """Yield the modules of the package that a module imports anywhere."""
+    """Yield the package's modules that a module imports, also inside functions."""
     name = module_of(path)
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(tree):
@@ -77,13 +76,13 @@ def imports_of(path: Path, tree: ast.AST, modules: set[str]) -> Iterator[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Return the groups of modules that import each other in a loop."""
+    """Return groups of modules that import each other."""
     groups = networkx.strongly_connected_components(networkx.DiGraph(graph))
     return [sorted(group) for group in groups if len(group) > 1]
 
 
 def cognitive() -> list[str]:
-    """Return the functions above the limit of cognitive complexity."""
+    """Return the functions that exceed the limit of cognitive complexity."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "complexity.json"
         program = Path(sys.executable).with_name("complexipy")
@@ -95,11 +94,11 @@ def cognitive() -> list[str]:
 
 
 def unused_names(trees: Iterable[ast.Module], called_elsewhere: list[str]) -> list[str]:
-    """Return the names of the package that nothing calls: neither the package nor tests, scripts, benchmarks or examples.
+    """Return names of the package that aren't used in the package, tests, scripts, benchmarks or examples.
 
     Args:
         trees: the syntax trees of the package.
-        called_elsewhere: names that other libraries call, or that are attributes of their objects.
+        called_elsewhere: names that other libraries use.
     """
     search = vulture.Vulture(ignore_names=called_elsewhere, ignore_decorators=["@*metric"])
     search.scavenge([str(ROOT / folder) for folder in ("otel_agenteval", "tests", "scripts", "benchmarks", "examples", "deploy")])
@@ -107,12 +106,12 @@ def unused_names(trees: Iterable[ast.Module], called_elsewhere: list[str]) -> li
         node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     unused = (one for one in search.get_unused_code(min_confidence=60) if one.filename.is_relative_to(PACKAGE))
-    found = [one for one in unused if one.name not in texts]  # names in texts are read with getattr
+    found = [one for one in unused if one.name not in texts]  # names in strings are used with getattr
     return [f"{one.filename.relative_to(ROOT)}:{one.first_lineno}: {one.name}" for one in found]
 
 
 def literal_lists(path: Path, tree: ast.Module) -> Iterator[str]:
-    """Yield the module's long lists of texts, which belong in data files."""
+    """Yield the module's long lists of strings, which belong in data files."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict) and any(isinstance(value, ast.Lambda) for value in node.values):
             continue  # a table of functions, not data
@@ -124,7 +123,7 @@ def literal_lists(path: Path, tree: ast.Module) -> Iterator[str]:
 
 
 def figures(called_elsewhere: list[str]) -> dict[str, tuple[int, list[str]]]:
-    """Return each figure with the places behind it."""
+    """Return the value of each figure, with the places behind it."""
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
     modules = {module_of(path) for path in trees}
     graph = {module_of(path): set(imports_of(path, tree, modules)) - {module_of(path)} for path, tree in trees.items()}
@@ -150,7 +149,6 @@ def figures(called_elsewhere: list[str]) -> dict[str, tuple[int, list[str]]]:
 
 
 def main() -> int:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="print the places behind each figure")
     arguments = parser.parse_args()

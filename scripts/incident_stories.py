@@ -1,9 +1,9 @@
-"""Write what the commands of three incidents print into docs/guides/find-the-cause.md.
+"""Update the outputs of commands in docs/guides/find-the-cause.md, for three incidents.
 
     python scripts/incident_stories.py
 
-Each incident is played into a new store by ``tests/support/incidents.py``. Its commands follow the mark ``<!-- incident: NAME -->``, and
-what they print is the next block.
+``tests/support/incidents.py`` plays each incident into a new store. Its commands follow the mark ``<!-- incident: NAME -->``. Their
+output is the next block.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ STORE = "scores.db"
 
 
 def blocks(text: str, name: str) -> list[tuple[str, str]]:
-    """Return the commands of an incident, each with its shown output."""
+    """Return the commands of an incident with the output on the page."""
     return re.findall(rf"<!-- incident: {name} -->\n```bash\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
 
 
 def printed(commands: str, folder: Path) -> str:
-    """Return what commands print in a folder with the store.
+    """Return the output of commands in a folder with the store.
 
     Raises:
-        CalledProcessError: a command failed.
+        CalledProcessError: If a command fails.
     """
     variables = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
@@ -42,12 +42,11 @@ def printed(commands: str, folder: Path) -> str:
 
 
 def without_figures(text: str) -> str:
-    """Return a text without numbers and widths of columns, which change with the number of compared facts."""
+    """Remove numbers and column widths, which change with the number of compared facts."""
     return " ".join(re.sub(r"[−+]?\d[\d.,]*", "0", text).split())
 
 
 def main() -> int:
-    """Play all incidents and write the page."""
     text = PAGE.read_text(encoding="utf-8")
     for incident in INCIDENTS:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
-"""What the package and each of its extras cost to install: the table of docs/get-started/installation.md, for ``gen_docs.py --measure sizes``.
+"""Measure the installed size of the package and its extras, for the table in docs/get-started/installation.md.
 
-Each line is an installation of its own into an empty folder, with the pinned versions of requirements/dev.txt and without compiled bytecode. The first one
-fills pip's cache, so that seconds are those of unpacking and not of the network. It needs the network, and takes some minutes.
+``gen_docs.py --measure sizes`` calls this module. Each row is a separate installation into an empty folder, with the versions of
+requirements/dev.txt and without compiled bytecode. A first installation fills pip's cache, so that seconds don't include downloads.
+Needs network access, and takes some minutes.
 """
 
 from __future__ import annotations
@@ -39,27 +40,24 @@ PURPOSES = {
     "text": "linear-time regular expressions, BLEU, ROUGE and edit distance",
     "zstd": "compressed recordings (`.zst`)",
 }
-"""What each extra is for. ``all`` and ``dev`` are the tests'."""
+"""Purpose of each extra for the table. ``all`` and ``dev`` are only for development."""
 
 
 class Size(NamedTuple):
-    """What an installation takes."""
-
     packages: int
     megabytes: float
     seconds: float
 
 
 def extras() -> list[str]:
-    """The extras that have a purpose of their own."""
-    import tomllib  # of Python 3.11
+    """Return the names of all extras except ``all`` and ``dev``."""
+    import tomllib  # needs Python 3.11
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [name for name, needs in project["optional-dependencies"].items() if name not in {"all", "dev"} and needs]
 
 
 def installed(requirement: str) -> Size:
-    """Install into an empty folder."""
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as folder:
         began = time.monotonic()
         subprocess.run(
@@ -86,8 +84,8 @@ def installed(requirement: str) -> Size:
 
 
 def table() -> Iterator[str]:
-    """The lines of the table, the core first."""
-    installed(str(ROOT))  # into pip's cache
+    """Yield the lines of the table, starting with the package without extras."""
+    installed(str(ROOT))  # fills pip's cache
     core = installed(str(ROOT))
     yield "| install | for | packages | MB | seconds |"
     yield "|---|---|---|---|---|"

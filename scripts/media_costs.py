@@ -1,4 +1,4 @@
-"""What each metric on media costs: the table in benchmarks/README.md, for ``gen_docs.py --measure media``."""
+"""Measure the cost of each media metric, for the table in benchmarks/README.md (``gen_docs.py --measure media``)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CASES: Mapping[str, tuple[str, ...]] = {
         "code_audio_silence", "code_audio_clipping", "code_audio_talk_over", "llm_audio_interruption_handling",
     ),
 }  # fmt: skip
-"""What is measured, and the metrics that are measured with it."""
+"""Metrics to measure, by medium."""
 
 
 def write_media(folder: Path) -> None:
-    """The media, as files named by the places of their cases."""
+    """Write the media. A file's name begins with the index of its case."""
     import numpy as np
 
     from tests.support import media
@@ -43,7 +43,6 @@ def write_media(folder: Path) -> None:
 
 
 def attachments(folder: Path, case: str) -> list[dict[str, Any]]:
-    """The media of a case."""
     place = list(CASES).index(case)
     files = sorted(folder.glob(f"{place}-*"))
     return [
@@ -52,20 +51,19 @@ def attachments(folder: Path, case: str) -> list[dict[str, Any]]:
 
 
 class Instant:
-    """Judges and embeds in no time."""
+    """Judge and embedder that answer immediately."""
 
     def ask(self, *question: Any, **more: Any) -> dict[str, Any]:
-        """A reply that every metric here takes."""
+        """Return a reply that is valid for all of these metrics."""
         dimensions = dict.fromkeys(("resolution", "clarity", "colour_accuracy", "artifact_freedom"), 5)
         return {"score": 5, "reasoning": "", "reason": "", "scores": dimensions, "interruptions": []}
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for all."""
         return [[1.0, 0.0]] * len(texts)
 
 
 def measure(name: str, case: str, folder: Path) -> tuple[float, float, float]:
-    """Milliseconds of a score (the best of some), and megabytes at most: of this process beside what it had, and of the one that decodes."""
+    """Return the milliseconds of a score (best of several), the MB added to this process, and the peak MB of the decoder process."""
     import otel_agenteval as oa
 
     given = attachments(folder, case)
@@ -84,13 +82,13 @@ def measure(name: str, case: str, folder: Path) -> tuple[float, float, float]:
 
 
 def peak() -> float:
-    """The most memory of this program that was resident, in MB. (What ``getrusage`` says begins with that of its parent.)"""
+    """Return this process's peak resident memory in MB. ``getrusage`` would start with the parent's peak."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 
 def table() -> Iterator[str]:
-    """Its lines. Each metric is measured in a process of its own."""
+    """Yield the lines of the table. Each metric is measured in a separate process."""
     yield "| medium | metric | ms | MB here | MB of the decoder |"
     yield "|---|---|---|---|---|"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,12 +1,12 @@
-"""On which turns each metric is evaluated, and what its values are: ``tests/data``'s recordings, scored as live traffic is.
+"""Measure on which recorded turns each metric is evaluated, and its values there. The recordings are in ``tests/data``.
 
     python scripts/metric_coverage.py [NAME ...]    prints the rows of these metrics
-    python scripts/metric_coverage.py --healthy     which metrics of the default pack fail on turns that went well: turn, metric, why
+    python scripts/metric_coverage.py --healthy     prints failures of default metrics on healthy turns: turn, metric, reason
 
-Every recording is read, its turns are put into their conversations, and each metric is evaluated where live scoring does it
-(``evaluation/evaluator.py``). Computed metrics have the parameters of :data:`PARAMETERS`. Those that compare are given what the
-recordings' truth says; every third turn gets that of the turn before, so that there is something to find. A scripted judge and embedder
-stand for models: for judged metrics only what share of turns they are asked about means something.
+Turns are scored as live traffic is, as part of their conversations. Computed metrics have the parameters in :data:`PARAMETERS`.
+Metrics that need references get the recording's true output and tools. Every third turn gets those of the turn before, so that
+there are differences to find. A scripted judge and embedder replace real models. For judged metrics, only the share of evaluated
+turns is therefore meaningful.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ DATA = ROOT / "tests" / "data"
 PAGE = ROOT / "docs" / "reference" / "metrics" / "coverage.md"
 KINDS = ("plain chat", "tools", "RAG", "multi-agent", "workflow", "conversation")
 MOST_REPEATS = 2
-"""Calls of a tool with the same arguments that are no loop."""
+"""Maximum number of identical tool calls in a healthy turn."""
 SHARE_OF_HEALTHY = 0.005
-"""Of the turns that went well, at most so many may fail anything of the default pack."""
+"""Maximum share of healthy turns that fail a default metric."""
 
 
 # --- recordings ------------------------------------------------------------------------------------------------------
@@ -65,13 +65,13 @@ class Recorded:
     kind: str
     turn: oa.Turn
     truth: Mapping[str, Any] | None = None
-    """What really happened, where the recording says so."""
+    """True inputs, outputs and tool calls, if they were recorded."""
     fed: oa.Turn = field(init=False)
     """The turn with references."""
 
     @property
     def healthy(self) -> bool:
-        """Whether the truth knows that it went well: an answer, no error, no failed tool or model call, no loop, nothing cut or filtered."""
+        """True if the turn has an answer, and its truth contains no error, failed call, loop, or shortened or filtered answer."""
         if self.truth is None or self.truth["error"] or not self.truth["output"] or not all(c["ok"] for c in self.truth["tools"]):
             return False
         calls = Counter(json.dumps([call["name"], call.get("arguments")], sort_keys=True) for call in self.truth["tools"])
@@ -84,12 +84,12 @@ class Recorded:
 
 
 def archives() -> list[Path]:
-    """All recordings."""
+    """Return the paths of all archives of recordings."""
     return [*sorted(DATA.glob("*.tar.xz")), *sorted((DATA / "recordings").glob("*.tar.xz"))]
 
 
 def read_recordings(chosen: Iterable[Path]) -> list[Recorded]:
-    """The turns and conversations in archives of recordings, with references."""
+    """Return the turns and conversations of some archives, with references."""
     found: list[Recorded] = []
     for archive in chosen:
         with tempfile.TemporaryDirectory() as place:
@@ -127,13 +127,13 @@ def _turns_in(folder: Path) -> Iterator[Recorded]:
 
 
 def _aligned(turns: list[oa.Turn], truth: Sequence[Mapping[str, Any]]) -> list[oa.Turn | None]:
-    """The turn of each entry of the truth, as the checker of recordings finds it."""
+    """Return the turn that matches each entry of the truth, or None."""
     shown = [{"input": turn.input, "output": turn.output, "llm_calls": turn.llm_calls, "turn": turn} for turn in turns]
     return [found.get("turn") for found in align(shown, truth)]
 
 
 def kind_of(turn: oa.Turn) -> str:
-    """What sort of application makes such turns."""
+    """Return the kind of application, one of :data:`KINDS`."""
     if len({run.name for run in turn.agent_runs if run.name}) > 1 or turn.handoffs:
         return "multi-agent"
     if runs_of(turn):
@@ -154,7 +154,7 @@ def _signals(turns: Iterable[oa.Turn]) -> dict[str, dict[str, float]]:
 
 
 def _fed(recorded: Recorded, truth: Mapping[str, Any] | None) -> oa.Turn:
-    """The turn with what a data set would give it."""
+    """Return the turn with references, as a dataset would contain them."""
     turn = copy.copy(recorded.turn)
     answer = str(truth["output"] or "") if truth else ""
     tools = [call["name"] for call in truth["tools"]] if truth else []
@@ -169,13 +169,12 @@ def _fed(recorded: Recorded, truth: Mapping[str, Any] | None) -> oa.Turn:
 
 
 class Scripted:
-    """A judge and an embedder that answer from a fixed spread, by what they are asked."""
+    """A judge and an embedder with pseudo-random answers that depend only on the call."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     def ask(self, stage: str, task: str, data: Any, reply: str, *, schema: Any = None, **more: Any) -> dict[str, Any]:
-        """A reply of the form that is asked for."""
         self.asked += 1
         ranges = {key: (float(low), float(high)) for key, low, high in re.findall(r'"(\w+)": <([0-9.]+) to ([0-9.]+)', reply)}
         spread = random.Random(zlib.crc32(f"{stage} {task} {list(data.values())[:1]}".encode()))  # noqa: S311
@@ -196,7 +195,6 @@ class Scripted:
         return spread.random() < 0.5 if kind == "boolean" else "as scripted"
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text."""
         self.asked += 1
         draws = (random.Random(zlib.crc32(text.encode())) for text in texts)  # noqa: S311
         return [[draw.uniform(-0.2, 1) for _ in range(8)] for draw in draws]
@@ -210,13 +208,13 @@ def _asked(metric: BoundMetric, turn: oa.Turn) -> tuple[Score, bool]:
 
 @dataclass
 class Row:
-    """What came of one metric on all recordings."""
+    """Results of one metric on all recordings."""
 
     metric: Metric
     fed: bool = False
-    """Whether it was given references."""
+    """True if the turns had references."""
     seen: Counter[str] = field(default_factory=Counter)
-    """By kind of turn."""
+    """Number of turns by kind."""
     evaluated: Counter[str] = field(default_factory=Counter)
     values: list[float] = field(default_factory=list)
     passed: list[bool] = field(default_factory=list)
@@ -224,17 +222,17 @@ class Row:
 
     @property
     def constant(self) -> bool:
-        """Whether it said the same wherever it was evaluated."""
+        """True if all values are the same."""
         return len({round(value, 6) for value in self.values}) == 1
 
     @property
     def share(self) -> float:
-        """Of all turns and conversations."""
+        """Share of turns and conversations on which the metric is evaluated."""
         return self.evaluated.total() / max(1, self.seen.total())
 
 
 def measure(metric: Metric, recorded: Sequence[Recorded]) -> Row | None:
-    """A metric on all recordings; None when it cannot be run here."""
+    """Evaluate a metric on all recordings, or return None if it can't run here."""
     if metric.combines or metric.name in NOT_RUN or (metric.extra is not None and not extra_installed(metric.extra)):
         return None
     bound = live_metric(metric.name, PARAMETERS.get(metric.name, {}))
@@ -287,7 +285,7 @@ _LEGEND = (
 
 
 def page(rows: Mapping[str, Row | None], recorded: Sequence[Recorded]) -> str:
-    """``docs/reference/metrics/coverage.md``."""
+    """Return the content of ``docs/reference/metrics/coverage.md``."""
     count = Counter(one.kind for one in recorded)
     turns = len(recorded) - count["conversation"]
     kinds = ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if kind != "conversation")
@@ -382,7 +380,7 @@ def _note(name: str, row: Row | None) -> str:
 
 
 def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
-    """Metrics whose values are all the same, or that are never evaluated, and nothing says why; and explanations that are no longer true."""
+    """Return metrics with constant or missing values that lack an explanation, and explanations that are outdated."""
     faults = []
     for name, row in rows.items():
         if row is None:
@@ -405,7 +403,7 @@ def unexplained(rows: Mapping[str, Row | None]) -> list[str]:
 
 
 def failures(recorded: Iterable[Recorded]) -> Iterator[tuple[str, str, str]]:
-    """(turn, metric, why) of each failed score of the default pack on a turn that went well."""
+    """Yield (turn, metric, reason) for each failed score of a default metric on a healthy turn."""
     pack = [live_metric(name, {}) for name in default_pack()]
     for one in recorded:
         if one.healthy:
@@ -420,7 +418,7 @@ def failures(recorded: Iterable[Recorded]) -> Iterator[tuple[str, str, str]]:
 
 
 def print_failures(recorded: Sequence[Recorded]) -> bool:
-    """List them, and count; whether they are few enough."""
+    """Print the failures and their numbers. Return True if their share is small enough."""
     healthy = sum(one.healthy for one in recorded)
     found = list(failures(recorded))
     for turn, metric, why in found:
@@ -435,15 +433,14 @@ def print_failures(recorded: Sequence[Recorded]) -> bool:
 
 
 def measured(recorded: Sequence[Recorded], names: Sequence[str] = ()) -> dict[str, Row | None]:
-    """The rows of these metrics, or of all, by name."""
+    """Measure the named metrics, or all metrics if ``names`` is empty."""
     return {metric.name: measure(metric, recorded) for metric in catalog() if not names or metric.name in names}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run; the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="metrics; default all")
-    parser.add_argument("--healthy", action="store_true", help="failures on healthy turns")
+    parser.add_argument("--healthy", action="store_true", help="print failures of default metrics on healthy turns")
     options = parser.parse_args(arguments)
     recorded = read_recordings(archives())
     if options.healthy:

@@ -1,6 +1,6 @@
-"""The pages ``docs/guides/moving-from-*.md``: each name, parameter and difference of the five seed catalogs.
+"""Generate the pages ``docs/guides/moving-from-*.md``, with the names, parameters and differences of five other catalogs.
 
-Names and parameters are read from the metrics and from ``otel_agenteval/metrics/names``. ``scripts/moving.yaml`` has the rest.
+Names and parameters come from the metrics and from ``otel_agenteval/metrics/names``. Other content comes from ``scripts/moving.yaml``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BY_METHOD = {
     ("llm_task_completion", "holistic"): 0.7,
     ("llm_task_completion", "two_stage"): 0.5,
 }
-"""Default thresholds that depend on a metric's method."""
+"""Default thresholds of metrics whose threshold depends on the method."""
 METRICS = {metric.name: metric for metric in catalog()}
 FOLDER = "docs/guides"
 START = "Start with an existing file"
-"""Section with a file of the system and the command that scores it, which ``tests/test_moving.py`` runs."""
+"""Title of the section with a sample file and a command that scores it. ``tests/test_moving.py`` runs the command."""
 
 
 def names_of(seed: str) -> dict[str, list[str]]:
-    """Return the names of a seed catalog by our metric."""
+    """Return the other catalog's names by metric of otel-agenteval."""
     found: dict[str, list[str]] = {}
     for metric in METRICS.values():
         for alias in metric.aliases:

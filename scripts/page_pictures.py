@@ -1,10 +1,10 @@
-"""Take the pictures of the web page and the HTML report for the documentation, in Chromium.
+"""Take screenshots of the web UI and the HTML report in Chromium, for the documentation.
 
-    python scripts/page_pictures.py            # rewrites docs/images/page-*.png, and digests of what they show
-    python scripts/page_pictures.py --check    # takes none, and exits with 1 if a picture shows something else than the page does
+    python scripts/page_pictures.py            # rewrites docs/images/page-*.png, and digests of their text
+    python scripts/page_pictures.py --check    # compares digests only; exit status 1 if a picture is out of date
 
-The list, the steps and the report show recorded agents, the turn shows the agent of ``otel-agenteval demo``. The fleet and the comparison
-show generated turns of three days, the incidents those of ``tests/support/incidents.py``.
+The turn list, the steps and the report show recorded agents. The turn shows the agent of ``otel-agenteval demo``. The fleet and the
+comparison show generated turns of three days. Incidents come from ``tests/support/incidents.py``.
 Pictures have two pixels per CSS pixel, the light theme, and 256 colors. Needs the extra ``dev``.
 """
 
@@ -46,7 +46,7 @@ START = 1_795_340_270 * 10**9
 
 
 def digest_of(text: str) -> str:
-    """Return a digest of a text, without the note that depends on how fast this machine sums hours."""
+    """Return a digest of a text without the line about missing summaries, which depends on the machine's speed."""
     text = "\n".join(line for line in text.splitlines() if line.strip() and "aren't summarized yet" not in line)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -54,14 +54,14 @@ def digest_of(text: str) -> str:
 def _take(
     browser: Any, name: str, address: str, part: str | None = None, height: int = 800, *, digests: dict[str, str], check: bool
 ) -> None:
-    """Write the picture of an address, or of one element there, and note a digest of its text."""
+    """Write a screenshot of an address, or of one element, and record a digest of its text."""
     context = browser.new_context(viewport={"width": 1280, "height": height}, device_scale_factor=2, color_scheme="light")
     tab = context.new_page()
     tab.goto(address)
     tab.wait_for_load_state("networkidle")
     tab.wait_for_selector("h1")
     tab.wait_for_function("() => !document.body.textContent.includes('Loading …') && !document.querySelector('.busy')")
-    tab.wait_for_load_state("networkidle")  # what came first can have asked for more
+    tab.wait_for_load_state("networkidle")  # the first responses can cause more requests
     digests[f"page-{name}"] = digest_of(tab.locator(part or "body").inner_text())
     if check:
         context.close()
@@ -74,7 +74,7 @@ def _take(
 
 
 def turn_of_demo(store: Path) -> str:
-    """Fill a store with the demo's turns, and return the id of the one with a made-up answer."""
+    """Fill a store with the demo's turns, and return the id of the turn with a made-up answer."""
     config = load_config({"outlets": {"store": {"path": str(store), "content": True}}})
     provider = demo.new_provider()
     handle = instrument(tracer_provider=provider, config=config)
@@ -91,7 +91,7 @@ FAULTS = (
 
 
 def generated_turns() -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield turns of three days, some of which failed. One failure mode is new in the last release, one is gone."""
+    """Yield turns of three days, some failed. One failure mode appears only in the last release, one only before it."""
     for number, (turn, scores) in enumerate(some_turns(3_000, content=True)):
         if not scores[0]["passed"]:
             fault = FAULTS[number % 2 + (turn["service_version"] == "1.5")]
@@ -100,7 +100,7 @@ def generated_turns() -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
 
 
 def main(check: bool = False) -> int:
-    """Take all pictures, or only compare what they would show."""
+    """Take all pictures, or only check them."""
     digests: dict[str, str] = {}
     known = json.loads(DIGESTS.read_text(encoding="utf-8")) if DIGESTS.exists() else {}
     take = functools.partial(_take, digests=digests, check=check)
@@ -131,9 +131,7 @@ def main(check: bool = False) -> int:
         take(browser, "report", report.as_uri())
     if check:
         stale = [name for name, digest in digests.items() if known.get(name) != digest]
-        print(
-            "\n".join(f"{name}.png is out of date; run make pictures" for name in stale) or "all pictures show what the page does"
-        )
+        print("\n".join(f"{name}.png is out of date. Run make pictures" for name in stale) or "all pictures are up to date")
         return bool(stale)
     DIGESTS.write_text(json.dumps(dict(sorted({**known, **digests}.items())), indent=1) + "\n", encoding="utf-8")
     return 0

@@ -1,10 +1,10 @@
-"""Draw the panels of the Grafana dashboards, from a real run, for the documentation.
+"""Draw the panels of the Grafana dashboards from a real run, for the documentation.
 
-    python scripts/panel_pictures.py            # some minutes; rewrites docs/images/dashboard-*.png
+    python scripts/panel_pictures.py            # rewrites docs/images/dashboard-*.png (some minutes)
 
-A fleet of scripted agents runs for some minutes, a real Prometheus scrapes it, and each panel of the JSON that Grafana loads
-is asked for as Grafana would, and drawn by matplotlib. It is no Grafana: the pictures show what there is to see, not how it
-looks there. Needs Prometheus (``make servers``) and what ``make tools`` installs.
+A fleet of scripted agents runs for some minutes, and a real Prometheus server scrapes it. The script runs the queries of each panel
+as Grafana would, and draws the results with matplotlib. The pictures therefore show the right data, but look different from
+Grafana. Needs Prometheus (``make servers``) and the packages of ``make tools``.
 """
 
 from __future__ import annotations
@@ -45,20 +45,19 @@ CHOICES = {
     "metric": {"$agent": ".*", "$metric": "llm_relevance"},
     "self": {},
 }
-"""What is chosen on each dashboard that is drawn."""
+"""Values of the variables of each dashboard."""
 
 NOTE = "rendered by matplotlib from a real run, not a Grafana screenshot"
 _COLOURS = ("#3b6fb6", "#c46a28", "#3f8f5f", "#a63d57", "#7b5ea7", "#8a7a2e", "#4aa3b5", "#777777", "#b04a9a", "#5c5c2c")
 _ROW_INCHES, _WIDTH_INCHES = 0.27, 14.0
 _DRAWN = 8
-"""Series of one panel."""
+"""Maximum number of series in a panel."""
 Points = dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]
 
 
 def main(arguments: list[str]) -> None:
-    """Run the fleet, then draw."""
     parser = argparse.ArgumentParser(description="Draw the panels of the dashboards from a real run.")
-    parser.add_argument("--seconds", type=float, default=240, help="how long the fleet runs (240)")
+    parser.add_argument("--seconds", type=float, default=240, help="duration of the run (default: 240)")
     parser.add_argument("--into", type=Path, default=IMAGES, help="folder of the pictures")
     options = parser.parse_args(arguments)
     options.into.mkdir(parents=True, exist_ok=True)
@@ -69,7 +68,7 @@ def main(arguments: list[str]) -> None:
             began = time.monotonic()
             while (passed := time.monotonic() - began) < options.seconds:
                 share = passed / options.seconds
-                fleet.failing = 0.35 if 0.45 < share < 0.65 else 0.03  # a bad spell, so that there is something to see
+                fleet.failing = 0.35 if 0.45 < share < 0.65 else 0.03  # more failures, to make the charts interesting
                 fleet.judge.outage = 0.7 < share < 0.8
                 fleet.play(2)
                 time.sleep(0.5)
@@ -83,7 +82,7 @@ def main(arguments: list[str]) -> None:
 
 
 def draw(name: str, choice: dict[str, str], prometheus: Prometheus, start: float, end: float, file: Path) -> None:
-    """One dashboard, on the grid that Grafana would lay it out on."""
+    """Draw one dashboard in the layout of Grafana."""
     dashboard = json.loads((DASHBOARDS / f"{name}.json").read_text(encoding="utf-8"))
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
     figure = plt.figure(figsize=(_WIDTH_INCHES, (rows + 3) * _ROW_INCHES), dpi=160)  # two pixels per CSS pixel
@@ -106,7 +105,7 @@ def draw(name: str, choice: dict[str, str], prometheus: Prometheus, start: float
 
 
 class Asked:
-    """Prometheus, asked as a dashboard asks it: for a time, and with its choices filled in."""
+    """Prometheus client that fills in the time range and the variables of a dashboard."""
 
     def __init__(self, prometheus: Prometheus, start: float, end: float, choice: dict[str, str]) -> None:
         self._prometheus = prometheus
@@ -119,15 +118,14 @@ class Asked:
         return expr
 
     def over_time(self, expr: str, step: float) -> Points:
-        """Series of points."""
         return self._prometheus.over_time(self._filled(expr), self.end - self.start, step, end=self.end)
 
     def at_the_end(self, expr: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """The last value of each series."""
+        """Return the last value of each series."""
         return {labels: points[-1][1] for labels, points in self.over_time(expr, 1).items()}
 
     def exemplars(self, expr: str) -> list[tuple[float, float]]:
-        """Time and value of each."""
+        """Return the time and value of each exemplar."""
         found = ((one["timestamp"], float(one["value"])) for one in self._prometheus.exemplars(self._filled(expr)))
         return [(at, value) for at, value in found if self.start < at < self.end]
 
@@ -210,7 +208,7 @@ def _lines(axes: Axes, series: list[tuple[str, list[tuple[float, float]]]], unit
 
 
 def _heatmap(axes: Axes, series: Points, exemplars: list[tuple[float, float]]) -> None:
-    """Buckets over time; each point is a turn that can be opened, in the bucket of its value."""
+    """Draw a heatmap of buckets over time. Each point is an exemplar, at its time and value."""
     by_bound = {dict(labels)["le"]: dict(points) for labels, points in series.items()}
     bounds = sorted({dict(labels)["le"] for labels in series}, key=float)
     times = sorted({at for points in by_bound.values() for at in points})

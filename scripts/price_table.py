@@ -1,7 +1,7 @@
 """Write ``otel_agenteval/core/price_table.json``: the prices of the installed genai-prices as rates per token.
 
-python scripts/price_table.py            says whether the file is that of the installed version
-python scripts/price_table.py --write    writes it
+python scripts/price_table.py            checks whether the file matches the installed version
+python scripts/price_table.py --write    writes the file
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MUCH = 100_000_000
 
 
 def table() -> bytes:
-    """The whole file."""
+    """Return the content of the file."""
     from genai_prices import data_snapshot
 
     providers = data_snapshot.get_snapshot().providers
@@ -59,7 +59,7 @@ def _clause(clause: Any) -> list[Any] | None:
 
 
 def _conditional(model: Any) -> list[tuple[Any, Any]]:
-    """Prices and when they hold."""
+    """Return (condition, prices) pairs. The condition is None if the prices always apply."""
     return [(one.constraint, one.prices) for one in model.prices] if isinstance(model.prices, list) else [(None, model.prices)]
 
 
@@ -84,7 +84,7 @@ def _utc(time: datetime.time) -> str:
 def _rates(price: Any, given: int) -> list[str | None]:
     rates = asked.rates_of(price, given)
     if rates is None:
-        raise ValueError(f"{price} is not made of rates per token")
+        raise ValueError(f"{price}: unsupported price, must consist of rates per token")
     cached = None if _takes_any_cached(price) else rates.cached
     written = None if rates.written == rates.fresh else rates.written
     return [None if one is None else _plain(one) for one in (rates.fresh, rates.output, cached, rates.call, written)]
@@ -95,7 +95,7 @@ def _plain(number: Decimal) -> str:
 
 
 def _takes_any_cached(price: Any) -> bool:
-    """Whether more cached tokens than input are no error, because none of them has a price of its own."""
+    """Return True if more cached tokens than input tokens are allowed, because cached tokens have no separate price."""
     try:
         price.calc_price(asked.usage_of(Tokens(1, 0, 2)))
     except ValueError:
@@ -104,7 +104,6 @@ def _takes_any_cached(price: Any) -> bool:
 
 
 def main() -> int:
-    """Write or compare."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the file")
     options = parser.parse_args()
@@ -114,7 +113,7 @@ def main() -> int:
         print(f"{FILE.relative_to(ROOT)}: {len(made):,} bytes")
         return 0
     same = made == FILE.read_bytes()
-    print("the file is that of the installed genai-prices" if same else "another version of genai-prices; write it with --write")
+    print("the file matches the installed genai-prices" if same else "the installed genai-prices differs; write it with --write")
     return int(not same)
 
 

@@ -1,4 +1,4 @@
-"""Differences from five evaluation systems: ``tests/systems/promises.yaml``, written to ``docs/reference/metrics/coverage.md``."""
+"""Generate the section on five other evaluation systems in ``docs/reference/metrics/coverage.md`` from ``promises.yaml``."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import yaml
 ROOT = Path(__file__).parent.parent
 PROMISES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/promises.yaml").read_text(encoding="utf-8"))
 EXAMPLES: dict[str, list[dict[str, Any]]] = yaml.safe_load((ROOT / "tests/systems/examples.yaml").read_text(encoding="utf-8"))
-"""Printed examples, by the prefix of a system's names. ``tests/systems/test_examples.py`` runs each."""
+"""Printed examples by system name prefix. ``tests/systems/test_examples.py`` runs each example."""
 TITLE = "## Differences from other systems"
 
 
 _NAMES = re.compile(r"(?:`[^`]+`(?:, )?)+(?: of a workflow)?")
-"""A feature that is only names, such as those of assertions."""
+"""A feature that consists only of names, such as assertion names."""
 
 
 def table() -> str:
-    """Return the features that differ and the counterparts of names, one part for each system."""
+    """Return differing features, and counterparts of names, with one section for each system."""
     lines = []
     for system, rows in PROMISES.items():
         differing = [row for row in rows if "differs" in row]
@@ -40,13 +40,13 @@ def table() -> str:
 
 
 def counts() -> str:
-    """Return the numbers of features and printed examples, and the examples with another result."""
+    """Return a sentence with the numbers of features and examples, then the examples with another result."""
     heading = "| system | documented features | printed examples | same in otel-agenteval | different | different because the system contradicts itself |"
     lines = [f"{heading}\n|---|---|---|---|---|---|"]
     other = ["| example | page | result in otel-agenteval | printed result | reason |\n|---|---|---|---|---|"]
     for (system, rows), (prefix, examples) in zip(
         PROMISES.items(), EXAMPLES.items(), strict=False
-    ):  # others are those of all five
+    ):  # other prefixes belong to all five systems
         assert system.partition("-")[0].lower() == prefix
         differing = [example for example in examples if "differs" in example]
         reasons = [row["differs"] for row in (*rows, *differing) if "differs" in row]
@@ -62,7 +62,7 @@ def counts() -> str:
 
 
 def section() -> str:
-    """Return the part of the page that has the table."""
+    """Return the section of the page."""
     count, shared = sum(map(len, PROMISES.values())), len(PROMISES["All five"])
     intro = (
         f"[`promises.yaml`](../../../tests/systems/promises.yaml) lists {count} features that five systems document. "

@@ -1,4 +1,4 @@
-"""Each judge prompt as it is sent on one realistic turn, and what it takes in tokens: ``docs/reference/prompts/``, for ``gen_docs.py``."""
+"""Write ``docs/reference/prompts/``: each judge prompt for one realistic turn, with its number of tokens (for ``gen_docs.py``)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parent.parent
 TURN: dict[str, Any] = json.loads((ROOT / "tests" / "data" / "prompt_turn.json").read_text(encoding="utf-8"))
 PAGES = ROOT / "docs" / "reference" / "prompts"
 MOST = 1.5
-"""Times its useful content that a question may have at most."""
+"""Maximum length of a judge call, as a multiple of its useful content."""
 MOST_INSTRUCTIONS = 390
-"""Tokens of a task."""
+"""Maximum number of tokens of a task."""
 _SHOWN = 100
-"""Characters of each part of the material that a page shows."""
+"""Number of characters that a page shows of each part of the material."""
 
 _RUBRIC = "A good answer names every amount and date, says what was done and what was not, and asks before it does anything new."
 PARAMS: dict[str, Any] = {
@@ -40,7 +40,7 @@ PARAMS: dict[str, Any] = {
     "field": "summary",
     "expected": "en",
 }
-"""Required parameters, by name."""
+"""Values of required parameters, by parameter name."""
 _CODE = '''Here is the function:
 
 ```python
@@ -137,14 +137,14 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "audio": {"attachments": [{"modality": "audio", "uri": "https://shop.example/call.mp3", "transcript": f"USER: {TURN['input']}\nAGENT: {TURN['output']}"}]},
     "video": {"attachments": [{"modality": "video", "uri": "https://shop.example/unboxing.mp4"}]},
 }  # fmt: skip
-"""What the turn has beside or instead, by family or metric."""
+"""Changes to the turn, by family or metric."""
 WITHOUT_TEXTS = ("audio", "multimodal_image", "video", "code_evaluation", "structured_output")
-"""Families whose useful content is media, or short by nature: their share of instructions says nothing about the prompt."""
+"""Families that have little text, such as media. Their ratio of prompt to useful content isn't meaningful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question of a metric on the turn."""
+    """One judge call of a metric for the turn."""
 
     stage: str
     task: str
@@ -155,19 +155,17 @@ class Question:
 
     @property
     def text(self) -> str:
-        """As it is sent, with ``WORD`` for the word that is drawn."""
+        """Prompt as sent, with ``WORD`` in place of the random word."""
         sent = prompt_of(JudgeCall(self.stage, self.task, self.data, self.reply, self.criteria, self.media)).message.text
         word = re.search(r"^(?:<<<|\[\[\[)[A-Z_0-9]+ (\w{16})$", sent, re.MULTILINE)
         return sent if word is None else sent.replace(word[1], "WORD")
 
     @property
     def material(self) -> str:
-        """All of the data."""
         return "\n".join(value if isinstance(value, str) else jsonio.text_of(value) for value in self.data.values())
 
     @property
     def trusted(self) -> str:
-        """All of the criteria."""
         return "\n".join(trusted_of(self.criteria).values())
 
 
@@ -179,7 +177,7 @@ class Listener(Answers):
     entries: int = 1
     asked: list[Question] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
-    """What its replies said."""
+    """Texts in its replies."""
     _said: int = 0
 
     def answer(self, question: JudgeCall) -> dict[str, Any]:
@@ -211,7 +209,7 @@ class Listener(Answers):
         return True if kind == "boolean" else self._text()
 
     def _open(self, form: str) -> dict[str, Any]:
-        """For a form without a schema."""
+        """Return a reply for a form without a schema."""
         found: dict[str, Any] = {}
         for key in hints_of(form):
             begin = form.partition(f'"{key}":')[2].lstrip()
@@ -240,7 +238,7 @@ def _texts_of(value: Any) -> Iterator[str]:
 
 
 def known_of(metric: Metric) -> dict[str, Any]:
-    """The turn for a metric, in the form ``turn.v1``."""
+    """Return the turn (``turn.v1``) with the changes for a metric."""
     known = {**TURN, **_CHANGES.get(metric.family, {}), **_CHANGES.get(metric.name, {})}
     if metric.family == "audio":
         known.pop("output")
@@ -250,17 +248,17 @@ def known_of(metric: Metric) -> dict[str, Any]:
 def questions_of(
     metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None
 ) -> list[Question]:
-    """All questions that a metric asks about the turn, or another one."""
+    """Return all judge calls of a metric for the turn, or for another turn."""
     return heard(metric, known, params).asked
 
 
 def questions_by_method(metric: Metric) -> dict[str, list[Question]]:
-    """The questions of each of a metric's methods, the default first; of a metric without methods under no name."""
+    """Return the judge calls of each method of a metric, default first. Without methods, the key is ""."""
     return {f"method: {given['method']}" if given else "": questions_of(metric, params=given) for given in methods_of(metric)}
 
 
 def methods_of(metric: Metric) -> list[dict[str, Any]]:
-    """The parameters that choose each of a metric's methods, the default first; of a metric without methods none."""
+    """Return the parameters for each method of a metric, default first. Without methods, return ``[{}]``."""
     method = metric.parameters.get("method")
     if method is None:
         return [{}]
@@ -270,7 +268,7 @@ def methods_of(metric: Metric) -> list[dict[str, Any]]:
 def heard(
     metric: Metric, known: Mapping[str, Any] | None = None, params: Mapping[str, Any] | None = None, judge: Asks | None = None
 ) -> Listener:
-    """The listener that was asked; or another judge, and then it heard nothing."""
+    """Evaluate the metric, and return the listener. With another ``judge``, the listener stays empty."""
     known = known_of(metric) if known is None else known
     given = dict(params or {})
     for parameter in metric.parameters.values():
@@ -290,26 +288,25 @@ def heard(
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Tokens of the largest question of a metric, and of all of them."""
+    """Number of tokens of a metric's largest judge call, and of all of its calls."""
 
     questions: int
     instructions: int
-    """Of the task, and of the form of the reply."""
+    """Tokens of the task and of the reply form."""
     trusted: int
     useful: int
     largest: int
-    """Of the question as a whole, without the system prompt, which is the same for all and kept by servers."""
+    """Tokens of the whole call, without the system prompt. Servers cache the system prompt, because it is always the same."""
     all: int
-    """Of all questions, with the system prompt."""
+    """Tokens of all calls, including system prompts."""
 
     @property
     def share(self) -> float:
-        """The largest question by its useful content; criteria are useful too."""
+        """Size of the largest call relative to its useful content, which includes criteria."""
         return self.largest / max(1, self.useful + self.trusted)
 
 
 def cost_of(metric: Metric) -> Cost:
-    """What a metric's questions take on the turn."""
     judge = heard(metric)
     known = known_of(metric)
     sizes = [tokens_of(question.text) for question in judge.asked]
@@ -326,9 +323,9 @@ def cost_of(metric: Metric) -> Cost:
 
 
 def useful_in(question: Question, known: Mapping[str, Any], found: Sequence[str]) -> int:
-    """Tokens of the turn's texts, and of earlier findings, that stand in the material, each as often as the turn has it.
+    """Return the number of tokens of the material that come from the turn or from earlier replies.
 
-    A text that was cut counts as far as it stands.
+    Repetitions aren't included. For shortened texts, only the tokens before the cut are included.
     """
     rest = _plain(question.material)
     count = 0
@@ -348,7 +345,7 @@ def useful_in(question: Question, known: Mapping[str, Any], found: Sequence[str]
 
 
 def _plain(text: str) -> str:
-    """Letters and digits alone: quotes, braces and line ends differ between JSON and lists of steps."""
+    """Keep only letters and digits, because punctuation differs between JSON and lists of steps."""
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
@@ -386,12 +383,12 @@ def _units(known: Mapping[str, Any]) -> Iterator[str]:
 
 
 def judged() -> list[Metric]:
-    """The metrics that ask."""
+    """Return all metrics that use a judge."""
     return [metric for metric in catalog() if metric.kind == "llm"]
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Yield file and text of a page for each family, and of the table."""
+    """Yield the file and text of each family's page and of the overview."""
     families: dict[str, list[Metric]] = {}
     for metric in judged():
         families.setdefault(metric.family, []).append(metric)

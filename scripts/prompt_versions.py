@@ -1,14 +1,14 @@
-"""Which prompt belongs to which version of a metric: ``tests/data/prompt_versions.json``.
+"""Record the hash of each metric version's prompts in ``tests/data/prompt_versions.json``.
 
-    python scripts/prompt_versions.py             add what is new; status 1 when a prompt changed under its version
-    python scripts/prompt_versions.py --renew X   also replace the current version's hash of metrics that fit X, such as 'llm_plan_*':
-                                                  for versions that were never released
+    python scripts/prompt_versions.py             adds new versions; exit status 1 if a prompt changed without a new version
+    python scripts/prompt_versions.py --renew X   also replaces the current version's hash of metrics that match X, such as
+                                                  'llm_plan_*'. Use this only for versions that were never released
 
-A score's series is identified by the metric's version, so a prompt that changed needs a new one: raise ``version`` in the metric's
-decorator (of what every judge gets: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this. A version's hash that is in the
-file is never replaced otherwise.
+The metric's version identifies a series of scores, so a changed prompt needs a new version. Raise ``version`` in the metric's
+decorator (for the prompt of all judges: ``VERSION`` in otel_agenteval/judging/models/prompt.py), then run this script. Without
+``--renew``, recorded hashes are never replaced.
 
-What is hashed are the questions that a metric asks on the catalogue's examples: stage, task and form of the reply.
+The hash covers the judge calls of a metric on the catalog's examples: stage, task and reply form.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _RICH = {
     "input": "Add two numbers.", "output": "```python\ndef add(a, b):\n    return a + b\n```", "reasoning": "I add them.",
     "history": [{"input": "Hello.", "output": "Hello."}],
 }  # fmt: skip
-"""A turn for metrics whose examples all end before a question."""
+"""A turn for metrics whose examples don't cause a judge call."""
 
 
 class _Heard:
-    """Replies as an example says, and notes what was asked."""
+    """Judge that returns an example's replies, and records the calls."""
 
     def __init__(self, replies: list[Any]) -> None:
         self.asked: list[str] = []
@@ -61,7 +61,7 @@ class _Heard:
 
 
 def prompts() -> dict[str, tuple[str, str]]:
-    """Name to (version, hash of its prompts), of every metric that asks a judge."""
+    """Return (version, hash of its prompts) of each metric that uses a judge, by name."""
     asked: dict[str, set[str]] = {metric.name: set() for metric in catalog() if metric.kind == "llm"}
     for path in sorted((TESTS / "vectors").glob("*.json")):
         for vector in json.loads(path.read_text(encoding="utf-8"))["vectors"]:
@@ -87,7 +87,7 @@ def _hash(texts: list[str]) -> str:
 
 
 def changed(known: Mapping[str, Mapping[str, str]], found: Mapping[str, tuple[str, str]]) -> list[str]:
-    """What is wrong, a line each: prompts that changed under their version, and versions that the file does not have."""
+    """Return one message for each changed prompt without a new version, and each version that isn't recorded."""
     faults = []
     for name, (version, digest) in found.items():
         kept = known.get(name, {}).get(version)
@@ -101,9 +101,8 @@ def changed(known: Mapping[str, Mapping[str, str]], found: Mapping[str, tuple[st
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write what is new; the exit status."""
     parser = argparse.ArgumentParser(description="Add the prompts of new versions to the file.")
-    parser.add_argument("--renew", metavar="PATTERN", help="replace what the file has for the current version of these metrics")
+    parser.add_argument("--renew", metavar="PATTERN", help="replace the recorded hash of the current version of these metrics")
     renewed: str | None = parser.parse_args(arguments).renew
     known: dict[str, dict[str, str]] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     found = prompts()

@@ -1,10 +1,10 @@
-"""Flag sentences that read badly, and hold each kind of text to a limit.
+"""Flag sentences that are hard to read, and compare the share of each kind of text with a limit.
 
-    python scripts/prose.py                  flagged sentences in 100 by pool; exit status 1 above a limit of [tool.prose]
-    python scripts/prose.py --show 20        the same, with up to 20 flagged sentences of each pool
-    python scripts/prose.py --subject FILE   check one commit message, as a commit-msg hook
+    python scripts/prose.py                  prints flagged sentences in 100 by kind of text; exit status 1 above a limit
+    python scripts/prose.py --show 20        also prints up to 20 flagged sentences of each kind
+    python scripts/prose.py --subject FILE   checks one commit message, as a commit-msg hook
 
-A flag points at a sentence worth reading again. The limits in pyproject.toml only ever go down.
+The limits are in [tool.prose] of pyproject.toml, and may only be lowered. A flagged sentence isn't always wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 MOST_WORDS = 30
 SUBJECT_LENGTH = 72
 GENERATED = {"decisions", "prompts"}
-"""Folders of docs/ that don't count: history, and texts for models."""
+"""Folders of docs/ that aren't checked: history, and prompts for models."""
 RULES = {
     "subordinate clause in place of a noun": r"(?:^|[,:(] |\b(?:about|and|are|as|at|by|for|from|in|is|lists?|of|on|or|reads?|returns?|shows?|than|to|with) )wh(?:at|atever|om?)\b(?! (?:to|if)\b)",
     "semicolon": r";(?! \d)",
@@ -43,14 +43,14 @@ SUBJECT = re.compile(r"(?:Revert |Merge |fixup! )|[\w./-]+: (?!(?:Call|Give|Know
 
 
 def flags(sentence: str) -> list[str]:
-    """Return the names of the rules that a sentence breaks; code counts as one word."""
+    """Return the names of the rules that a sentence breaks. Each code span counts as one word."""
     plain = re.sub(r"`[^`]*`", "X", sentence)
     found = [name for name, rule in COMPILED.items() if rule.search(plain)]
     return [*found, f"over {MOST_WORDS} words"] if len(plain.split()) > MOST_WORDS else found
 
 
 def subject_flags(subject: str) -> list[str]:
-    """Return the problems of a commit's subject."""
+    """Return the problems of a commit subject."""
     found = [] if SUBJECT.match(subject) else ["not `area: Verb object`"]
     if len(subject) > SUBJECT_LENGTH:
         found.append(f"over {SUBJECT_LENGTH} characters")
@@ -76,7 +76,7 @@ def docstring_sentences(tree: ast.AST) -> Iterator[str]:
 
 
 def raised_texts(tree: ast.AST) -> Iterator[str]:
-    """Yield the texts of raised errors; values that are filled in count as one word."""
+    """Yield the texts of raised errors. Each inserted value counts as one word."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for argument in node.exc.args[:1]:
@@ -87,13 +87,13 @@ def raised_texts(tree: ast.AST) -> Iterator[str]:
 
 
 def commit_subjects(since: str) -> list[str]:
-    """Return the subjects of the commits since a date; none outside a git checkout."""
+    """Return the subjects of commits since a date, or [] outside a git checkout."""
     git = ["git", "-C", str(ROOT), "log", "--no-merges", f"--since={since}", "--format=%s"]
     return subprocess.run(git, capture_output=True, text=True, check=False).stdout.splitlines()
 
 
 def pools(since: str) -> dict[str, list[str]]:
-    """Return the sentences of each pool."""
+    """Return the sentences of each kind of text."""
     pages = [path for path in sorted((ROOT / "docs").rglob("*.md")) if not GENERATED & set(path.parts)]
     trees = [ast.parse(path.read_text()) for path in sorted((ROOT / "otel_agenteval").rglob("*.py"))]
 
@@ -110,7 +110,7 @@ def pools(since: str) -> dict[str, list[str]]:
 
 
 def check(show: int) -> int:
-    """Print the share of flagged sentences by pool, and return the exit status."""
+    """Print the share of flagged sentences for each kind of text, and return the exit status."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["prose"]
     status = 0
     for name, sentences in pools(settings["commits-since"]).items():
@@ -129,7 +129,6 @@ def check(show: int) -> int:
 
 
 def main() -> int:
-    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print up to N flagged sentences of each pool")
     parser.add_argument("--subject", type=Path, metavar="FILE", help="check the first line of this commit message")

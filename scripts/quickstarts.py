@@ -1,17 +1,18 @@
-"""Run docs/operate/sidecar.md and every page of docs/get-started/integrations as its reader would: its packages in an environment of its own, its files, its commands, and what they print.
+"""Run docs/operate/sidecar.md and the pages of docs/get-started/integrations as a reader would, and compare the outputs.
 
     python scripts/quickstarts.py                   all pages
-    python scripts/quickstarts.py langgraph django  these
-    python scripts/quickstarts.py --within 600      begin no page after so many seconds
-    python scripts/quickstarts.py --write           also put what was printed, and the table of versions, into the pages
-    python scripts/quickstarts.py --pin             install the newest packages, and note them in requirements/quickstarts
+    python scripts/quickstarts.py langgraph django  only these pages
+    python scripts/quickstarts.py --within 600      starts no page after 600 seconds
+    python scripts/quickstarts.py --write           also writes outputs, and the table of versions, to the pages
+    python scripts/quickstarts.py --pin             installs the newest packages, and records them in requirements/quickstarts
 
-The framework is the real one; its model is a script (``tests/support/fake_llm.py``) behind OpenAI's API on this machine. Environments are kept in
-``~/.cache/otel-agenteval/quickstarts``. It needs the network where one is made.
+Each page has its own environment in ``~/.cache/otel-agenteval/quickstarts``. The framework is real. The model is a script
+(``tests/support/fake_llm.py``) with OpenAI's API on this machine. Creating an environment needs network access.
 
-A page is a text with fenced blocks. A block after a line that ends in ``FILE``: is that file. The lines of a ``bash`` block are run: those that
-install first and once, the others where the files are, with ``<!-- keep running -->`` before a block in the background until the page ends. Between ``<!-- printed -->``
-and ``<!-- end of printed -->`` stands what the command before it prints, between ``<!-- printed by the server -->`` what the one in the background does. Times, ids and line breaks may differ. Nothing after ``<!-- end of steps -->`` is run.
+A page contains fenced blocks. If the line before a block ends in ``FILE``:, the block is the content of that file. Install lines of
+``bash`` blocks run first, and only once. Other lines run in the folder with the files. A block after ``<!-- keep running -->`` runs in
+the background until the page ends. ``<!-- printed -->`` precedes the expected output of the last command, and ``<!-- printed by the
+server -->`` that of the background command. Times, ids and line breaks may differ. Nothing runs after ``<!-- end of steps -->``.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ SIDECAR = ROOT / "docs" / "operate" / "sidecar.md"
 INDEX = PAGES / "README.md"
 PINS = ROOT / "requirements" / "quickstarts"
 ELSEWHERE = ("README", "fastapi", "celery")
-"""The index, and pages whose blocks ``tests/test_docs.py`` runs: their packages are among those of the tests."""
+"""The index, and pages that ``tests/test_docs.py`` runs, because their packages are among the test dependencies."""
 INSTALLS = ("pip install", "npm install")
 TOOLS = ("npm", "node", "mvn", "java", "curl", "openssl")
-"""Of pages in other languages: a page is not run where one of those that it names is missing."""
+"""Programs of other languages. A page that uses a missing program is skipped."""
 _INSTALL_SECONDS, _RUN_SECONDS, _SERVER_SECONDS, _TURN_SECONDS = 900, 240, 90, 45
 
 
@@ -59,7 +60,7 @@ _INSTALL_SECONDS, _RUN_SECONDS, _SERVER_SECONDS, _TURN_SECONDS = 900, 240, 90, 4
 
 @dataclass
 class Step:
-    """A command of a page, and what it must print, if that is shown."""
+    """A command of a page, with its expected output if the page shows one."""
 
     command: str
     keeps_running: bool = False
@@ -68,7 +69,7 @@ class Step:
 
 @dataclass
 class Page:
-    """What a page says to do."""
+    """Install lines, files and commands of a page."""
 
     name: str
     text: str
@@ -88,7 +89,7 @@ def page_of(path: Path) -> Page:
     """Read a page.
 
     Raises:
-        ValueError: it shows what a command prints before there is one.
+        ValueError: If an output comes before the first command.
     """
     text = path.read_text(encoding="utf-8")
     page = Page(path.stem, text)
@@ -106,13 +107,13 @@ def page_of(path: Path) -> Page:
         elif before.endswith((_PRINTED, _BY_SERVER)):
             chosen = [step for step in page.steps if (_SIDECAR in step.command) == before.endswith(_BY_SERVER)]
             if not chosen:
-                raise ValueError(f"{path.name}: nothing before line {text.count(chr(10), 0, fence.start()) + 1} prints something")
+                raise ValueError(f"{path.name}: no command before the output in line {text.count(chr(10), 0, fence.start()) + 1}")
             chosen[-1].printed = body
     return page
 
 
 def all_pages() -> list[Path]:
-    """Those that are run here."""
+    """Return the pages that this script runs."""
     return [*(path for path in sorted(PAGES.glob("*.md")) if path.stem not in ELSEWHERE), SIDECAR]
 
 
@@ -120,15 +121,15 @@ def all_pages() -> list[Path]:
 
 
 def cache() -> Path:
-    """Where environments are kept."""
+    """Return the folder of the environments."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otel-agenteval" / "quickstarts"
 
 
 def prepare(page: Page, wheel: Path, *, pin: bool) -> Path:
-    """The folder with the page's environment: a virtual environment, and modules of Node where the page wants some.
+    """Return the folder with the page's virtual environment and, if needed, Node.js modules.
 
     Raises:
-        RuntimeError: something cannot be installed.
+        RuntimeError: If a package can't be installed.
     """
     pins = PINS / f"{page.name}.txt"
     constraints = [] if pin or not pins.exists() else ["--constraint", str(pins)]
@@ -150,10 +151,10 @@ def prepare(page: Page, wheel: Path, *, pin: bool) -> Path:
 def make_environment(
     page: Page, wheel: Path, folder: Path, constraints: Sequence[str] = (), *, more: Mapping[str, str] | None = None
 ) -> None:
-    """Install what a page wants into a folder.
+    """Install a page's packages into a folder.
 
     Raises:
-        RuntimeError: something cannot be installed.
+        RuntimeError: If a package can't be installed.
     """
     _run([sys.executable, "-m", "venv", str(folder / "venv")], folder, more)
     for line in page.installs:
@@ -168,7 +169,7 @@ def make_environment(
 
 
 def _environment() -> dict[str, str]:
-    """This process's variables without those that would change another Python, its SDK, or our configuration."""
+    """Return this process's environment variables, except those that affect Python, its SDK or otel-agenteval."""
     ours = ("PYTHON", "OTEL_", "VIRTUAL_ENV", "AGENTEVAL_")
     return {name: text for name, text in os.environ.items() if not name.startswith(ours)}
 
@@ -210,10 +211,10 @@ _BASH = shutil.which("bash") or "/bin/bash"
 
 
 class _Model(fake_llm.H):
-    """The scripted model; and what takes spans and asks nothing, for SDKs that also send them to their own server."""
+    """The scripted model. It also accepts and ignores spans, for SDKs that send them to their own server."""
 
     def do_POST(self) -> None:  # noqa: N802 - as the standard library wants it
-        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":  # as Java's client does
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":  # such as from Java's client
             body = b"".join(self._chunks())
             self.rfile, self.close_connection = io.BytesIO(body), True
             self.headers["Content-Length"] = str(len(body))
@@ -232,7 +233,7 @@ class _Model(fake_llm.H):
 
 @contextmanager
 def model() -> Iterator[str]:
-    """Its address."""
+    """Start the model server, and yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -252,10 +253,10 @@ def run(
     timed: list[tuple[str, float]] | None = None,
     more: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Run a page's steps in a folder; for each that shows what it prints, what it printed. ``timed`` gets the seconds that each took, ``more`` are variables.
+    """Run a page's steps in a folder, and return the outputs that the page shows. The seconds of each step are added to ``timed``.
 
     Raises:
-        RuntimeError: a step failed, took too long, or a server did not say what the page shows.
+        RuntimeError: If a step fails or times out, or a server doesn't start.
     """
     for name, body in page.files.items():
         file = folder / name
@@ -288,7 +289,7 @@ def run(
 
 
 def _variables(address: str, binaries: Path, folder: Path) -> dict[str, str]:
-    """What a reader would have exported, with the scripted model instead of OpenAI's."""
+    """Return the environment variables of a reader, with the scripted model instead of OpenAI."""
     return {
         **_environment(), "PATH": f"{binaries}{os.pathsep}{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONUNBUFFERED": "1",
         "OPENAI_API_KEY": "scripted", "OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_BASE": f"{address}/v1", "MODEL_SERVER": address,
@@ -304,7 +305,7 @@ def _finish(step: Step, variables: dict[str, str], folder: Path) -> str:
             timeout=_RUN_SECONDS, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"no end within {_RUN_SECONDS} s: {step.command}") from None
+        raise RuntimeError(f"not finished within {_RUN_SECONDS} s: {step.command}") from None
     if done.returncode:
         raise RuntimeError(f"exit status {done.returncode}: {step.command}\n{done.stdout[-2_000:]}{done.stderr[-4_000:]}")
     return done.stdout + (_turns_in(done.stderr) if _TURN.search(done.stderr) else "")
@@ -322,13 +323,13 @@ def _start(step: Step, variables: dict[str, str], folder: Path, place: int) -> t
     ):
         if process.poll() is not None or time.monotonic() - started > _SERVER_SECONDS:
             os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
-            raise RuntimeError(f"does not listen: {step.command}\n{file.read_text(encoding='utf-8')[-4_000:]}")
+            raise RuntimeError(f"server didn't start: {step.command}\n{file.read_text(encoding='utf-8')[-4_000:]}")
         time.sleep(0.1)
     return process, file
 
 
 def _said(file: Path, wanted: str) -> str:
-    """The turns that a server wrote: as soon as they are those of the page, or none has come for a while after the first."""
+    """Return the turns that a server printed. Wait until they match the page, or no more turns follow."""
     started = time.monotonic()
     said, since = "", started
     while time.monotonic() - started < _TURN_SECONDS:
@@ -345,7 +346,7 @@ _TURN = re.compile(r"^── .*(?:\n(?: .*)?)*", re.MULTILINE)
 
 
 def _turns_in(log: str) -> str:
-    """The turns that a console outlet wrote, without other lines between them."""
+    """Return the turns that the console outlet printed, without other lines."""
     return "\n".join(turn[0].rstrip() for turn in _TURN.finditer(log)) + "\n"
 
 
@@ -361,7 +362,7 @@ _DIFFERS = (
 
 
 def same(printed: str, wanted: str) -> bool:
-    """Whether two prints are, but for times, ids and line breaks."""
+    """Return True if two outputs differ only in times, ids and line breaks."""
     return _plain(printed) == _plain(wanted)
 
 
@@ -372,7 +373,7 @@ def _plain(text: str) -> str:
 
 
 def written(page: Page, printed: Sequence[str]) -> str:
-    """The page's text with what was printed."""
+    """Return the page's text with the new outputs."""
     after = iter(printed)
     order = [step.printed for step in page.steps if step.printed is not None]
     text = page.text
@@ -388,8 +389,6 @@ def written(page: Page, printed: Sequence[str]) -> str:
 
 @dataclass
 class Outcome:
-    """What came of one page."""
-
     name: str
     wrong: str = ""
     skipped: str = ""
@@ -398,7 +397,6 @@ class Outcome:
 
 
 def try_page(path: Path, wheel: Path, *, pin: bool, write: bool) -> Outcome:
-    """Prepare and run one page."""
     page, outcome, started = page_of(path), Outcome(path.stem), time.monotonic()
     commands = "\n".join([*page.installs, *(step.command for step in page.steps)])
     missing = [tool for tool in TOOLS if re.search(rf"(?:^|[ (]){tool} ", commands, re.MULTILINE) and shutil.which(tool) is None]
@@ -426,7 +424,7 @@ def try_page(path: Path, wheel: Path, *, pin: bool, write: bool) -> Outcome:
 
 
 def difference(page: Page, printed: Sequence[str]) -> str:
-    """What a run printed in another way than the page shows; empty if nothing."""
+    """Return the first difference between the outputs and the page, or ""."""
     wanted = [step.printed or "" for step in page.steps if step.printed is not None]
     for one, other in zip(printed, wanted, strict=True):
         if not same(one, other):
@@ -435,19 +433,18 @@ def difference(page: Page, printed: Sequence[str]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run pages; 1 if one of them is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="pages, without .md")
     parser.add_argument(
-        "--within", type=float, default=float("inf"), metavar="SECONDS", help="begin no page after so many seconds"
+        "--within", type=float, default=float("inf"), metavar="SECONDS", help="start no page after this many seconds"
     )
-    parser.add_argument("--write", action="store_true", help="put what was printed into the pages")
-    parser.add_argument("--pin", action="store_true", help="install the newest packages, and note them")
+    parser.add_argument("--write", action="store_true", help="write outputs to the pages")
+    parser.add_argument("--pin", action="store_true", help="install the newest packages, and record their versions")
     args = parser.parse_args(arguments)
     paths = [path for path in all_pages() if not args.names or path.stem in args.names]
     unknown = set(args.names) - {path.stem for path in paths}
     if unknown:
-        parser.error(f"no such page: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown page: {', '.join(sorted(unknown))}")
     started, outcomes = time.monotonic(), []
     with tempfile.TemporaryDirectory() as folder:
         _, wheel = built(Path(folder))
@@ -456,23 +453,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 outcome = Outcome(path.stem, skipped="no time was left")
             else:
                 outcome = try_page(path, wheel, pin=args.pin, write=args.write)
-                if outcome.wrong and not args.write:  # servers and clocks of others take part: failing twice is failing
-                    print(f"once more: {outcome.name}", flush=True)
+                if outcome.wrong and not args.write:  # timing and other servers can cause a failure, so try again
+                    print(f"retrying: {outcome.name}", flush=True)
                     outcome = try_page(path, wheel, pin=args.pin, write=False)
             outcomes.append(outcome)
             print(_line(outcome), flush=True)
     wrong = [outcome.name for outcome in outcomes if outcome.wrong]
     skipped = [outcome.name for outcome in outcomes if outcome.skipped]
     print(
-        f"{len(outcomes) - len(wrong) - len(skipped)} of {len(outcomes)} pages are right; wrong: {', '.join(wrong) or 'none'}; not run: {', '.join(skipped) or 'none'}"
+        f"{len(outcomes) - len(wrong) - len(skipped)} of {len(outcomes)} pages passed; failed: {', '.join(wrong) or 'none'}; not run: {', '.join(skipped) or 'none'}"
     )
     return 1 if wrong else 0
 
 
 def _line(outcome: Outcome) -> str:
     if outcome.wrong or outcome.skipped:
-        return f"{'WRONG' if outcome.wrong else 'not run'}  {outcome.name}: {outcome.wrong or outcome.skipped}"
-    return f"right  {outcome.name}: {outcome.installed:.0f} s for its packages, {outcome.ran:.0f} s to run"
+        return f"{'FAILED' if outcome.wrong else 'SKIPPED'}  {outcome.name}: {outcome.wrong or outcome.skipped}"
+    return f"passed  {outcome.name}: {outcome.installed:.0f} s to install, {outcome.ran:.0f} s to run"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Fits the weights with which ``code_refusal`` weighs its evidence: ``data/refusal_weights.json`` of the detectors.
+"""Fit the weights of ``code_refusal``: ``refusal_weights.json`` in the detectors' data.
 
-    python scripts/refusal_weights.py           prints how well the weights do on cases that were left out of the fit
+    python scripts/refusal_weights.py           prints the results on cases that were left out of the fit
     python scripts/refusal_weights.py --write   fits all cases and writes the file
 
-A logistic regression over some hundred numbers that mean the same in every language, so that what is learned in one holds in the others. The cases are
-the labelled refusals of the half *train* of ``tests/data/detectors``, and ``ordinary.jsonl``: answers of agents that are none.
+The model is a logistic regression on some hundred features that have the same meaning in every language. Weights learned from one
+language therefore apply to others. The cases are the labeled refusals of the half *train* of ``tests/data/detectors``, and
+``ordinary.jsonl``, which contains agent answers that aren't refusals.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ ORDINARY = DETECTORS / "ordinary.jsonl"
 FILE = ROOT / "otel_agenteval" / "detectors" / "data" / "refusal_weights.json"
 PENALTY = 2.0
 STRONG_PENALTY = {"touchy": 4.0, "question mark": 2.0, "acted": 4.0}
-"""What the question says may not decide alone: the labelled cases have more touchy requests that are declined than traffic has."""
+"""Higher penalties, so that these features don't decide alone. The cases have more declined sensitive requests than traffic."""
 FOLDS = 10
 
 Array = NDArray[np.float64]
 
 
 class Labelled(NamedTuple):
-    """A turn and whether it is a refusal; ``acted``: tools were called."""
+    """A labeled turn. ``acted`` is true if tools were called, ``flag`` if the answer is a refusal."""
 
     id: str
     language: str
@@ -47,7 +48,7 @@ class Labelled(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """Labelled turns as numbers."""
+    """Labeled turns as feature vectors."""
 
     ids: list[str]
     languages: list[str]
@@ -58,7 +59,7 @@ class Cases(NamedTuple):
 
 
 def cases() -> Cases:
-    """All of them that have evidence; the first name is ``bias``."""
+    """Return all cases that have features. The first feature is ``bias``."""
     kept = []
     for case in _labelled():
         found = read(case.output, case.asked, case.acted)
@@ -76,7 +77,7 @@ def cases() -> Cases:
 
 
 def _labelled() -> Iterator[Labelled]:
-    """The refusals and what only looks like one, then ordinary answers."""
+    """Yield labeled refusals and similar answers, then ordinary answers."""
     for case in map(json.loads, REFUSALS.read_bytes().splitlines()):
         turn = case["turn"]
         yield Labelled(
@@ -88,7 +89,7 @@ def _labelled() -> Iterator[Labelled]:
 
 
 def fitted(of: Cases, keep: NDArray[np.bool_]) -> Array:
-    """The weights that explain the kept cases best, by Newton's method."""
+    """Fit weights to the kept cases, by Newton's method."""
     numbers, flags, weights = of.numbers[keep], of.flags[keep], of.weights[keep]
     penalty = np.array([0.01 if name == "bias" else PENALTY * STRONG_PENALTY.get(name, 1.0) for name in of.names])
     found = np.zeros(len(of.names))
@@ -104,7 +105,7 @@ def fitted(of: Cases, keep: NDArray[np.bool_]) -> Array:
 
 
 def left_out(of: Cases) -> Array:
-    """The score of each case by weights that were fitted without its fold."""
+    """Return the score of each case, with weights that were fitted without its fold (cross-validation)."""
     fold = np.random.default_rng(1).integers(0, FOLDS, len(of.ids))
     scores = np.zeros(len(of.ids))
     for number in range(FOLDS):
@@ -114,7 +115,7 @@ def left_out(of: Cases) -> Array:
 
 
 def report(of: Cases) -> list[str]:
-    """Shares found and false alarms at some thresholds, of cases that were left out."""
+    """Return recall and false alarm rates of the cross-validation at several thresholds."""
     scores = left_out(of)
     lines = ["threshold  found en / others  false alarms en / others  of other detectors' turns"]
     groups = np.array(
@@ -139,7 +140,6 @@ def content(of: Cases) -> str:
 
 
 def main() -> int:
-    """Print or write, as the module says."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--write", action="store_true", help="write refusal_weights.json")
     of = cases()

@@ -1,9 +1,9 @@
-"""Print the notes of a release: the section of its version in CHANGELOG.md, with links that lead into its tag.
+"""Print the release notes: a version's section of CHANGELOG.md, with links to the files of its tag.
 
-    python scripts/release_notes.py 0.1.0               # what the release page says
-    python scripts/release_notes.py 0.1.0 --close       # first gives the section "Unreleased" that version and today's date
+    python scripts/release_notes.py 0.1.0               # prints the notes of version 0.1.0
+    python scripts/release_notes.py 0.1.0 --close       # first renames the section "Unreleased" to 0.1.0, with today's date
 
-The changelog is written by hand, entry by entry, with the change that it is about. Nothing else is written for a release.
+The changelog is written by hand, one entry with each change.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _EMPTY = "## [Unreleased]\n\n"
 
 
 class ChangelogError(Exception):
-    """The changelog does not say what a release needs."""
+    """Raised if CHANGELOG.md lacks information for a release."""
 
 
 def notes(changelog: str, version: str, repository: str = "") -> str:
-    """The text of a version's section, without its heading.
+    """Return a version's section, without its heading.
 
     Args:
         changelog: the whole file.
         version: as in the heading, ``## [1.2.3] - 2026-12-01``.
-        repository: its address; given, links to files of the repository lead to them as they are in the release.
+        repository: its address. If set, links to repository files lead to the files of the release.
 
     Raises:
-        ChangelogError: there is no such section, it has no date, or it is empty.
+        ChangelogError: If the section is missing or empty, or its heading has no date.
     """
     headings = {heading["name"]: heading for heading in _HEADING.finditer(changelog)}
     if version not in headings:
-        raise ChangelogError(f"CHANGELOG.md has no section [{version}]; its sections are: {', '.join(headings) or 'none'}")
+        raise ChangelogError(f"CHANGELOG.md has no section [{version}]. Sections: {', '.join(headings) or 'none'}")
     heading = headings[version]
     if not re.fullmatch(r" - \d{4}-\d\d-\d\d", heading["rest"]):
-        raise ChangelogError(f"CHANGELOG.md: the heading of [{version}] must end in its date: ## [{version}] - YYYY-MM-DD")
+        raise ChangelogError(f"CHANGELOG.md: the heading of [{version}] has no date, must be '## [{version}] - YYYY-MM-DD'")
     following = _HEADING.search(changelog, heading.end())
     text = changelog[heading.end() : following.start() if following else len(changelog)].strip()
     if not text:
@@ -52,14 +52,14 @@ def notes(changelog: str, version: str, repository: str = "") -> str:
 
 
 def closed(changelog: str, version: str, day: datetime.date) -> str:
-    """The changelog with its unreleased section named by a version, and a new unreleased section above it.
+    """Rename the unreleased section to a version, and add a new unreleased section above it.
 
     Raises:
-        ChangelogError: nothing is unreleased, or the version has a section already.
+        ChangelogError: If there is no unreleased section, or the version already has a section.
     """
     headings = {heading["name"]: heading for heading in _HEADING.finditer(changelog)}
     if version in headings:
-        raise ChangelogError(f"CHANGELOG.md has a section [{version}] already")
+        raise ChangelogError(f"CHANGELOG.md already has a section [{version}]")
     if "Unreleased" not in headings:
         raise ChangelogError("CHANGELOG.md has no section [Unreleased]")
     heading = headings["Unreleased"]
@@ -67,10 +67,10 @@ def closed(changelog: str, version: str, day: datetime.date) -> str:
 
 
 def package_version() -> str:
-    """The version that the package says it has.
+    """Return the version of the package.
 
     Raises:
-        ChangelogError: it says none.
+        ChangelogError: If the version line is missing.
     """
     found = _VERSION.search((ROOT / "otel_agenteval" / "core" / "version.py").read_text(encoding="utf-8"))
     if found is None:
@@ -79,11 +79,11 @@ def package_version() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the notes; exit status 1 when there are none to print."""
+    """Print the notes. Return 1 if there are none."""
     parser = argparse.ArgumentParser(description="Print the notes of a release from CHANGELOG.md.")
     parser.add_argument("version")
-    parser.add_argument("--close", action="store_true", help="first give the section Unreleased this version and today's date")
-    parser.add_argument("--repository", default="", metavar="URL", help="make links to files of the repository lead to its tag")
+    parser.add_argument("--close", action="store_true", help="first rename the section Unreleased to this version")
+    parser.add_argument("--repository", default="", metavar="URL", help="repository address for links to files of the tag")
     options = parser.parse_args(arguments)
     file = ROOT / "CHANGELOG.md"
     try:

@@ -1,11 +1,11 @@
-"""Build the package, install it in a clean environment with the lowest versions that it declares, and run the core tests there.
+"""Build the package, install it in a clean environment with the lowest versions of its dependencies, and run the core tests.
 
-    python scripts/test_wheel.py              # the lowest versions of pyproject.toml, all extras
-    python scripts/test_wheel.py --newest     # the newest versions that the index has instead
-    python scripts/test_wheel.py -- -k turns  # what follows goes to pytest
+    python scripts/test_wheel.py              # lowest versions in pyproject.toml, all extras
+    python scripts/test_wheel.py --newest     # newest available versions
+    python scripts/test_wheel.py -- -k turns  # arguments after -- go to pytest
 
-The wheel is built from the source distribution, and the tests are those of the source distribution without the package beside them. So
-this shows that both are complete, and that what ``pyproject.toml`` promises about older versions is true. It needs the network.
+The wheel is built from the source distribution. The tests also come from the source distribution, without the package's source.
+A pass therefore shows that both files are complete, and that the lowest versions in ``pyproject.toml`` work. Needs network access.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 TEST_TOOLS = (
     *("cryptography", "hypothesis", "networkx", "nltk", "psutil", "pytest", "pytest-xdist", "rouge-score"),
-    *("celery", "gunicorn"),  # FastAPI's newest needs newer packages than the lowest that this project allows
+    *("celery", "gunicorn"),  # the newest FastAPI doesn't work with this project's lowest versions
 )
 CORE_TESTS = (
     "tests/dialects",
@@ -46,15 +46,15 @@ CORE_TESTS = (
     "tests/test_registry.py",
     "tests/turns",
 )
-"""What an agent, the command line and the sidecar stand on; no test of these needs a server that is not part of the package."""
+"""Tests of the basis for agents, the command line and the sidecar. They need no external servers."""
 _AT_LEAST = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?>=(?P<version>[0-9][0-9A-Za-z.]*)")
 
 
 def lowest(project: Mapping[str, Any]) -> dict[str, str]:
-    """The lowest version of each package that the project needs, extras included, by its name.
+    """Return the lowest allowed version of each dependency, including extras.
 
     Raises:
-        ValueError: a requirement names no lowest version, or two of them name different ones.
+        ValueError: If a requirement has no lowest version, or a package has two.
     """
     extras = project["optional-dependencies"]
     requirements = [*project["dependencies"], *(one for extra in extras if extra not in {"all", "dev"} for one in extras[extra])]
@@ -62,27 +62,27 @@ def lowest(project: Mapping[str, Any]) -> dict[str, str]:
     for requirement in requirements:
         match = _AT_LEAST.fullmatch(requirement)
         if match is None:
-            raise ValueError(f"{requirement!r} must name its lowest version, as in 'numpy>=2.0'")
+            raise ValueError(f"{requirement!r}: must have a lowest version; example: 'numpy>=2.0'")
         if found.setdefault(match["name"], match["version"]) != match["version"]:
-            raise ValueError(f"{match['name']} has two lowest versions: {found[match['name']]} and {match['version']}")
+            raise ValueError(f"{match['name']}: has two lowest versions: {found[match['name']]} and {match['version']}")
     return found
 
 
 def pinned(names: Sequence[str]) -> list[str]:
-    """Return the lines of requirements/dev.txt for some packages: one, or one for each range of Pythons.
+    """Return the lines of requirements/dev.txt for some packages. A package can have one line for each range of Python versions.
 
     Raises:
-        ValueError: a package isn't locked.
+        ValueError: If a package isn't locked.
     """
     text = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
     found = [re.findall(rf"^{re.escape(name)}==.*$", text, re.MULTILINE) for name in names]
     if not all(found):
-        raise ValueError(f"requirements/dev.txt: no line for one of {', '.join(names)}; run make pin")
+        raise ValueError(f"requirements/dev.txt: a version is missing for one of {', '.join(names)}. Run make pin")
     return [line for lines in found for line in lines]
 
 
 def environment(folder: Path, *requirements: str) -> Path:
-    """The Python of a new environment with some packages."""
+    """Create an environment with some packages, and return its Python."""
     venv.create(folder)
     python = folder / "bin" / "python"
     run(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, *requirements)
@@ -90,17 +90,17 @@ def environment(folder: Path, *requirements: str) -> Path:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
-    """Run a program that must succeed, without what this process has on its path.
+    """Run a command without this process's Python and OpenTelemetry variables.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: If the command fails.
     """
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "OTEL_"))}
     subprocess.run([str(part) for part in command], cwd=cwd, env=clean, check=True)
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """The source distribution and the wheel that was built from it, with the pinned tools."""
+    """Build and return the source distribution, and the wheel from it, with pinned tools."""
     locked = str(ROOT / "requirements" / "build.txt")
     tools = environment(folder / "builder", "--no-deps", "--require-hashes", "--requirement", locked)
     environment(folder / "builder", "--no-deps", *pinned(["build", "pyproject-hooks"]))
@@ -110,7 +110,7 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 
 def tests_of(source: Path, folder: Path) -> Path:
-    """A folder with everything of the source distribution but the package."""
+    """Unpack the source distribution without the package, and return the folder."""
     with tarfile.open(source) as archive:
         archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # noqa: S202 - it was built here
     (root,) = folder.iterdir()
@@ -119,8 +119,8 @@ def tests_of(source: Path, folder: Path) -> Path:
 
 
 def constraints(folder: Path) -> list[str]:
-    """Options for pip that allow no other than the lowest versions."""
-    import tomllib  # the lowest versions are tried with Python 3.11, the newest with all
+    """Return pip options that allow only the lowest versions."""
+    import tomllib  # needs Python 3.11. Only --newest runs with older versions
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     file = folder / "lowest.txt"
@@ -129,7 +129,7 @@ def constraints(folder: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build, install and test; the exit status is that of the step that failed."""
+    """Build, install and test. Return the exit status of the first step that failed."""
     parser = argparse.ArgumentParser(description="Test the built package with the lowest versions that it declares.")
     parser.add_argument("--newest", action="store_true", help="install the newest versions instead of the lowest")
     parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT", help=f"default: {' '.join(CORE_TESTS)}")
@@ -137,7 +137,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="otel-agenteval-") as name:
         folder = Path(name)
         try:
-            print("==> building the source distribution, and the wheel from it", flush=True)
+            print("==> building the source distribution, then the wheel from it", flush=True)
             source, wheel = built(folder)
             which = "newest" if options.newest else "lowest"
             print(f"==> installing the wheel with the {which} versions", flush=True)
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 run(python, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "worksteal", *chosen, cwd=root)
             except subprocess.CalledProcessError:
-                print("==> once more, alone, what failed", flush=True)
+                print("==> running failed tests again, one at a time", flush=True)
                 run(python, "-m", "pytest", "-q", "--last-failed", "--last-failed-no-failures", "none", *chosen, cwd=root)
         except subprocess.CalledProcessError as failed:
             return int(failed.returncode)

@@ -1,12 +1,12 @@
-"""Fits the models of ``otel_agenteval/detectors/text_model.py`` on the labelled cases that detectors are made with.
+"""Fit the models of ``otel_agenteval/detectors/text_model.py`` on the labeled training cases.
 
-    python scripts/text_models.py           how well each does on cases of hands whose others it was fitted on
-    python scripts/text_models.py --write   fit on all of them and write otel_agenteval/detectors/text_models/*.model
-    python scripts/text_models.py [--write] refusal   the same for one of the models
+    python scripts/text_models.py           prints recall on cases of one author, with a model of the other authors' cases
+    python scripts/text_models.py --write   fits all cases and writes otel_agenteval/detectors/text_models/*.model
+    python scripts/text_models.py [--write] refusal   does the same for only one model
 
-Logistic regression on runs of characters, with a penalty on large weights; the test half is never read. Sentences of one kind or the other
-(``tests/data/detectors/sentences``) are fitted beside the turns: they are many, and say the same thing in many ways. What was asked is fitted with
-the answer, in weights of its own: "Only the owner can." declines an order and answers a question.
+The models are logistic regressions on character n-grams, with a penalty on large weights. The test half is never read. Labeled
+sentences (``tests/data/detectors/sentences``) are added to the turns, because they contain many ways to express the same thing. For
+refusals, the question has separate weights: "Only the owner can." declines an order, but answers a question.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ FOLDER = Path(text_model.__file__).parent / "text_models"
 PENALTY = 0.1
 STEPS = 250
 ASKED = 0.5
-"""What a run of characters of the question counts, beside one of the answer."""
+"""Weight of an n-gram in the question, relative to the answer."""
 _MORE_AS_WRITTEN = 2
-"""How often the cases ``refusal-e`` are repeated. They are written as agents write. Most others are put in unusual ways."""
+"""Number of additional copies of the cases ``refusal-e``. They resemble agents' answers, unlike most other cases."""
 SHORT = 40
 """Maximum length of a short order."""
 SHARE = 0.05
-"""Of the cases without the fault that may be above the threshold that ``found`` is told for."""
+"""Share of false alarms at which recall is printed."""
 
 Array = NDArray[np.float64]
 
 
 class Text(NamedTuple):
-    """A text of one kind or the other, and which hand wrote it."""
+    """A labeled text. ``hand`` identifies its author, and ``asked`` is the question."""
 
     text: str
     flag: bool
@@ -57,14 +57,14 @@ class Text(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of JSON lines."""
+    """Yield the objects of a JSON lines file."""
     for line in path.read_text(encoding="utf-8").split("\n"):
         if line.strip():
             yield json.loads(line)
 
 
 def refusals() -> list[Text]:
-    """Answers: refusals, others, and what agents answer when nobody thinks of refusals."""
+    """Return labeled answers: refusals, similar answers, and ordinary answers."""
     found = [
         Text(case["turn"].get("output") or "", case["flag"], re.sub(r"-?\d+$", "", case["id"]), case["turn"].get("input") or "")
         for case in lines_of(CASES / "train" / "refusal.jsonl")
@@ -76,9 +76,9 @@ def refusals() -> list[Text]:
 
 
 def orders() -> list[Text]:
-    """Passages of what tools and documents give: those that give the agent orders, and others.
+    """Return labeled passages of tool results and documents. Flagged passages give orders to the agent.
 
-    Short orders count twice, because they have few n-grams.
+    Short orders are repeated, because they have few n-grams.
     """
     lines = lines_of(CASES / "sentences" / "injection_markers.jsonl")
     found = [Text(as_in_traffic(line["text"]), line["flag"], "sentences") for line in lines]
@@ -98,19 +98,19 @@ _ENDINGS = ("com", "com", "com", "org", "net", "io", "de", "fr", "co.uk", "es", 
 
 
 def as_in_traffic(text: str) -> str:
-    """The text with usual endings of domains. The cases' orders have most of the reserved ones, which the model would learn as a sign."""
+    """Replace reserved domains such as ``.example``. They are so frequent in orders that the model would learn them."""
     return _RESERVED.sub(lambda domain: f"{domain[1]}.{_ENDINGS[zlib.crc32(domain[1].encode()) % len(_ENDINGS)]}", text)
 
 
 def texts_of(turn: dict[str, Any]) -> list[str]:
-    """What the agent was given by others."""
+    """Return tool results, documents and context."""
     found = [call.get("result") for call in turn.get("tool_calls") or ()]
     found += [document.get("content") for one in turn.get("retrievals") or () for document in one["documents"]]
     return [as_in_traffic(jsonio.text_of(text)) for text in [*found, *(turn.get("context") or ())] if text]
 
 
 def passages(text: str) -> list[str]:
-    """Sentences with their neighbour, as the detector reads them: without quotations."""
+    """Return pairs of neighboring sentences without quotations, as the detector reads them."""
     text = readable(text)
     return [text[start:end] for start, end in passages_in(text)]
 
@@ -119,7 +119,7 @@ SOURCES = {"refusal": refusals, "orders": orders}
 
 
 def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
-    """Texts, and of each flagged turn the passage that reads most like an order: nobody marked where in a document it stands."""
+    """Add the most order-like passage of each flagged turn, because the position of the order isn't labeled."""
     model = models_of(texts).text
     hands = {text.hand for text in texts}
     found: list[Text] = []
@@ -135,18 +135,18 @@ def with_found(texts: Sequence[Text], rounds: int = 2) -> list[Text]:
 
 
 class Models(NamedTuple):
-    """A model of texts and, where these answer something, of what was asked."""
+    """A model of answers or passages and, for answers, a model of the question."""
 
     text: TextModel | OrderModel
     asked: TextModel | None
 
     def score(self, of: Text) -> float:
-        """The logarithm of the odds."""
+        """Return the log-odds."""
         return self.text.score(of.text) + (self.asked.score(of.asked) if self.asked else 0.0)
 
 
 def models_of(texts: Sequence[Text]) -> Models:
-    """The models fitted on texts."""
+    """Fit models to texts."""
     flags = np.array([float(text.flag) for text in texts])
     if not any(text.asked for text in texts):
         read = [order_model.places_in(text.text) for text in texts]
@@ -156,14 +156,14 @@ def models_of(texts: Sequence[Text]) -> Models:
 
 
 def _runs(places: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Of each run its text, its place, and what it counts."""
+    """Return the text index, n-gram index and weight of each n-gram."""
     lengths = np.array([len(one) for one in places])
     row = np.repeat(np.arange(len(places)), lengths)
     return row, np.concatenate(places), (1 / np.sqrt(np.maximum(lengths, 1)))[row]
 
 
 def fitted(places: Sequence[NDArray[np.intp]], flags: Array, asked: Sequence[NDArray[np.intp]] = ()) -> tuple[Array, float]:
-    """Weights and bias, by Adam on the whole. The weights of what was asked follow those of the texts."""
+    """Fit weights and a bias with Adam on the full data. Weights of questions follow those of the texts."""
     row, ids, share = _runs(places)
     if asked:
         more = _runs(asked)
@@ -187,13 +187,13 @@ def fitted(places: Sequence[NDArray[np.intp]], flags: Array, asked: Sequence[NDA
 
 
 def model_of(weights: Array, bias: float) -> TextModel:
-    """The model in eight bits a weight."""
+    """Return the model with 8-bit weights."""
     unit = float(np.abs(weights).max()) / 127
     return TextModel(np.round(weights / unit).astype(np.int8), unit, bias)
 
 
 def left_out(texts: Sequence[Text]) -> list[str]:
-    """How well each hand's cases are told apart by a model of the other hands'."""
+    """Return the recall on each author's cases, with models of the other authors' cases."""
     lines = []
     for hand in sorted({text.hand for text in texts if text.hand not in ("sentences", "ordinary")}):
         mine = [text for text in texts if text.hand == hand]
@@ -207,14 +207,13 @@ def left_out(texts: Sequence[Text]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print, or write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="refusal, orders; default both")
     parser.add_argument("--write", action="store_true", help="fit on all cases and write the models")
     chosen = parser.parse_args(arguments)
     for name in chosen.names:
         if name not in SOURCES:
-            parser.error(f"no model {name!r}; there are {', '.join(SOURCES)}")
+            parser.error(f"unknown model {name!r}. Models: {', '.join(SOURCES)}")
     for name in chosen.names or SOURCES:
         source = SOURCES[name]
         texts = with_found(source()) if name == "orders" else source()

@@ -1,8 +1,8 @@
-"""Measure what each dialect is worth: the facts that are wrong without it (``make unseen``).
+"""Measure the value of each dialect: the facts that are wrong without it (``make unseen``).
 
-A fact is right if it equals the truth beside its recording (``tests/support/check_turns.py``). Facts without a truth, such
-as costs and retrieved documents, count as lost if they change without the dialect. ``--check`` fails if a dialect loses
-nothing, or if too little is read without any dialect.
+A fact is right if it equals the truth stored with its recording (``tests/support/check_turns.py``). Facts that have no truth, such
+as costs and retrieved documents, are lost if they change without the dialect. ``--check`` fails if the package doesn't need a
+dialect, or if too many facts are wrong without any dialect.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import otel_agenteval  # noqa: E402 - of this checkout, or as it is installed
 from scripts.forks import in_fork  # noqa: E402
 
 PAYS = 0.01
-"""Percentage points of all facts that a dialect has to be worth, unless facts without a truth change without it."""
+"""Minimum value of a dialect in percentage points of all facts. Not required if facts without a truth change without it."""
 NONE = {"corpus": 97.0, "corpus_b": 90.0}
-"""Percentage of the facts of a corpus that has to be right without any dialect."""
+"""Minimum percentage of a corpus's facts that must be right without any dialect."""
 CHECKED = 20
 """Number of recordings of a dialect that ``--check`` reads first."""
 PAGE = ROOT / "docs" / "internals" / "inferred-dialects.md"
@@ -44,12 +44,11 @@ _NOTHING = re.compile("(?!)")
 
 
 def names() -> list[str]:
-    """Return the names of all dialects."""
     return sorted(path.stem for path in DIALECTS.glob("*.py") if re.search("^SCOPES = ", path.read_text("utf-8"), re.MULTILINE))
 
 
 def leave_out(dialects: Iterable[str]) -> None:
-    """Make dialects match no span. The reader collects their names when it is imported."""
+    """Disable dialects. Call this before the reader is imported, because its import collects their names."""
     from importlib import import_module
 
     assert "otel_agenteval.dialects.reader" not in sys.modules
@@ -62,7 +61,7 @@ def leave_out(dialects: Iterable[str]) -> None:
 
 @cache
 def recordings(folder: Path) -> list[tuple[str, list[Path], Any]]:
-    """Return name, files and truth of each recording."""
+    """Return the name, files and truth of each recording."""
     found = []
     for truths in sorted(folder.glob("*/truth.json")):
         for name, truth in sorted(check_turns.load_truth(truths).items()):
@@ -73,7 +72,7 @@ def recordings(folder: Path) -> list[tuple[str, list[Path], Any]]:
 
 
 def read(folders: Sequence[Path], only: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return for each recording which facts are right, and the facts without a truth."""
+    """Return, for each recording, which facts are right, and the facts that have no truth."""
     from otel_agenteval import load_turns
 
     wanted = None if only is None else set(only)
@@ -127,17 +126,17 @@ def _dialects(paths: list[Path]) -> list[str]:
 
 
 class Row(NamedTuple):
-    """The facts that change without a dialect."""
+    """Facts that change without a dialect."""
 
     dialect: str
     facts: int
     lost: int
     gained: int
     more: dict[str, int]
-    """Turns whose facts without a truth change, by fact."""
+    """Number of turns in which a fact without a truth changes, by fact."""
 
     def worth(self, everything: int) -> float:
-        """Return the percentage points of all facts."""
+        """Return the dialect's value in percentage points of all facts."""
         return 100 * (self.lost - self.gained) / everything
 
     def pays(self, everything: int) -> bool:
@@ -146,7 +145,7 @@ class Row(NamedTuple):
 
 
 def compared(dialect: str, before: dict[str, Any], after: dict[str, Any]) -> Row:
-    """Return what changes without a dialect in its recordings."""
+    """Compare the results with and without a dialect, on its recordings."""
     pairs = [(before[name], after[name]) for name in after]
     facts = [pair for old, new in pairs for pair in zip(old["right"], new["right"], strict=True)]
     more: dict[str, int] = {}
@@ -160,7 +159,7 @@ def compared(dialect: str, before: dict[str, Any], after: dict[str, Any]) -> Row
 
 
 def apart(folders: Sequence[Path], without: Sequence[str], only: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return the result of :func:`read` without some dialects, from a fork that imports the package anew."""
+    """Return the result of :func:`read` without some dialects. Runs in a fork that imports the package again."""
 
     def work() -> dict[str, Any]:
         leave_out(without)
@@ -171,9 +170,9 @@ def apart(folders: Sequence[Path], without: Sequence[str], only: Iterable[str] |
 
 
 def measured(folders: Sequence[Path], dialects: Sequence[str], *, check: bool = False) -> tuple[list[Row], int]:
-    """Return a row for each dialect that spans of these recordings have, and the number of all facts.
+    """Return a row for each dialect in these recordings, and the number of all facts.
 
-    To ``check``, some recordings of a dialect that pays in them are enough.
+    With ``check``, only some recordings of a dialect are read, if it is worth keeping because of them.
     """
     before = json.loads(json.dumps(read(folders)))
     everything = sum(len(one["right"]) for one in before.values())
@@ -196,23 +195,22 @@ def measured(folders: Sequence[Path], dialects: Sequence[str], *, check: bool = 
 
 
 def without_any(folder: Path) -> float:
-    """Return the percentage of a corpus's facts that are right without any dialect."""
+    """Return the percentage of facts that are right without any dialect."""
     found = [right for one in apart([folder], names()).values() for right in one["right"]]
     return 100.0 * sum(map(bool, found)) / len(found)
 
 
 def shown(row: Row, everything: int) -> str:
-    """Return a row of the table."""
     more = ", ".join(f"{name} {count}" for name, count in sorted(row.more.items()))
     return f"| {row.dialect} | {row.facts:,} | {row.lost:,} | {row.gained:,} | {row.worth(everything):.3f} | {more} |"
 
 
 def main() -> int:
-    """Print the table. Return 1 if ``--check`` finds a dialect that loses nothing, or too little is read without any."""
+    """Print the table. Return 1 if ``--check`` finds a problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, help="folders of sets (default: all recordings of tests/data)")
     parser.add_argument("--without", nargs="*", default=(), metavar="DIALECT", help="only these dialects")
-    parser.add_argument("--check", action="store_true", help="fail if a dialect loses nothing")
+    parser.add_argument("--check", action="store_true", help="fail if a dialect isn't needed")
     parser.add_argument("--write", action="store_true", help="write docs/internals/inferred-dialects.md")
     given = parser.parse_args()
     logging.disable()

@@ -1,4 +1,4 @@
-"""Join the lines of each paragraph and list item of a Markdown text, because the pages in docs/ have no fixed width."""
+"""Join the lines of each paragraph and list item in Markdown, because pages in docs/ have no fixed width."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _OWN_LINE = re.compile(r"\||#|```|<!--|[-*] |\d+\. ")
 
 
 def unwrapped(text: str) -> str:
-    """Return the text with one line per paragraph and list item. Tables, headings and code blocks stay as they are."""
+    """Return the text with one line per paragraph and list item. Tables, headings and code blocks don't change."""
     lines: list[str] = []
     in_code = can_grow = False
     for line in text.split("\n"):

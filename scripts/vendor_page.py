@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Renew the libraries of the page: fetched from npm, checked against the registry's hash, and written to ``otel_agenteval/page/static/vendor``.
+"""Update the libraries of the web UI in ``otel_agenteval/page/static/vendor``: download from npm, check the hash, and write.
 
-    python scripts/vendor_page.py            fetch them
-    python scripts/vendor_page.py --check    fail if the files aren't those of vendor.json, or a version has a known vulnerability; no network
+    python scripts/vendor_page.py            downloads the libraries
+    python scripts/vendor_page.py --check    checks the files against vendor.json and known vulnerabilities, without network access
 
-The one change that is made: what a module imports by a package's name it imports by its file, so that browsers need no import map.
+Imports of packages are replaced by imports of files, so that browsers need no import map.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VENDOR = Path(__file__).resolve().parent.parent / "otel_agenteval" / "page" / "s
 NPM = shutil.which("npm") or "npm"
 PACKAGES = {"preact": "10.29.8", "htm": "3.1.1"}
 LEAST = {"preact": "10.27.3"}
-"""The first versions without known vulnerabilities. preact: CVE-2026-22028 renders foreign JSON as elements."""
+"""Lowest versions without known vulnerabilities. CVE-2026-22028: preact renders untrusted JSON as elements."""
 FILES = {
     "preact.js": ("preact", "dist/preact.module.js"),
     "hooks.js": ("preact", "hooks/dist/hooks.module.js"),
@@ -36,7 +36,7 @@ _MAP = b"//# sourceMappingURL="
 
 
 def fetch(name: str, version: str) -> dict[str, bytes]:
-    """The files of a package, by path."""
+    """Return the files of a package by path."""
     said = subprocess.run([NPM, "view", f"{name}@{version}", "dist", "--json"], capture_output=True, check=True, text=True).stdout
     wanted = json.loads(said)["integrity"]
     packed = subprocess.run(
@@ -53,13 +53,13 @@ def fetch(name: str, version: str) -> dict[str, bytes]:
         archive.unlink()
     kind, _, digest = wanted.partition("-")
     if base64.b64encode(hashlib.new(kind, data).digest()).decode() != digest:
-        raise SystemExit(f"{name} {version}: the archive does not have the hash that the registry gives")
+        raise SystemExit(f"{name} {version}: the archive's hash doesn't match the registry's")
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         return {one.name.removeprefix("package/"): tar.extractfile(one).read() for one in tar if one.isfile()}  # type: ignore[union-attr]
 
 
 def renew() -> None:
-    """Write the files and their hashes."""
+    """Download the libraries, and write the files and their hashes."""
     VENDOR.mkdir(parents=True, exist_ok=True)
     packages = {name: fetch(name, version) for name, version in PACKAGES.items()}
     for name, (package, path) in FILES.items():
@@ -79,7 +79,6 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def main() -> int:
-    """Renew, or check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     if parser.parse_args().check:

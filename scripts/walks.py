@@ -1,8 +1,8 @@
-"""Count the package's frames on the busiest walks, and hold each to a limit.
+"""Count the package's stack frames on the most frequent code paths, and compare each number with a limit.
 
-    python scripts/walks.py    the frames of each walk; exit status 1 above a limit of [tool.house.walks] in pyproject.toml
+    python scripts/walks.py    prints the frames of each path; exit status 1 above a limit of [tool.house.walks] in pyproject.toml
 
-Each walk is the stack at its end, in a real sidecar whose judge is a scripted server. The loop of a thread isn't counted.
+A path is the stack at its last function, in a real sidecar with a scripted judge. The thread's loop isn't included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ walks: dict[str, list[str]] = {}
 
 
 def record(walk: str, after: Sequence[str]) -> None:
-    """Keep the names of the package's functions that first led here, from the thread's loop on."""
+    """Record the names of the package's functions on the stack above the thread's loop, when a path is first reached."""
     names: list[str] = []
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_name not in LOOPS:
@@ -44,7 +44,7 @@ def record(walk: str, after: Sequence[str]) -> None:
 
 
 def recorded(walk: str, function: Callable[..., Any], *after: str) -> Callable[..., Any]:
-    """Return the function, which also records its walk, with the frames ``after`` it."""
+    """Return a function that also records its path. ``after`` are frames that are added at the end."""
 
     def call(*args: Any, **options: Any) -> Any:
         record(walk, after)
@@ -54,7 +54,6 @@ def recorded(walk: str, function: Callable[..., Any], *after: str) -> Callable[.
 
 
 def main() -> int:
-    """Run the command line."""
     limits = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["house"]["walks"]
     models = ScriptedModels()
     models.play({"score": 90, "reason": "good"}, {"score": 90, "reason": "good"})

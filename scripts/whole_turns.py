@@ -1,8 +1,8 @@
 """Evaluate the default metrics on labeled whole turns: ``tests/data/detectors/turns/{train,test}.jsonl.xz``.
 
-``scripts/detectors.py`` writes the tables. A line is ``{"id", "lang", "domain", "ordinary", "labels", "note", "turn"}``. ``labels``
-has, for each detector that applies, whether a careful reader sees the problem. An ordinary turn has none, and wasn't written to
-look like one either.
+``scripts/detectors.py`` prints the tables. A line is ``{"id", "lang", "domain", "ordinary", "labels", "note", "turn"}``. ``labels``
+contains one entry per applicable detector: true if a careful reader sees the problem. An ordinary turn has no problem, and was not
+written to resemble one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LABELED = (
     "secret_leak", "pii_leakage", "injection_markers", "system_prompt_leak", "ungrounded_urls", "repeated_tool_calls", "tool_success",
     "unknown_tool", "empty_answer", "turn_error", "refusal", "ungrounded_numbers",
 )  # fmt: skip
-"""Detectors with labels, without ``code_``."""
+"""Detectors that have labels, without the prefix ``code_``."""
 _OPTIONAL = ("code_ungrounded_numbers",)
 """Detectors that aren't default metrics."""
 _TURN_SIZE = range(3_000, 5_200)
-"""Characters of JSON of the turns whose cost is measured."""
+"""Turns whose cost is measured have this many characters of JSON."""
 _ROUNDS = 5
 
 
@@ -47,7 +47,7 @@ def is_signal(name: str) -> bool:
 
 
 def alarms(score: Score) -> bool:
-    """Return True if a score reports a problem: a failed verdict, or a signal that found something."""
+    """Return True if a score reports a problem, by a failed verdict or a signal's finding."""
     if score.metric == "code_refusal":
         return score.value == 1.0
     return (
@@ -59,7 +59,7 @@ def alarms(score: Score) -> bool:
 
 @dataclass
 class Counts:
-    """Results of one detector on labeled turns."""
+    """Results of one detector on the labeled turns."""
 
     problems: int = 0
     found: int = 0
@@ -67,14 +67,14 @@ class Counts:
     false_alarms: int = 0
     ordinary_alarms: int = 0
     alarms: int = 0
-    """Alarms on all turns, with and without a label."""
+    """Alarms on all turns, including turns without a label."""
     missed_ids: list[str] = field(default_factory=list)
     false_ids: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Result:
-    """Results of the default metrics on a half."""
+    """Results of the default metrics on one half."""
 
     turns: int
     languages: int
@@ -88,7 +88,7 @@ class Result:
 
 
 def evaluate(half: str) -> Result:
-    """Evaluate the default metrics on a half, as live scoring does.
+    """Evaluate the default metrics on one half, as in live scoring.
 
     Raises:
         RuntimeError: If a metric fails.
@@ -132,9 +132,9 @@ def _count(of: Counts, case: Mapping[str, Any], name: str, alarm: bool) -> None:
 
 
 def costs() -> dict[str, float]:
-    """Return the time of each default metric on ordinary turns of about 4 kB, in multiples of ``json.loads`` of the same turn.
+    """Return each default metric's time on ordinary turns of about 4 kB, in multiples of ``json.loads`` of the same turn.
 
-    ``all`` is the time of all of them on one turn, one after another.
+    ``all`` is the time of all default metrics together.
     """
     texts = [json.dumps(case["turn"]) for half in ("train", "test") for case in turns(half) if case["ordinary"]]
     texts = [text for text in texts if len(text) in _TURN_SIZE]
@@ -162,7 +162,7 @@ def _timed(work: Any, items: Sequence[Any]) -> float:
 
 
 def cascade(result: Result) -> list[str]:
-    """Return the figures of a judge that is only asked about turns with an unknown number."""
+    """Return the results of a judge that is called only for turns with an ungrounded number."""
     numbers = result.by_name["ungrounded_numbers"]
     return [
         f"If you call a judge only for turns with `score.code_ungrounded_numbers < 1`, it reads {numbers.alarms} of the {result.turns} turns",
@@ -175,7 +175,7 @@ def cascade(result: Result) -> list[str]:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a share with its 95 % interval, such as ``4 % (2–7)``, or a dash."""
+    """Return a share with its 95 % interval, such as ``4 % (2–7)``, or a dash without turns."""
     if not whole:
         return "–"
     low, high = wilson(part, whole)
@@ -183,7 +183,6 @@ def share(part: int, whole: int) -> str:
 
 
 def table(result: Result, cost: Mapping[str, str]) -> list[str]:
-    """Return one line for each detector."""
     lines = [
         "| detector | result | problems | found (95 %) | innocent turns | false alarms (95 %) | alarms per 1,000 ordinary turns | cost |",
         "|---|---|---|---|---|---|---|---|",
