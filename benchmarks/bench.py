@@ -1,12 +1,12 @@
-"""What collecting and scoring adds to an agent's own time.
+"""Measure the overhead of collecting and scoring in an agent.
 
-    python benchmarks/bench.py                    one run, the table on the terminal
-    python benchmarks/bench.py --against TREE     beside the package of another checkout, in turn with this one
-    python benchmarks/bench.py --write            the table also into benchmarks/README.md
-    python benchmarks/bench.py --check            exit status 1 when a bound is missed by more than a quarter
+    python benchmarks/bench.py                    prints the table of one run
+    python benchmarks/bench.py --against TREE     compares with the package of another checkout
+    python benchmarks/bench.py --write            also writes the table to benchmarks/README.md
+    python benchmarks/bench.py --check            exit status 1 if a limit is exceeded by more than a quarter
 
-Everything is a ratio within one run: F is the CPU time that the agent's thread spends on one turn under the OpenTelemetry SDK
-alone, and what we add is a multiple of it. README.md beside this file says how each row is measured.
+All figures are ratios within one run. F is the CPU time of the agent's thread for one turn with only the OpenTelemetry SDK. Our
+overhead is a multiple of F. README.md in this folder describes how each row is measured.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ TRACES_PER_BLOCK = 60
 
 
 class NullExporter(SpanExporter):
-    """Takes spans and does nothing."""
-
     def export(self, spans: Sequence[Any]) -> SpanExportResult:
         return SpanExportResult.SUCCESS
 
@@ -62,7 +60,7 @@ class NullExporter(SpanExporter):
 
 
 class EncodingExporter(NullExporter):
-    """Makes the bytes that OTLP would send, and sends them nowhere."""
+    """Encodes spans as OTLP, but sends nothing."""
 
     def export(self, spans: Sequence[Any]) -> SpanExportResult:
         encode_spans(spans).SerializeToString()
@@ -70,7 +68,7 @@ class EncodingExporter(NullExporter):
 
 
 class EncodingLogExporter(LogRecordExporter):
-    """The same for log records."""
+    """Encodes log records as OTLP, but sends nothing."""
 
     def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
         encode_logs(batch).SerializeToString()
@@ -84,19 +82,19 @@ class EncodingLogExporter(LogRecordExporter):
 
 
 class DeadLogExporter(EncodingLogExporter):
-    """Hangs for a while, then fails."""
+    """Hangs for some time, then fails."""
 
     def export(self, batch: Sequence[Any]) -> LogRecordExportResult:
         time.sleep(0.05)
-        raise ConnectionError("nothing listens there")
+        raise ConnectionError("no server at this address")
 
 
 class NoopProcessor(SpanProcessor):
-    """What a second span processor costs before it does anything."""
+    """Span processor without an effect, to measure the cost of any second processor."""
 
 
 class LeastProcessor(SpanProcessor):
-    """The least that knows when a turn is over and what it holds: each span's turn, open spans, sizes, a list; no root, no roles."""
+    """Simplest processor that detects the end of a turn and collects its spans. It has no roots and no roles."""
 
     def __init__(self) -> None:
         self._turns: dict[int, list[Any]] = {}
@@ -128,11 +126,11 @@ class LeastProcessor(SpanProcessor):
                 self.over(self._turns.pop(own[0])[2])
 
     def over(self, spans: list[Any]) -> None:
-        """A turn is over."""
+        """Called with all spans of a turn when the turn ends."""
 
 
 class ReadyEventsProcessor(SpanProcessor):
-    """Puts as many events as there are scores on the root, without evaluating anything: what is left is their encoding."""
+    """Adds the usual number of score events to the root without evaluating anything, so that only their encoding is measured."""
 
     def __init__(self) -> None:
         self._events = [
@@ -147,7 +145,7 @@ class ReadyEventsProcessor(SpanProcessor):
 
 
 class Setup:
-    """A tracer provider with its processors, set up one way."""
+    """A tracer provider with the processors of one configuration."""
 
     def __init__(self, kind: str, spans: Callable[[], SpanExporter] = NullExporter) -> None:
         self.provider = TracerProvider()
@@ -211,13 +209,12 @@ class Setup:
         return int(taken.getsockname()[1])
 
     def finish(self) -> None:
-        """Let everything that waits be delivered, so that no block pays for the one before it."""
+        """Wait until everything is delivered, so that the next block doesn't include this work."""
         if self.ours is not None:
             self.ours.force_flush()
         self.provider.force_flush()
 
     def close(self) -> None:
-        """Stop all threads."""
         self.provider.shutdown()
         self._cleanup.close()
 
@@ -232,7 +229,7 @@ def best_of_alternating(
     clock: Callable[[], float],
     finish_inside: bool = False,
 ) -> dict[str, float]:
-    """Microseconds of one ``work`` under each setup: blocks alternate between the setups, and each one's best block counts."""
+    """Return the microseconds of one ``work`` call for each setup. Blocks of calls alternate between setups. The best block counts."""
     best = dict.fromkeys(setups, float("inf"))
     for setup in setups.values():
         for _ in range(repeat):
@@ -254,7 +251,7 @@ def best_of_alternating(
 
 @contextlib.contextmanager
 def setups(*kinds: str, spans: Callable[[], SpanExporter] = NullExporter) -> Iterator[dict[str, Setup]]:
-    """One setup of each kind, closed afterwards."""
+    """Yield one setup of each kind, and close them at the end."""
     made = {kind: Setup(kind, spans) for kind in kinds}
     try:
         yield made
@@ -264,7 +261,7 @@ def setups(*kinds: str, spans: Callable[[], SpanExporter] = NullExporter) -> Ite
 
 
 def p99_of_root_end(setup: Setup, turns: int = 1_500) -> float:
-    """Milliseconds of wall-clock time that the slowest hundredth of ``root.end()`` calls reach."""
+    """Return the 99th percentile of the wall-clock time of ``root.end()``, in milliseconds."""
     taken = []
     for count in range(turns):
         taken.append(scenario.turn(setup.tracer))
@@ -274,7 +271,7 @@ def p99_of_root_end(setup: Setup, turns: int = 1_500) -> float:
 
 
 def memory_growth(kind: str) -> float:
-    """MB that 10,000 turns add after 2,000."""
+    """Return the MB that 10,000 turns add after the first 2,000 turns."""
     setup = Setup(kind)
     sizes = []
     for turns in (2_000, 10_000):
@@ -289,7 +286,7 @@ def memory_growth(kind: str) -> float:
 
 
 def scores_of_a_turn() -> int:
-    """Scores of one turn in the default pack that say something."""
+    """Return the number of default scores of one turn that have a value."""
     with setups("default") as made:
         setup = made["default"]
         assert setup.ours is not None
@@ -299,11 +296,11 @@ def scores_of_a_turn() -> int:
         return sum(score.status == "ok" for score in kept[0].scores)
 
 
-# --- floors: what no implementation could go below ----------------------------------------------------------------------------
+# --- floors: lower bounds for any implementation ----------------------------------------------------------------------------
 
 
 def insert_and_pop() -> None:
-    """A dictionary entry for each of a turn's spans."""
+    """Add and remove a dictionary entry for each span of a turn."""
     spans: dict[int, int] = {}
     for span_id in range(6):
         spans.setdefault(span_id, span_id)
@@ -312,13 +309,12 @@ def insert_and_pop() -> None:
 
 
 def parse_contents() -> None:
-    """Every JSON text of a turn."""
     for text in scenario.CONTENTS:
         orjson.loads(text)
 
 
 def make_events() -> None:
-    """As many events as a turn has scores."""
+    """Create as many events as a turn has scores."""
     for _ in range(20):
         Event("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "code_x", "gen_ai.evaluation.score.value": 1.0}, 1)
 
@@ -327,7 +323,7 @@ def make_events() -> None:
 
 
 def turns_on_the_thread() -> dict[str, float]:
-    """µs of the agent's thread for one turn, by setup; and milliseconds for the slowest of a hundred ``end()``."""
+    """Return the agent thread's µs per turn by setup, and the 99th percentile of ``end()`` in milliseconds."""
     with setups(
         "without", "noop", "least", "collect", "default", "notable", "no span events", "dead outlets", "dead judge"
     ) as made:
@@ -340,13 +336,13 @@ def turns_on_the_thread() -> dict[str, float]:
 
 
 def plain_traces() -> dict[str, float]:
-    """µs of the agent's thread for a trace without GenAI, by setup."""
+    """Return the agent thread's µs for a trace without GenAI spans, by setup."""
     with setups("without", "noop", "least", "default") as made:
         return best_of_alternating(made, scenario.application_trace, TRACES_PER_BLOCK, time.thread_time)
 
 
 def all_threads() -> dict[str, float]:
-    """µs of all threads for one turn until everything is delivered, by setup."""
+    """Return the µs of all threads for one turn until everything is delivered, by setup."""
     kinds = (
         "without",
         "ready events",
@@ -363,7 +359,7 @@ def all_threads() -> dict[str, float]:
 
 
 def queue() -> dict[str, float]:
-    """Jobs per second through SQLite."""
+    """Return the jobs per second through SQLite."""
     return {"rate": queue_rate()}
 
 
@@ -382,7 +378,7 @@ CHILDREN: dict[str, Callable[[], dict[str, float]]] = {
 
 
 class Figures:
-    """What the children of this checkout said, and of the other one."""
+    """Results of this checkout and of the other checkout."""
 
     def __init__(self, found: Runs) -> None:
         self._found = found
@@ -393,7 +389,7 @@ class Figures:
     def row(
         self, what: str, child: str, key: str, base: str, unit: str, bound: float | None = None, *, added: bool = True
     ) -> Row:
-        """One setup as a multiple of the base: what it adds, or the whole."""
+        """Return a row for a setup. The ratio is a multiple of ``base``, for the added time or (with ``added=False``) for all of it."""
         now, least, before = self(child, key), self(child, base), self._found.before(child, key)
         old_least = self._found.before(child, base)
         over = least if added else 0.0
@@ -406,7 +402,7 @@ class Figures:
         return row.compared(now - over, before - (old_least if added else 0.0), "{:+.0f} µs" if added else "{:.0f} µs")
 
     def over_default(self, what: str, key: str) -> Row:
-        """A setup whose outlets or judge are dead: as a multiple of what the default pack adds."""
+        """Return a row for a setup with failing outlets or a failing judge, relative to the time that the default metrics add."""
         least = self("turn", "without")
         ratio = (self("turn", key) - least) / (self("turn", "default") - least)
         row = self.row(what, "turn", key, "without", "F")
@@ -414,7 +410,7 @@ class Figures:
         return row
 
     def memory(self, what: str, kind: str, bound: float | None = 5.0) -> Row:
-        """What turns add to memory."""
+        """Return a row for the memory that turns add."""
         grown = self(f"memory {kind}", "MB")
         row = Row(what, f"{grown:+.1f} MB")
         if bound is not None:
@@ -423,7 +419,6 @@ class Figures:
 
 
 def rows(found: Runs) -> list[Row]:
-    """The whole table."""
     made = Figures(found)
     f, t, a = made("turn", "without"), made("trace", "without"), made("all", "without")
     scores, p99 = made("turn", "scores"), made("turn", "p99")
@@ -467,7 +462,7 @@ def _floor(what: str, us: float, f: float) -> Row:
 
 
 def queue_rate(jobs: int = 6_000, batch: int = 100) -> float:
-    """Jobs per second through an SQLite file, each with a turn of 4 kB: put, claimed and acknowledged in batches."""
+    """Return the jobs per second through an SQLite file. Jobs with a turn of 4 kB are added, claimed and acknowledged in batches."""
     payload = os.urandom(4_096)
     best = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -483,23 +478,22 @@ def queue_rate(jobs: int = 6_000, batch: int = 100) -> float:
 
 
 def queue_row(found: Runs) -> Row:
-    """The same as a row."""
     rate = max(outcome["rate"] for outcome in found.outcomes[harness.AFTER, "queue"])
     what = "judge jobs through an SQLite queue: put, claimed and acknowledged, in batches of 100"
     return Row(what, f"{rate:.0f} /s", "", "≥ 3000 /s", 3_000 / rate)
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
     options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
     args = options.parse_args()
-    logging.disable(logging.CRITICAL)  # dead outlets say so
+    logging.disable(logging.CRITICAL)  # failing outlets log errors
     if args.child:
         threading.excepthook = lambda _: None
         print(json.dumps(CHILDREN[json.loads(args.child)["what"]]()))
         sys.stdout.flush()
-        os._exit(0)  # a dead outlet may not let go
+        os._exit(0)  # a failing outlet can delay the exit
     setups = {what: {"what": what} for what in CHILDREN}
     found = harness.alternate(
         __file__, setups, args.against, args.rounds or (2 if args.against else 1), shared=("memory without",)

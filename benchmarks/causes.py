@@ -1,11 +1,12 @@
-"""How long the search for causes of failures takes in a large score store, in SQLite and in PostgreSQL.
+"""Measure how long the search for causes of failures takes in a large score store, in SQLite and in PostgreSQL.
 
-    python benchmarks/causes.py                      a million turns: some 20 minutes, and 8 GB in the temporary folder
+    python benchmarks/causes.py                      a million turns: 20 minutes, and 8 GB in the temporary folder
     python benchmarks/causes.py --turns 100000
     python benchmarks/causes.py --write
 
-The store has thirty days of five agents and twenty tenants, six code metrics on each turn and two judged metrics on a tenth.
-A tenth of the turns fails ``code_tool_success``, most of those in which a tool failed with one model. 50 fail ``code_refusal``.
+The store contains thirty days of five agents and twenty tenants. Each turn has six code metrics, and a tenth of the turns has two
+judged metrics. A tenth of the turns fails ``code_tool_success``, mostly because a tool failed with one model. 50 turns fail
+``code_refusal``.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ ROUNDS = 5
 
 
 def turns(count: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield rows of a store, oldest first."""
+    """Yield the store's rows, oldest first."""
     from otel_agenteval.evaluation.first_fault import Fault
     from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 
@@ -111,14 +112,14 @@ def turns(count: int) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
 
 
 def built(folder: Path, count: int) -> Path:
-    """Return a new SQLite store."""
+    """Create an SQLite store, and return its path."""
     path = folder / "scores.db"
     fill_store(path, turns(count))
     return path
 
 
 def copied(path: Path, address: str) -> str:
-    """Copy an SQLite store to PostgreSQL."""
+    """Copy an SQLite store to PostgreSQL, and return its address."""
     import psycopg
 
     from otel_agenteval.outlets.store.postgres import open_writer
@@ -137,7 +138,7 @@ def copied(path: Path, address: str) -> str:
 
 
 def measured(store: str, work: Callable[[Any], object]) -> list[float]:
-    """Return the seconds of five runs, each with a new connection, after one that fills the caches."""
+    """Return the seconds of five runs, each with a new connection. A first run fills the caches."""
     from otel_agenteval.outlets.store.views import Views
 
     found = []
@@ -150,7 +151,7 @@ def measured(store: str, work: Callable[[Any], object]) -> list[float]:
 
 
 def rows_of(store: str) -> Iterator[Row]:
-    """Yield a row for each search in a store."""
+    """Yield a table row for each search."""
     from otel_agenteval.outlets.store.views import Filter
     from otel_agenteval.report.differences import compare_verdicts
 
@@ -167,10 +168,9 @@ def rows_of(store: str) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Measure and print."""
     parser = harness.parser(__doc__, against=False)
-    parser.add_argument("--turns", type=int, default=1_000_000, help="of a new store (default: a million)")
-    parser.add_argument("--store", action="append", default=[], help="measure a store of these turns that exists already")
+    parser.add_argument("--turns", type=int, default=1_000_000, help="number of turns in a new store (default: a million)")
+    parser.add_argument("--store", action="append", default=[], help="measure an existing store with these turns")
     options = parser.parse_args()
     with ExitStack() as stack:
         stores = options.store

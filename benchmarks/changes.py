@@ -1,9 +1,9 @@
-"""How often changes are reported without cause, how soon those with one, and what a score costs, for benchmarks/README.md.
+"""Measure false alarms, delays and costs of change detection, for benchmarks/README.md.
 
-    python benchmarks/changes.py            the tables on the terminal
-    python benchmarks/changes.py --write    also into benchmarks/README.md and the guide
+    python benchmarks/changes.py            prints the tables
+    python benchmarks/changes.py --write    also writes them to benchmarks/README.md and the guide
 
-Series of known means are simulated (``tests/support/changing.py``).
+Simulated series have known means (``tests/support/changing.py``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCORES = 400_000
 
 
 def without_cause(series: int) -> str:
-    """A row for each kind of series."""
+    """Return a table of false alarms, with a row for each kind of series."""
     random = np.random.default_rng(20_261_123)
     lines = [["series", "scores", "reports", "without cause"]]
     for kind in KINDS:
@@ -35,7 +35,7 @@ def without_cause(series: int) -> str:
 
 
 def with_cause(series: int) -> str:
-    """A row for each kind and size of change."""
+    """Return a table of delays, with a row for each kind and size of change."""
     random = np.random.default_rng(20_261_124)
     lines = [["series", "change of the mean", "scores until reported, median", "nine of ten", "not reported"]]
     for kind in KINDS:
@@ -48,7 +48,7 @@ def with_cause(series: int) -> str:
 
 
 def drops(series: int) -> str:
-    """A row for each pass rate and drop: turns until it is reported in half and in eight of ten series."""
+    """Return a table by pass rate and drop: turns until the drop is reported in 50 % and in 80 % of the series."""
     random = np.random.default_rng(20_261_129)
     lines = [["pass rate", "with a new version: half", "eight of ten", "without a version: half", "eight of ten"]]
     for rate in (0.95, 0.9):
@@ -63,7 +63,7 @@ def drops(series: int) -> str:
 
 
 def costs() -> str:
-    """What a score costs with one series and with many, and with a version."""
+    """Return a table of the CPU time per score, with one series, many series, and a version."""
     values = (np.random.default_rng(1).random(_SCORES) >= 0.05).astype(float).tolist()
     lines = [["series", "a score", "with a version"]]
     for count in (1, 100, 10_000):
@@ -79,9 +79,8 @@ def costs() -> str:
 
 
 def main() -> int:
-    """Measure, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--series", type=int, default=400, help="simulated, of each kind")
+    parser.add_argument("--series", type=int, default=400, help="number of simulated series of each kind")
     parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     args = parser.parse_args()
     for name, table, page in (

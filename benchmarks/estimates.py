@@ -1,9 +1,9 @@
-"""How often fleet estimates hold the truth, how much proxies narrow them, and what a score costs them, for benchmarks/README.md.
+"""Measure coverage of the true mean, gain from proxies, and cost of fleet estimates, for benchmarks/README.md.
 
-    python benchmarks/estimates.py            the tables on the terminal
-    python benchmarks/estimates.py --write    also into benchmarks/README.md
+    python benchmarks/estimates.py            prints the tables
+    python benchmarks/estimates.py --write    also writes them to benchmarks/README.md
 
-Fleets of known truth (``tests/support/simulated.py``) are sampled as turns are, 2,000 times each.
+Each fleet with a known mean (``tests/support/simulated.py``) is sampled 2,000 times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERIES = 10_000
 
 
 def coverages(runs: int) -> str:
-    """A row for each fleet."""
+    """Return a table with a row for each fleet."""
     lines = [["fleet", "interval holds, without proxies", "with", "narrower by", "plain average is off by"]]
     for fleet in FLEETS:
         found = coverage(fleet, runs)
@@ -41,14 +41,14 @@ def coverages(runs: int) -> str:
 
 
 def looks(runs: int) -> str:
-    """How often an interval misses at one of thirty looks."""
+    """Return how often an interval misses the mean in at least one of thirty checks."""
     once, always = ever_missed(Fleet("scores", 400, None, 0.1, correlation=0.7), runs)
     lines = [["looked at thirty times", "interval fails at least once"], ["window `1h`: a 95 % interval", f"{once:.0%}"]]
     return harness.plain_table([*lines, ["window `start`: a confidence sequence", f"{always:.1%}"]])
 
 
 def costs() -> str:
-    """What one turn and one score cost, with one series and with many."""
+    """Return the cost of one turn and of one score, with one series and with many."""
     lines = [["series", "a turn that is seen", "a score", "a scrape"]]
     for series in (1, 100, SERIES):
         estimates = Estimates(3_600.0, SYSTEM_CLOCK)
@@ -74,9 +74,8 @@ def costs() -> str:
 
 
 def main() -> int:
-    """Measure, and print or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=2_000, help="of each fleet")
+    parser.add_argument("--runs", type=int, default=2_000, help="number of samples of each fleet")
     parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     args = parser.parse_args()
     for name, made in (("coverage", coverages(args.runs)), ("looks", looks(max(50, args.runs // 4))), ("estimate-cost", costs())):

@@ -1,10 +1,10 @@
-"""How well failed turns are grouped, for benchmarks/README.md.
+"""Measure how well failed turns are grouped, for benchmarks/README.md.
 
-    python benchmarks/failure_modes.py            the tables on the terminal
-    python benchmarks/failure_modes.py --write    also into benchmarks/README.md
+    python benchmarks/failure_modes.py            prints the tables
+    python benchmarks/failure_modes.py --write    also writes them to benchmarks/README.md
 
-Needs scikit-learn, umap-learn and hdbscan for the other methods, and the extra ``[embed]``. Texts with planted topics are made
-from ``tests/data/failure_topics.yaml``: its half ``tune`` chose the figures of every method, and only the half ``test`` is shown.
+Needs the extra ``[embed]``, and scikit-learn, umap-learn and hdbscan for the compared methods. Texts with planted topics come from
+``tests/data/failure_topics.yaml``. Parameters of all methods were chosen on its half ``tune``. Results are for the half ``test``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PARTS = 5
 Labels = list[int | None]
 Vectors = np.ndarray
 Method = Callable[[Vectors, int], Labels]
-"""Groups texts, given the true number of topics."""
+"""Function that groups texts. It also gets the true number of topics."""
 
 
 def ours(vectors: Vectors, topics: int) -> Labels:
@@ -47,7 +47,7 @@ def ours(vectors: Vectors, topics: int) -> Labels:
 
 
 def one_group(vectors: Vectors, topics: int) -> Labels:
-    """Failure modes without topics."""
+    """Put all texts into one group, as failure modes without topics do."""
     return [0] * len(vectors)
 
 
@@ -65,7 +65,7 @@ def k_means_by_silhouette(vectors: Vectors, topics: int) -> Labels:
 
 
 def bertopic_like(vectors: Vectors, topics: int, least: int = 8) -> Labels:
-    """UMAP and HDBSCAN with the defaults of BERTopic, and the smallest topic that was best on the tuning half."""
+    """Group texts with UMAP and HDBSCAN, with BERTopic's defaults and the smallest topic size that was best on ``tune``."""
     from hdbscan import HDBSCAN
     from umap import UMAP
 
@@ -98,7 +98,7 @@ def agreement(one: Sequence[Any], other: Sequence[Any]) -> float:
 
 
 def alone(labels: Sequence[Any]) -> list[Any]:
-    """Return labels in which each text without a group has its own."""
+    """Return labels in which each text without a group has a separate label."""
     return [("alone", at) if label is None else label for at, label in enumerate(labels)]
 
 
@@ -109,7 +109,7 @@ def grouped(found: Labels, true: Sequence[Any]) -> Grouped:
 
 
 def stability(method: Method, vectors: Vectors, topics: int, found: Labels, draw: random.Random) -> float:
-    """Return the mean agreement of the groups of all texts and of random 80 % of them."""
+    """Return the mean agreement between the groups of all texts and of random 80 % subsets."""
     total = 0.0
     for _ in range(_PARTS):
         part = sorted(draw.sample(range(len(vectors)), round(0.8 * len(vectors))))
@@ -151,7 +151,7 @@ def _available() -> Iterator[tuple[str, Method]]:
 
 
 def of_faults(archives: int = 80) -> str:
-    """A row for each way to group recorded turns with a fault put in."""
+    """Return a table with a row for each way to group recorded turns with an inserted fault."""
     packed = sorted((harness.ROOT / "tests" / "data" / "recordings").glob("*.tar.xz"))
     with tempfile.TemporaryDirectory() as folder:
         for archive in random.Random("benchmark").sample(packed, archives):
@@ -181,7 +181,7 @@ def _text(turn: oa.Turn) -> str:
 
 
 def from_day_to_day(days: int = 14, window: int = 5) -> str:
-    """Shares of turns that keep their topic when the window moves by a day, which brings a fifth of new turns."""
+    """Return the shares of turns that keep their topic when the window moves by a day, in which a fifth of the turns is new."""
     lines = [["ids of topics", "same topic a day later", "turns of the new topic in one topic, after 3 days"]]
     for title, remembers in (("of a store", True), ("of recorded traces", False)):
         same, risen = [], []
@@ -230,7 +230,6 @@ def _ids(texts: Sequence[PlantedText], known: dict[str, list[float]], mode: str)
 
 
 def main() -> int:
-    """Measure, print, and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("tune", "test"), default="test", help="half of the planted topics")
     parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")

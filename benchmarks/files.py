@@ -1,11 +1,11 @@
-"""What recorded spans cost: reading and assembling them, `eval`, `turns` and back-fill per span and core, and what is held meanwhile.
+"""Measure the cost of recorded spans: reading and assembling, and `eval`, `turns` and back-fill, in time per span and memory.
 
-    python benchmarks/files.py                    the table on the terminal
-    python benchmarks/files.py --against TREE     beside the package of another checkout
+    python benchmarks/files.py                    prints the table
+    python benchmarks/files.py --against TREE     compares with the package of another checkout
     python benchmarks/files.py --write | --check
 
-Commands are processes of their own over one file of OTLP/JSON lines (the turns of ``receiving.py``): CPU time of all their processes by the
-operating system's account, start included; wall-clock time; and the most memory of any one of them.
+Each command runs in a separate process on one OTLP/JSON lines file with the turns of ``receiving.py``. Results are the CPU time of
+all its processes, including startup, the wall-clock time, and the peak memory of its largest process.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ALLOWED_MB = (reading.FLOOD_BYTES + reading.QUEUE_BYTES + reading.PAST_BYTES) / 
 
 
 def run(what: dict[str, Any]) -> dict[str, Any]:
-    """One command, or what ``reading`` measures."""
+    """Run one command, or the measurements of ``reading.py``."""
     if what.get("stages"):
         return reading.cost_per_span()
     if what.get("flood"):
@@ -64,12 +64,12 @@ def _command(args: list[str], file: str, spans: int, folder: Path) -> dict[str, 
     taken = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise RuntimeError(f"{command} ended with status {process.returncode}")
+        raise RuntimeError(f"{command} failed with exit status {process.returncode}")
     return {"us": (used.ru_utime + used.ru_stime) / spans * 1e6, "wall": taken / spans * 1e6, "mb": used.ru_maxrss / 1e3}
 
 
 def write_file(file: Path) -> int:
-    """OTLP/JSON lines, a request each: how many spans they hold."""
+    """Write OTLP/JSON lines with one request each. Return the number of spans."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     from traffic import SPANS, TURNS, request
 
@@ -81,7 +81,7 @@ def write_file(file: Path) -> int:
 
 
 def as_json_line(request: Any) -> str:
-    """Return a trace request as OTLP/JSON, which writes ids in hexadecimal."""
+    """Return a trace request as OTLP/JSON, in which ids are hexadecimal."""
     from google.protobuf.json_format import MessageToDict
 
     message: dict[str, Any] = MessageToDict(request)
@@ -96,7 +96,6 @@ def as_json_line(request: Any) -> str:
 
 
 def rows(found: Runs) -> list[Row]:
-    """The lines of the table."""
     parse = found.best("stages", PARSE)
     made = [Row("P: one recorded span of the corpus, `json.loads` of its share of the line", f"{parse:.1f} µs", "1.00 P")]
     for stage in STAGES:
@@ -117,10 +116,10 @@ def rows(found: Runs) -> list[Row]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
-    options.add_argument("--rounds", type=int, default=2, help="of each command")
-    options.add_argument("--only", metavar="TEXT", help="only commands with this in their names")
+    options.add_argument("--rounds", type=int, default=2, help="runs of each command")
+    options.add_argument("--only", metavar="TEXT", help="only commands whose name contains TEXT")
     args = options.parse_args()
     if args.child:
         print(json.dumps(run(json.loads(args.child))))

@@ -1,10 +1,10 @@
-"""How low each path could be: the least that its parts cost when nothing of ours is around them, for docs/internals/profiling.md.
+"""Measure lower bounds for each path, from the libraries' cost alone, for docs/internals/profiling.md.
 
-    python benchmarks/floors.py            the tables on the terminal
-    python benchmarks/floors.py --write    also into docs/internals/profiling.md
+    python benchmarks/floors.py            prints the tables
+    python benchmarks/floors.py --write    also writes them to docs/internals/profiling.md
 
-Decoding is protobuf's own C parser (upb), JSON is orjson, bytes out are copies and a socket. The last table estimates what a native reader of
-spans could gain: all that reading costs by ``where.py``, less what the C parser takes for the same bytes, of the whole path.
+Decoding uses protobuf's C parser (upb), JSON uses orjson, and output is copied to a socket. The last table estimates what a native
+span reader could save: all of the reading time in ``where.py``, minus the C parser's time for the same bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READING = "protobuf: splitting by trace, attributes on first use"
 
 
 def agent() -> dict[str, float]:
-    """µs of the agent's thread for one turn."""
+    """Return µs of the agent's thread for one turn."""
     import bench
     import scenario
 
@@ -48,7 +48,7 @@ def _append_events() -> None:
 
 
 def span() -> dict[str, float]:
-    """µs for one span of the sidecar's requests."""
+    """Return µs for one span of the sidecar's requests."""
     import receiving
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -108,7 +108,7 @@ def _lowered(text: str) -> int:
 
 
 def score() -> dict[str, float]:
-    """µs for one score as an OTLP log record, 22 to a frame."""
+    """Return µs for one score as an OTLP log record, with 22 records per frame."""
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
     message = _records(ExportLogsServiceRequest)
@@ -145,7 +145,7 @@ def _records(cls: Any) -> Any:
 
 
 class _receiving:  # noqa: N801 - used as a context manager only
-    """A connected socket whose other end reads everything."""
+    """A connected socket. A thread reads everything at its other end."""
 
     def __enter__(self) -> socket.socket:
         self._ours, self._theirs = socket.socketpair()
@@ -167,7 +167,7 @@ CHILDREN: dict[str, Callable[[], dict[str, float]]] = {"agent": agent, "span": s
 
 
 def tables(found: Runs) -> dict[str, str]:
-    """Markdown by the mark that it belongs to."""
+    """Return Markdown tables by mark."""
 
     def us(child: str, key: str) -> float:
         return found.best(child, key)
@@ -212,7 +212,7 @@ def tables(found: Runs) -> dict[str, str]:
 
 
 def native(found: Runs) -> str:
-    """What a native reader could gain."""
+    """Return the estimate for a native span reader."""
     import where
 
     parse, objects = found.best("span", "parse"), found.best("span", "objects")
@@ -237,9 +237,8 @@ def native(found: Runs) -> str:
 
 
 def main() -> int:
-    """Measure, print, and write where that is wanted."""
     options = harness.parser(__doc__, against=False)
-    options.add_argument("--rounds", type=int, default=2, help="of each path")
+    options.add_argument("--rounds", type=int, default=2, help="runs of each path")
     args = options.parse_args()
     harness.answer_as_child(args, CHILDREN)
     found = harness.alternate(__file__, {path: {"what": path} for path in CHILDREN}, None, args.rounds)

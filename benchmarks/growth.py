@@ -1,11 +1,11 @@
-"""How the cost of a turn grows with its size: per span at n and at 4 n, for every way in which a turn can be large.
+"""Measure how the cost per span grows with the size of a turn, from n to 4 n, for all shapes of large turns.
 
-    python benchmarks/growth.py           the table on the terminal
-    python benchmarks/growth.py --write   also into benchmarks/README.md
-    python benchmarks/growth.py --check   exit status 1 when four times the size takes more than five times as long, and a quarter for noise
+    python benchmarks/growth.py           prints the table
+    python benchmarks/growth.py --write   also writes it to benchmarks/README.md
+    python benchmarks/growth.py --check   exit status 1 if the cost per span grows by more than a quarter, plus a quarter for noise
 
-The last rows count metrics, characters, series and stored turns instead of spans. The garbage collector is off, because its time depends on
-all objects of the process. ``tests/turns/test_growth.py`` checks the same shapes by counting operations instead of time.
+The last rows count metrics, characters, series and stored turns instead of spans. The garbage collector is off, because its time
+depends on all objects of the process. ``tests/turns/test_growth.py`` checks the same shapes by counting operations.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TRACE = 0xA1
 START = 1_767_225_600_000_000_000
 MS = 1_000_000
 FLAT = 1.25
-"""Time per span at 4 n, as a multiple of that at n."""
+"""Maximum cost per span at 4 n, as a multiple of the cost per span at n."""
 _MESSAGE = [{"role": "user", "parts": [{"type": "text", "content": "How far is it from Rome to Paris?"}]}]
 
 
@@ -71,7 +71,7 @@ def _chat(number: int, parent: int, at: int, ms: int = 1, asked: Any = _MESSAGE,
 
 
 def nesting(n: int) -> list[SpanRecord]:
-    """Agents and model calls, each inside the one before."""
+    """Return agents and model calls, each nested in the span before."""
     return [
         _span(i, i - 1, "invoke_agent", i, 2 * (n - i) + 2, gen_ai__agent__name=f"a{i}") if i % 2 else _chat(i, i - 1, i, 2 * (n - i) + 2)
         for i in range(1, n + 1)
@@ -79,17 +79,17 @@ def nesting(n: int) -> list[SpanRecord]:
 
 
 def nested_calls(n: int) -> list[SpanRecord]:
-    """Model spans, each inside the one before: one call, seen by many layers."""
+    """Return nested spans of one model call, as several instrumented layers create them."""
     return [_span(1, 0, "invoke_agent", 0, 3 * n), *(_chat(i, i - 1, i, 2 * (n - i) + 2) for i in range(2, n + 1))]
 
 
 def siblings(n: int) -> list[SpanRecord]:
-    """Model calls one after the other below one agent."""
+    """Return model calls one after another below one agent."""
     return [_span(1, 0, "invoke_agent", 0, 3 * n), *(_chat(i, 1, i) for i in range(2, n + 1))]
 
 
 def fan_out(n: int) -> list[SpanRecord]:
-    """Model calls at once below one agent, seen by two instrumentations that know nothing of each other."""
+    """Return simultaneous model calls below one agent, recorded by two independent instrumentations."""
     found = [_span(1, 0, "invoke_agent", 0, 3 * n)]
     for i in range(2, n + 1):
         found.append(_chat(i, 1, i, 3 * n - 2 * i))
@@ -98,7 +98,7 @@ def fan_out(n: int) -> list[SpanRecord]:
 
 
 def turns_per_trace(n: int) -> list[SpanRecord]:
-    """Agents below one request, each with one model call."""
+    """Return agents below one request, each with one model call."""
     found = [SpanRecord("request", TRACE, 1, start_ns=START, end_ns=START + 9 * n * MS)]
     for i in range(2, n + 1, 2):
         found += [_span(i, 1, "invoke_agent", 3 * i, 4, gen_ai__agent__name="bot"), _chat(i + 1, i, 3 * i + 1)]
@@ -106,12 +106,12 @@ def turns_per_trace(n: int) -> list[SpanRecord]:
 
 
 def orphans(n: int) -> list[SpanRecord]:
-    """The same, but the request's span is not there."""
+    """Return :func:`turns_per_trace` without the request's span."""
     return turns_per_trace(n)[1:]
 
 
 def remote_turns(n: int) -> list[SpanRecord]:
-    """The same, each called from another process."""
+    """Return :func:`turns_per_trace`, with each agent called from another process."""
     found = turns_per_trace(n)[1:]
     for record in found[::2]:
         record.remote_parent = True
@@ -119,7 +119,7 @@ def remote_turns(n: int) -> list[SpanRecord]:
 
 
 def left_contexts(n: int) -> list[SpanRecord]:
-    """Requests below others that had ended, each with a model call."""
+    """Return requests nested in requests that have already ended, each with a model call."""
     found = []
     for i in range(1, n + 1, 2):
         found += [SpanRecord("request", TRACE, i, max(0, i - 2), start_ns=START + 99 * i * MS, end_ns=START + (99 * i + 9) * MS)]
@@ -128,7 +128,7 @@ def left_contexts(n: int) -> list[SpanRecord]:
 
 
 def chains(n: int) -> list[SpanRecord]:
-    """OpenInference chains, each inside the one before, with a model call at the end."""
+    """Return nested OpenInference chains with a model call at the end."""
     found = [
         SpanRecord("chain", TRACE, i, i - 1, start_ns=START + i * MS, end_ns=START + (4 * n - i) * MS,
                    attributes={"openinference.span.kind": "CHAIN"}, scope="openinference.instrumentation.langchain")
@@ -138,7 +138,6 @@ def chains(n: int) -> list[SpanRecord]:
 
 
 def handoffs(n: int) -> list[SpanRecord]:
-    """Agents that each hand off to the next one."""
     found = [_span(1, 0, "invoke_workflow", 0, 9 * n)]
     for i in range(2, n + 1, 2):
         name = f"a{i % 7}"
@@ -148,7 +147,7 @@ def handoffs(n: int) -> list[SpanRecord]:
 
 
 def sub_agents(n: int) -> list[SpanRecord]:
-    """Agents as tools of one another: agent, tool, agent, tool …, without names."""
+    """Return unnamed agents that are each other's tools: agent, tool, agent, tool …"""
     return [
         _span(i, i - 1, "execute_tool", i, 2 * (n - i) + 2, gen_ai__tool__name=f"t{i}") if i % 2 == 0
         else _span(i, i - 1, "invoke_agent", i, 2 * (n - i) + 2)
@@ -157,7 +156,7 @@ def sub_agents(n: int) -> list[SpanRecord]:
 
 
 def requested_agents(n: int) -> list[SpanRecord]:
-    """Agents without names and without spans of tools, which one answer asks for, or an answer each."""
+    """Return unnamed agents without tool spans, requested in one answer or in an answer each."""
     calls = [{"type": "tool_call", "id": f"c{i}", "name": f"ask_{i}", "arguments": {}} for i in range(n // 2 + 1, n + 1)]
     found = [_span(1, 0, "invoke_agent", 0, 9 * n, gen_ai__agent__name="boss")]
     for i in range(2, n // 2, 2):
@@ -167,7 +166,7 @@ def requested_agents(n: int) -> list[SpanRecord]:
 
 
 def retries(n: int) -> list[SpanRecord]:
-    """One tool, called with the same arguments until it works."""
+    """Return calls of one tool with the same arguments until it works."""
     found = [_span(1, 0, "invoke_agent", 0, 9 * n), _chat(2, 1, 1)]
     for i in range(3, n + 1):
         found.append(
@@ -178,7 +177,7 @@ def retries(n: int) -> list[SpanRecord]:
 
 
 def tools(n: int) -> list[SpanRecord]:
-    """Tools that one answer asks for all at once, whose spans know no call id, and whose results only the next prompt holds."""
+    """Return tools that one answer requests. Their spans lack call ids, and only the next prompt contains their results."""
     calls = [{"type": "tool_call", "id": f"c{i}", "name": "search", "arguments": {"q": i}} for i in range(4, n + 1)]
     results = [{"type": "tool_call_response", "id": f"c{i}", "response": f"found {i}"} for i in range(n, 3, -1)]
     return [
@@ -193,7 +192,7 @@ def tools(n: int) -> list[SpanRecord]:
 
 
 def tools_by_order(n: int) -> list[SpanRecord]:
-    """The same, but the results have other ids than the calls, and the requests are not in the answer."""
+    """Return :func:`tools` with other ids in the results than in the calls, and without requests in the answer."""
     found = tools(n)
     calls = [{"type": "tool_call", "id": f"x{i}", "name": "search", "arguments": {"q": i}} for i in range(n, 3, -1)]
     results = [{"type": "tool_call_response", "id": f"x{i}", "response": f"found {i}"} for i in range(4, n + 1)]
@@ -202,7 +201,7 @@ def tools_by_order(n: int) -> list[SpanRecord]:
 
 
 def bare_tools(n: int) -> list[SpanRecord]:
-    """Requests that have lost their arguments, and that only messages show."""
+    """Return tool requests without arguments, which appear only in messages."""
     calls = [{"type": "tool_call", "id": f"c{i}", "name": "now"} for i in range(n)]
     results = [{"type": "tool_call_response", "id": f"c{i}", "response": "noon"} for i in range(n)]
     asked = [*_MESSAGE, {"role": "assistant", "parts": calls}, {"role": "tool", "parts": results}]
@@ -210,7 +209,7 @@ def bare_tools(n: int) -> list[SpanRecord]:
 
 
 def messages(n: int) -> list[SpanRecord]:
-    """One model call with many messages, tool calls and reasoning among them."""
+    """Return one model call with many messages, including tool calls and reasoning."""
     said: list[dict[str, Any]] = []
     for i in range(n // 2):
         said += [
@@ -224,7 +223,7 @@ def messages(n: int) -> list[SpanRecord]:
 
 
 def history(n: int) -> list[SpanRecord]:
-    """Four model calls, each with all earlier messages of the conversation."""
+    """Return four model calls, each with all earlier messages of the conversation."""
     said: list[dict[str, Any]] = []
     for i in range(n // 8):
         said += [
@@ -235,14 +234,14 @@ def history(n: int) -> list[SpanRecord]:
 
 
 def links(n: int) -> list[SpanRecord]:
-    """One answer with many links, half of which a tool returned."""
+    """Return one answer with many links, half of which come from a tool."""
     found = [f"https://example.com/{i}" for i in range(n)]
     tool = _span(3, 1, "execute_tool", 3, 1, gen_ai__tool__name="search", gen_ai__tool__call__result=" ".join(found[::2]))
     return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 5, answer=[{"type": "text", "content": " ".join(found)}]), tool]
 
 
 def parts(n: int) -> list[SpanRecord]:
-    """One answer in many parts."""
+    """Return one answer with many message parts."""
     said = [{"type": kind, "content": "so"} for kind in ("reasoning", "text") for _ in range(n // 2)]
     return [_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=said)]
 
@@ -260,7 +259,7 @@ def _asked_and_brought(calls: list[Any], results: list[Any]) -> list[Any]:
 
 
 def linked_agents(n: int) -> list[SpanRecord]:
-    """Agents as tools of one another, by name, with a model call each that asks for the next one: agent, call, tool, agent …"""
+    """Return named agents that are each other's tools, each with a model call that requests the next: agent, call, tool, agent …"""
     found = []
     for i in range(1, n + 1, 3):
         name, ends = f"a{i}", 2 * (n - i) + 9
@@ -274,7 +273,7 @@ def linked_agents(n: int) -> list[SpanRecord]:
 
 
 def alike_names(n: int) -> list[SpanRecord]:
-    """Hand-offs to agents whose names are one word in many spellings."""
+    """Return hand-offs to agents whose names are different spellings of one word."""
     names = ["".join(one.upper() if i >> at & 1 else one for at, one in enumerate("abcdefghijkl")) for i in range(n)]
     found = [_span(1, 0, "invoke_workflow", 0, 9 * n)]
     for i in range(2, n, 2):
@@ -284,7 +283,7 @@ def alike_names(n: int) -> list[SpanRecord]:
 
 
 def two_branches(n: int) -> list[SpanRecord]:
-    """Two deep runs of agents, and at their ends by turns model calls, each of which answers a new message of the user."""
+    """Return two deep branches of agents. Model calls alternate between their ends, and each answers a new user message."""
     depth = n // 3
     found = [_span(1, 0, "invoke_workflow", 0, 99 * n)]
     for branch in (0, depth):
@@ -297,7 +296,7 @@ def two_branches(n: int) -> list[SpanRecord]:
 
 
 def same_call_id(n: int) -> list[SpanRecord]:
-    """Tools that are all called by one id."""
+    """Return tool calls that all have the same id."""
     calls = [_call("call_0", arguments={"q": i}) for i in range(4, n + 1)]
     asked = _asked_and_brought(calls, [_result("call_0", f"found {i}") for i in range(4, n + 1)])
     tools = [
@@ -308,7 +307,7 @@ def same_call_id(n: int) -> list[SpanRecord]:
 
 
 def alike_arguments(n: int) -> list[SpanRecord]:
-    """Tools that are given different values of one shape, and run in the other order than was asked for."""
+    """Return tools with different arguments of the same shape, which run in reverse order of the requests."""
     calls = [_call(f"c{i}", arguments={"q": [i]}) for i in range(4, n + 1)]
     asked = _asked_and_brought([_call(None, arguments={"q": [i]}) for i in range(4, n + 1)], [_result(None)] * (n - 3))
     tools = [
@@ -321,7 +320,7 @@ def alike_arguments(n: int) -> list[SpanRecord]:
 
 
 def unnamed_tools(n: int) -> list[SpanRecord]:
-    """Tools whose spans only have the name of a class, which are found by what they are given."""
+    """Return tool spans that have only a class name, so that they are matched by their arguments."""
     calls = [_call(f"c{i}", f"t{i}", {"q": i}) for i in range(4, n + 1)]
     tools = [
         _span(i, 1, "execute_tool", 3 * n + 3 * i, 1, traceloop__entity__name="DynamicTool", gen_ai__tool__call__arguments=f'{{"q": {i}}}')
@@ -333,7 +332,7 @@ def unnamed_tools(n: int) -> list[SpanRecord]:
 
 
 def ids_read_back(n: int) -> list[SpanRecord]:
-    """Requests whose ids only the next prompt has, and no spans of tools."""
+    """Return requests without tool spans. Only the next prompt contains their ids."""
     calls = [_call(None, arguments={"q": i}) for i in range(n)]
     asked = _asked_and_brought(
         [_call(f"c{i}", arguments={"q": i}) for i in range(n - 1, -1, -1)], [_result(f"c{i}") for i in range(n)]
@@ -342,7 +341,7 @@ def ids_read_back(n: int) -> list[SpanRecord]:
 
 
 def retrievals(n: int) -> list[SpanRecord]:
-    """Searches with a few documents each, one of which is the same."""
+    """Return searches with a few documents each. One document is always the same."""
     documents = json.dumps(
         [{"id": "d0", "content": "Rome", "score": 0.5}, {"id": "d1", "content": "Paris is far.", "score": 0.4}]
     )
@@ -354,13 +353,12 @@ def retrievals(n: int) -> list[SpanRecord]:
 
 
 def documents(n: int) -> list[SpanRecord]:
-    """One search with many documents."""
     found = json.dumps([{"id": f"d{i}", "content": f"It is {i} km.", "score": 0.5} for i in range(n)])
     return [_span(1, 0, "invoke_agent", 0, 9), _span(2, 1, "retrieval", 1, 1, gen_ai__retrieval__documents=found), _chat(3, 1, 3)]
 
 
 def pieces(n: int) -> list[SpanRecord]:
-    """One answer as a stream of messages, with a request for a tool in each."""
+    """Return one answer as a stream of messages, each with a tool request."""
     said = [
         {"role": "assistant", "parts": [{"type": "text", "content": "so"}, _call(f"c{i}")], "finish_reason": ""} for i in range(n)
     ]
@@ -370,21 +368,21 @@ def pieces(n: int) -> list[SpanRecord]:
 
 
 def server_tools(n: int) -> list[SpanRecord]:
-    """One answer with many calls that the model's server made."""
+    """Return one answer with many tool calls that the model's server made."""
     return [
         _span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1, answer=[{"type": "server_tool_call", "server_tool_call": {"name": "t"}}] * n),
     ]  # fmt: skip
 
 
 def log_records(n: int) -> list[SpanRecord]:
-    """One call with many log records that were written at once."""
+    """Return one call with many simultaneous log records."""
     found = _chat(2, 1, 1)
     join_logs(found, [LogPart("gen_ai.user.message", {}, {"content": {"said": i}}, START) for i in range(n)])
     return [_span(1, 0, "invoke_agent", 0, 9), found]
 
 
 def failures(n: int) -> list[SpanRecord]:
-    """Model calls that fail, one inside the other, each with an exception on its span."""
+    """Return nested model calls that fail, each with an exception on its span."""
     found = [_span(1, 0, "invoke_agent", 0, 9 * n)]
     for i in range(2, n + 1):
         found.append(_chat(i, max(1, i - 1) if i % 3 else 1, i, 4 * n - i))
@@ -394,7 +392,7 @@ def failures(n: int) -> list[SpanRecord]:
 
 
 def traces_of_calls(n: int) -> list[SpanRecord]:
-    """A loop without a span of its own: each of its model calls is a trace."""
+    """Return a loop without a span of its own, in which each model call is a separate trace."""
     found = []
     for i in range(1, n + 1):
         asked = _asked_and_brought([_call(f"c{i - 1}")], [_result(f"c{i - 1}")]) if i > 1 else _MESSAGE
@@ -404,7 +402,7 @@ def traces_of_calls(n: int) -> list[SpanRecord]:
 
 
 def conversations(n: int) -> list[SpanRecord]:
-    """Model calls of one conversation, each a trace and a turn, the earlier ones in its prompt as far as they matter."""
+    """Return model calls of one conversation. Each is a trace and a turn, with relevant earlier messages in the prompt."""
     found = []
     for i in range(1, n + 1):
         found.append(
@@ -418,7 +416,7 @@ def conversations(n: int) -> list[SpanRecord]:
 
 
 def same_response(n: int) -> list[SpanRecord]:
-    """Traces that all have one response, as from an instrumentation that repeats itself."""
+    """Return traces that all have the same response, as from an instrumentation that repeats itself."""
     found = conversations(n)
     for record in found:
         record.attributes["gen_ai.response.id"] = "r"
@@ -466,7 +464,7 @@ SHAPES: dict[str, Callable[[int], list[SpanRecord]]] = {
 
 
 def rebuild(records: list[SpanRecord]) -> None:
-    """Everything that is asked of recorded spans: their turns, in form ``turn.v1``, and the default metrics."""
+    """Create turns from recorded spans, convert them to ``turn.v1``, and evaluate the default metrics."""
     metrics = select_metrics(_CONFIG)
     for turn in turns_of(records):
         turn.to_dict()
@@ -479,12 +477,12 @@ _CONFIG = load_config({"outlets": _NO_OUTLETS})
 
 
 def _handle(engine: Engine, closed: Iterable[Closed]) -> None:
-    """What the worker does with closed spans, on this thread."""
+    """Process closed spans on this thread, as the worker does."""
     engine.pipeline.run([ClosedSpans(item) for item in closed])
 
 
 def one_by_one(n: int) -> Callable[[], None]:
-    """The turns of one trace come one by one behind OTLP, each after the one before it was closed."""
+    """Send turns of one trace over OTLP, each after the turn before was closed."""
     now = [0.0]
     engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = remote_turns(n)
@@ -501,7 +499,7 @@ def one_by_one(n: int) -> Callable[[], None]:
 
 
 def one_long_trace(n: int) -> Callable[[], None]:
-    """Spans of one trace come without an end behind OTLP."""
+    """Send spans of one endless trace over OTLP."""
     now = [0.0]
     engine = engine_from(_CONFIG, waited=lambda: now[0])
     found = orphans(n)
@@ -515,7 +513,7 @@ def one_long_trace(n: int) -> Callable[[], None]:
 
 
 def open_turns(n: int) -> Callable[[], None]:
-    """Turns behind OTLP that are all open before the first one ends."""
+    """Send turns over OTLP that are all open before the first one ends."""
     engine = engine_from(_CONFIG, waited=lambda: 0.0)
     turns = [[_span(1, 0, "invoke_agent", 0, 9), _chat(2, 1, 1)] for _ in range(n // 2)]
 
@@ -530,7 +528,7 @@ def open_turns(n: int) -> Callable[[], None]:
 
 
 def _in_process(open_spans: Callable[[Tracer, int], None], limit: int = 100_000) -> Callable[[int], Callable[[], None]]:
-    """Spans of this process. A turn has at most ``limit`` of them, because beyond it each span costs more."""
+    """Create spans in this process. A turn has at most ``limit`` spans, because each further span costs more."""
 
     def stream(n: int) -> Callable[[], None]:
         processor = AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": _NO_OUTLETS, "turn": {"max_spans": limit}})
@@ -593,7 +591,7 @@ def _without_parents(tracer: Tracer, n: int) -> None:
 
 
 def calls_seen_twice(n: int) -> Callable[[], None]:
-    """A loop of model calls, and an agent's, each of which another instrumentation wrote into a trace of its own."""
+    """Create a loop of model calls and an agent's calls. A second instrumentation records each call in a separate trace."""
 
     def loop_call(i: int, number: int, at: int) -> SpanGroup:
         ask, asked = ([{"type": "tool_call", "id": f"c{k}", "name": "t", "arguments": {}}] for k in (i, i - 1))
@@ -616,13 +614,13 @@ def calls_seen_twice(n: int) -> Callable[[], None]:
         duplicates = Duplicates(Stitcher(30.0))
         out = [whole for group in (*loop, *outside[::2], *split(inner), *outside[1::2]) for whole in duplicates.add(group, 0.0)]
         out += duplicates.due(60.0)
-        assert len(out) == len(outside[::2]) + 3, len(out)  # the loop, the agent's turn, and that once more
+        assert len(out) == len(outside[::2]) + 3, len(out)  # the loop, and the agent's turn twice
 
     return run
 
 
 def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable[[], None]]:
-    """Model calls that are traces of their own and wait for the next ones."""
+    """Create model calls that are separate traces and wait for the next calls."""
 
     def stream(n: int) -> Callable[[], None]:
         groups = []
@@ -643,12 +641,12 @@ def _waiting(made: Callable[[int, int], SpanRecord]) -> Callable[[int], Callable
 
 
 def _waits(i: int, n: int) -> SpanRecord:
-    """Asks for a tool by an id that all others have, too."""
+    """Request a tool with an id that all other requests also have."""
     return _chat(i, 0, 3 * i, answer=[_call("call_0")])
 
 
 def _goes_on(i: int, n: int, **more: Any) -> SpanRecord:
-    """Brings a result, asks again, and ends long after the others began."""
+    """Return a result, request a tool again, and end long after the other calls began."""
     call_id = more.pop("call_id", None)
     found = _chat(i, 0, 3 * i, 9 * n, asked=_asked_and_brought([_call(call_id)], [_result(call_id)]), answer=[_call(call_id)])
     found.attributes.update(more)
@@ -656,7 +654,7 @@ def _goes_on(i: int, n: int, **more: Any) -> SpanRecord:
 
 
 def _unseen(i: int, n: int) -> SpanRecord:
-    """Says how much was spent, and nothing else."""
+    """Return a call that has token usage, but no messages."""
     found = _waits(i, n)
     for key in ("gen_ai.input.messages", "gen_ai.output.messages"):
         del found.attributes[key]
@@ -669,7 +667,7 @@ def _of_conversation(i: int, n: int) -> SpanRecord:
 
 
 def _unanswered(i: int, n: int) -> SpanRecord:
-    """Asked for tools, but the answer was not written."""
+    """Return a call that requested tools, but has no recorded answer."""
     found = _goes_on(i, n)
     del found.attributes["gen_ai.output.messages"]
     found.attributes["gen_ai.response.finish_reasons"] = ("tool_calls",)
@@ -677,7 +675,7 @@ def _unanswered(i: int, n: int) -> SpanRecord:
 
 
 def _backwards(i: int, n: int) -> SpanRecord:
-    """The last call of a loop comes first."""
+    """Return the calls of a loop in reverse order."""
     found = _goes_on(i, n)
     at = n - i
     found.start_ns, found.end_ns = START + 3 * at * MS, START + (3 * at + 1) * MS
@@ -688,7 +686,7 @@ def _backwards(i: int, n: int) -> SpanRecord:
 
 
 def _repeated(i: int, n: int) -> SpanRecord:
-    """The same response over and over, which waits."""
+    """Return the same waiting response again and again."""
     found = _waits(1, n)
     found.span_id = i
     found.attributes["gen_ai.response.id"] = "r"
@@ -721,7 +719,7 @@ _SENTENCE = "Which of the two trains from Rome to Paris is the faster one, and w
 
 
 def _text(kind: str, size: int, text: str) -> Callable[[], None]:
-    """Score a turn with a long text, nothing of which is known."""
+    """Score a turn with a long text that hasn't been seen before."""
     long = (text * (size // len(text) + 1))[:size]
     more = {"output": long} if kind == "answer" else {"output": "Yes.", "tool_calls": [{"name": "search", "result": long}]}
     turn, metrics = Turn.from_dict({"input": "Which?", **more}), select_metrics(_CONFIG)
@@ -734,7 +732,7 @@ def _text(kind: str, size: int, text: str) -> Callable[[], None]:
 
 
 def number_of_metrics(n: int) -> Callable[[], None]:
-    """``n`` metrics of the default pack on one turn."""
+    """Evaluate ``n`` default metrics on one turn."""
     metrics = select_metrics(_CONFIG)
     many = [metrics[i % len(metrics)] for i in range(n)]
     turn = next(iter(turns_of(siblings(9))))
@@ -742,7 +740,7 @@ def number_of_metrics(n: int) -> Callable[[], None]:
 
 
 def prometheus_series(n: int) -> Callable[[], None]:
-    """Label sets of a counter, counted and scraped."""
+    """Count label sets of a counter, and scrape them."""
     telemetry = Telemetry(max_values=n, max_series=n + 1)
     registry = CollectorRegistry()
     outlet = PrometheusOutlet(telemetry, registry=registry)
@@ -757,7 +755,7 @@ def prometheus_series(n: int) -> Callable[[], None]:
 
 
 def stored_turns(n: int) -> Callable[[], None]:
-    """Turns with sixteen scores each, written to a store, summed by hour and listed."""
+    """Write turns with sixteen scores each to a store, sum them by hour, and list them."""
     from page import NOW, turns
 
     rows, folder = list(turns(n, seconds=60.0 * n)), tempfile.TemporaryDirectory()
@@ -796,7 +794,7 @@ WORK: dict[str, Callable[[int], Callable[[], None]]] = {
 
 
 def per_span(prepare: Callable[[], Callable[[], None]], n: int, rounds: int = 2) -> float:
-    """CPU microseconds per span, the best of some rounds."""
+    """Return the CPU microseconds per span, the best of some rounds."""
     best = float("inf")
     for _ in range(rounds):
         run = prepare()
@@ -810,7 +808,7 @@ def per_span(prepare: Callable[[], Callable[[], None]], n: int, rounds: int = 2)
 
 
 def table(n: int = 1_000) -> list[tuple[str, float, float]]:
-    """(what grows, µs per span at n, µs per span at 4 n)."""
+    """Return (shape, µs per span at n, µs per span at 4 n)."""
 
     def rebuilding(shape: Callable[[int], list[SpanRecord]], size: int) -> Callable[[], Callable[[], None]]:
         def prepare() -> Callable[[], None]:
@@ -828,8 +826,7 @@ def table(n: int = 1_000) -> list[tuple[str, float, float]]:
 
 
 def main() -> int:
-    """Print the table."""
-    import harness  # only where it runs as a script: a test takes the shapes from here
+    import harness  # only in a script, because a test imports the shapes
 
     parser = harness.parser(__doc__, against=False)
     parser.add_argument("-n", type=int, default=1_000)

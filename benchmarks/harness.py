@@ -1,7 +1,7 @@
-"""What the benchmarks share: rows with bounds, tables between the marks of a page, and children that run one checkout or two in turn.
+"""Shared code of the benchmarks: table rows with limits, tables between the marks of a page, and child processes.
 
-A script measures itself in children (``Child``), so that setups do not share caches, garbage or threads; ``--against TREE`` runs the same
-children with the package of another checkout too, alternating, so that before and after come from one run.
+A script measures in child processes (``Child``), so that setups don't share caches, garbage or threads. With ``--against TREE``, the same
+children also run with the package of another checkout, in alternation, so that both results come from one run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 README = Path(__file__).with_name("README.md")
 NOISE = 1.25
-"""How far over its bound a row may be before ``--check`` calls it missed."""
+"""``--check`` accepts values up to this multiple of a limit."""
 AFTER, BEFORE = "after", "before"
 
 
@@ -34,26 +34,26 @@ AFTER, BEFORE = "after", "before"
 
 @dataclass
 class Row:
-    """One line of a table. A column that is empty in every row is left out."""
+    """One row of a table. A column that is empty in every row is left out."""
 
     what: str
     value: str
     ratio: str = ""
     bound: str = ""
     over: float | None = None
-    """Measured by bound: 1.0 is exactly at the bound. None: there is no bound."""
+    """Measured value divided by the limit, or None without a limit."""
     before: str = ""
-    """The same of the checkout that ``--against`` names."""
+    """Value of the other checkout (``--against``)."""
     change: str = ""
-    """Measured by ``before``."""
+    """Measured value divided by ``before``."""
 
     @property
     def verdict(self) -> str:
-        """Whether the bound holds."""
+        """``holds`` or ``MISSED``, or "" without a limit."""
         return "" if self.over is None else "holds" if self.over <= 1 else "MISSED"
 
     def compared(self, now: float, before: float | None, shape: str = "{:.0f} µs") -> Row:
-        """This row beside the same figure of the other checkout, if there is one."""
+        """Add the value of the other checkout to this row, if there is one."""
         if before is not None:
             self.before, self.change = shape.format(before), f"{now / before:.2f} ×" if before else "–"
         return self
@@ -63,14 +63,14 @@ HEADS = ("", "measured", "relative", "bound", "", "before", "of before")
 
 
 def table(rows: Sequence[Row], heads: Sequence[str] = HEADS) -> str:
-    """The rows as a Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [tuple(heads), *((row.what, row.value, row.ratio, row.bound, row.verdict, row.before, row.change) for row in rows)]
     kept = [column for column in range(len(heads)) if column == 0 or any(line[column] for line in lines[1:])]
     return plain_table([[line[column] for column in kept] for line in lines])
 
 
 def plain_table(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of cells, the first with the heads, as a Markdown table."""
+    """Return cells as a Markdown table. The first line is the header."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
@@ -78,16 +78,16 @@ def plain_table(lines: Sequence[Sequence[str]]) -> str:
 
 
 def write(text: str, name: str = "results", page: Path = README) -> None:
-    """Put a table between its marks of a page.
+    """Write a table between its marks of a page.
 
     Raises:
-        ValueError: the page has no such marks.
+        ValueError: If the page doesn't contain the marks.
     """
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise ValueError(f"{page} has no marks {begin} and {end}")
+        raise ValueError(f"{page}: marks {begin} and {end} not found")
     page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 
@@ -95,20 +95,20 @@ def write(text: str, name: str = "results", page: Path = README) -> None:
 
 
 def parser(description: str | None, *, against: bool = True) -> argparse.ArgumentParser:
-    """The options that every script takes."""
+    """Return a parser with the options of every script."""
     options = argparse.ArgumentParser(description=(description or "").split("\n", 1)[0])
-    options.add_argument("--write", action="store_true", help="put the table into its page")
-    options.add_argument("--check", action="store_true", help="exit with status 1 when a bound is missed by more than a quarter")
+    options.add_argument("--write", action="store_true", help="write the table to its page")
+    options.add_argument("--check", action="store_true", help="exit with status 1 if a limit is exceeded by more than a quarter")
     if against:
         options.add_argument(
-            "--against", type=Path, metavar="TREE", help="measure the package of this checkout too, in turn with this one"
+            "--against", type=Path, metavar="TREE", help="also measure the package of this checkout, in alternation"
         )
     options.add_argument("--child", help=argparse.SUPPRESS)
     return options
 
 
 def report(rows: Sequence[Row], args: argparse.Namespace, name: str) -> int:
-    """Print the table, write it if that was asked for, and the exit status."""
+    """Print the table. With ``--write``, also write it to the page. Return the exit status."""
     text = table(rows)
     print(text, flush=True)
     if args.write:
@@ -124,49 +124,48 @@ Outcome = dict[str, Any]
 
 @dataclass
 class Runs:
-    """What the children of a script said: by checkout and setup, one outcome for each round."""
+    """Results of child processes, by checkout and setup, with one outcome per round."""
 
     outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
     beside: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
-    """What ran at the same time as each of them."""
+    """Results of the children that ran at the same time."""
 
     def add(self, outcomes: tuple[Outcome, Outcome | None], setup: str, tree: str = AFTER) -> None:
-        """One round of a setup, and what ran beside it."""
+        """Add a round of a setup, and the outcome of the child that ran at the same time."""
         outcome, other = outcomes
         self.outcomes.setdefault((tree, setup), []).append(outcome)
         if other is not None:
             self.beside.setdefault((tree, setup), []).append(other)
 
     def best(self, setup: str, key: str, tree: str = AFTER) -> float:
-        """The least of all rounds: what other work on the machine adds is never negative."""
+        """Return the minimum of all rounds, because other work on the machine can only add time."""
         return min(float(outcome[key]) for outcome in self.outcomes[tree, setup])
 
     def before(self, setup: str, key: str) -> float | None:
-        """The same of the other checkout; None without one."""
+        """Return the minimum of the other checkout, or None without one."""
         return self.best(setup, key, BEFORE) if (BEFORE, setup) in self.outcomes else None
 
     def mean(self, setup: str, key: str, tree: str = AFTER) -> float:
-        """Of all rounds: for what comes by chance, such as the thread on which garbage is collected."""
+        """Return the mean of all rounds, for random costs such as garbage collections on a certain thread."""
         outcomes = self.outcomes[tree, setup]
         return sum(float(outcome[key]) for outcome in outcomes) / len(outcomes)
 
     def has_before(self, setup: str) -> bool:
-        """Whether the other checkout was measured."""
         return (BEFORE, setup) in self.outcomes
 
 
 def environment(tree: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return this process's environment with the package of a checkout, without the SDK's variables, and with compiled modules."""
+    """Return this process's environment variables for a checkout, with compiled modules and without SDK settings."""
     unwanted = ("OTEL_", "AGENTEVAL_", "PYTHONDONTWRITEBYTECODE")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return {**clean, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0", **(more or {})}
 
 
 def child(script: str, tree: Path, what: Mapping[str, Any], python: str = sys.executable) -> Outcome:
-    """Run a script's child: it gets ``what`` as JSON, and its last line on standard output is the outcome as JSON.
+    """Run a child process of a script. It receives ``what`` as JSON, and prints its outcome as JSON in the last line.
 
     Raises:
-        RuntimeError: it failed.
+        RuntimeError: If the child fails.
     """
     done = subprocess.run(
         [python, script, "--child", json.dumps(what)], env=environment(tree), capture_output=True, text=True, check=False
@@ -179,7 +178,7 @@ def child(script: str, tree: Path, what: Mapping[str, Any], python: str = sys.ex
 def child_beside(
     script: str, tree: Path, what: Mapping[str, Any], other: Mapping[str, Any] | None, python: str = sys.executable
 ) -> tuple[Outcome, Outcome | None]:
-    """Run a script's child, and at the same time another one of this checkout, if there is to be one."""
+    """Run a child process of a script and, if ``other`` is set, a second child at the same time."""
     if other is None:
         return child(script, tree, what, python), None
     with ThreadPoolExecutor(1) as pool:
@@ -188,14 +187,14 @@ def child_beside(
 
 
 def answer_as_child(args: argparse.Namespace, children: Mapping[str, Callable[[], Mapping[str, Any]]]) -> None:
-    """In a child, print the outcome of what it was started for, and end: threads of outlets need not. In the parent, do nothing."""
+    """In a child process, print the outcome and exit without waiting for threads. In the parent process, do nothing."""
     if args.child:
         print(json.dumps(children[json.loads(args.child)["what"]]()), flush=True)
         os._exit(0)
 
 
 def server_program(name: str) -> Path:
-    """Return a server's program, which ``scripts/get_servers.py`` gets if it is missing."""
+    """Return a server's program. If it is missing, ``scripts/get_servers.py`` installs it."""
     sys.path.insert(0, str(ROOT))
     from scripts import get_servers
 
@@ -203,7 +202,6 @@ def server_program(name: str) -> Path:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nothing uses."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return int(taken.getsockname()[1])
@@ -211,7 +209,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(*command: str) -> Iterator[int]:
-    """A server in a Python process of its own, which prints its port first: that port, until the block is left."""
+    """Run a server in a separate Python process, and yield the port that it prints."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -224,10 +222,10 @@ def running(*command: str) -> Iterator[int]:
 def alternate(
     script: str, setups: Mapping[str, Mapping[str, Any]], against: Path | None, rounds: int, *, shared: Sequence[str] = (), beside: str = "",
 ) -> Runs:  # fmt: skip
-    """Children of each setup, each checkout in turn, the order reversed every other round. ``shared`` setups do not import the package.
+    """Run children of each setup, alternating between checkouts. ``shared`` setups don't import the package, and run only once.
 
-    A child of the setup ``beside``, which does not import the package, runs at the same time as each other one, on another core: what a machine gives
-    differs from minute to minute by more than what is measured, and hardly at one moment.
+    A child of the setup ``beside`` runs at the same time as each other child, on another core. A machine's speed changes from
+    minute to minute by more than the measured differences, but is nearly the same for two simultaneous children.
     """
     trees = {AFTER: ROOT} if against is None else {BEFORE: against.resolve(), AFTER: ROOT}
     order = [(tree, setup) for setup in setups for tree in trees if setup != beside and (tree == AFTER or setup not in shared)]
@@ -244,7 +242,7 @@ def alternate(
 
 
 class GarbageCollector:
-    """CPU seconds of garbage collections, by the thread that had to do them."""
+    """CPU seconds of garbage collections, by the thread that ran them."""
 
     def __init__(self) -> None:
         self._started = 0.0
@@ -261,20 +259,19 @@ class GarbageCollector:
         self.collections[info["generation"]] += 1
 
     def reset(self) -> None:
-        """Begin anew."""
         self.seconds.clear()
         self.collections = [0, 0, 0]
 
 
 def resident_mb() -> float:
-    """Memory of this process that is in RAM."""
+    """Return the resident memory of this process."""
     import psutil
 
     return float(psutil.Process().memory_info().rss / 1e6)
 
 
 def per_call(work: Callable[[], object], repeat: int, rounds: int = 7) -> float:
-    """CPU µs of one call on this thread: the best of some blocks."""
+    """Return the CPU µs of one call on this thread, as the best of some blocks."""
     best = float("inf")
     for _ in range(rounds):
         start = time.thread_time()

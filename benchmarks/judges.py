@@ -1,11 +1,11 @@
-"""How many judged metrics a second 200 judges at once make of a slow model, through the real queue and worker, and what that costs.
+"""Measure the throughput and CPU cost of 200 simultaneous judge calls to a slow model, with the real queue and worker.
 
     python benchmarks/judges.py
-    python benchmarks/judges.py --write    the table also into benchmarks/README.md
-    python benchmarks/judges.py --against TREE    beside the package of another checkout
+    python benchmarks/judges.py --write           also writes the table to benchmarks/README.md
+    python benchmarks/judges.py --against TREE    compares with the package of another checkout
 
-Where the model sleeps in this process it costs no time of the processor, so that what is left is ours: claiming, reading a turn, scoring,
-rendering, acknowledging. Asked over HTTP, of a server in a process of its own, writing and reading requests is part of it.
+A model that sleeps in this process uses no CPU time. The rest is our cost of claiming, reading, scoring, rendering and acknowledging.
+With a model server in another process, the cost of HTTP requests is included.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from otel_agenteval.metrics.question import Question
 
 JOBS, AT_ONCE = 4_000, 200
 SLOW, FAST = 1.0, 0.05
-"""Seconds that models take."""
+"""Response times of the models, in seconds."""
 SETUPS: dict[str, dict[str, Any]] = {
     f"{AT_ONCE} judges at once, asked over HTTP, a model of {model:g} s, queue in {where}": {
         "queue": queue, "model": model, "at_once": AT_ONCE, "questions": each * AT_ONCE,
@@ -53,15 +53,15 @@ SETUPS: dict[str, dict[str, Any]] = {
     }
     for processes in (1, 2)
 }  # fmt: skip
-"""What is measured: the queue, the model's seconds, how many judges there are and how many questions; without a model, one that sleeps here."""
+"""Setups by name: queue, response time of the model, number of judges and of calls. Without ``model``, it sleeps in this process."""
 LEAST_SHARE, MOST_CPU = 0.9, 1_000.0
-"""Of the slow model: the least share of what it would give if asking took no time, and the most µs of the processor per question."""
+"""Limits for the slow model: lowest share of its maximum throughput, and highest CPU µs per call."""
 LEAST_SHARE_HERE = {"memory": 0.5, "sqlite": 0.35}
-"""The least share of a model that sleeps in the judging process, by queue. All of it would be 4,000 questions a second, 0.25 ms each of the one core that a process has."""
+"""Lowest share of the maximum throughput of a model that sleeps in this process, by queue. The maximum is 4,000 calls per second."""
 
 
 class _Sleeping(JudgeModel):
-    """A judge that answers after a while, and takes nothing of the processor."""
+    """A judge that answers after some time without using CPU."""
 
     model = "sleeping"
 
@@ -114,13 +114,13 @@ asyncio.run(main())
 
 @contextmanager
 def _served(seconds: float) -> Iterator[str]:
-    """The base URL of a model that takes its time, in a process of its own."""
+    """Run a slow model server in a separate process, and yield its base URL."""
     with harness.running("-c", _SERVER, str(seconds)) as port:
         yield f"http://127.0.0.1:{port}/v1"
 
 
 def _measured(processor: AgentEvalSpanProcessor, provider: TracerProvider, jobs: int) -> tuple[float, float]:
-    """Acknowledged jobs per second, and this process's seconds of the processor per job."""
+    """Return the acknowledged jobs per second, and this process's CPU seconds per job."""
     judges = processor.engine.judging
     assert judges is not None
     judges.may_start = False
@@ -131,7 +131,7 @@ def _measured(processor: AgentEvalSpanProcessor, provider: TracerProvider, jobs:
     judges.may_start = True
     started, cpu = time.perf_counter(), time.process_time()
     judges.start(jobs)
-    while judges.queue.depth:  # not by a drain, which hurries the worker
+    while judges.queue.depth:  # don't drain, because it speeds up the worker
         time.sleep(0.02)
     taken, cpu = time.perf_counter() - started, time.process_time() - cpu
     provider.shutdown()
@@ -151,13 +151,13 @@ def _turn(tracer: Any) -> None:
 
 @contextmanager
 def _judge_queue(backend: str) -> Iterator[dict[str, str]]:
-    """The configuration of a queue that is empty."""
+    """Yield the configuration of an empty queue."""
     with tempfile.TemporaryDirectory() as folder:
         yield {"backend": "sqlite", "path": str(Path(folder) / "q.db")} if backend == "sqlite" else {}
 
 
 def by_workers(seconds: float, processes: int, questions: int) -> dict[str, float]:
-    """Let a judge worker do most of a queue's jobs, from when its processes are at work."""
+    """Measure judge worker processes on most jobs of a queue, after all processes have started."""
     with _served(seconds) as url, tempfile.TemporaryDirectory() as folder:
         port = harness.free_port()
         redis = subprocess.Popen(
@@ -189,21 +189,21 @@ def by_workers(seconds: float, processes: int, questions: int) -> dict[str, floa
 
 
 def _when(queue: JobQueue, depth: int) -> tuple[int, float]:
-    """Wait until a queue has at most so many jobs, and return their number and the time."""
+    """Wait until a queue has at most ``depth`` jobs. Return their number and the time."""
     while (found := queue.depth) > depth:
         time.sleep(0.02)
     return found, time.perf_counter()
 
 
 def over_http(backend: str, seconds: float, at_once: int, questions: int) -> dict[str, float]:
-    """Ask a model that takes so many seconds. Threads, connections and prices are made in that time, too."""
+    """Measure calls over HTTP. Starting threads and connections, and reading prices, is included."""
     with _served(seconds) as url, _judge_queue(backend) as queue:
         rate, cpu = _measured(*_judging(url, at_once, queue), questions)
     return {"seconds": 1 / rate, "cpu": cpu * 1e6}
 
 
 def in_process(backend: str) -> dict[str, float]:
-    """The same of a model that sleeps in this process."""
+    """Measure calls of a model that sleeps in this process."""
     factory.judge_from = lambda *_, **__: _Sleeping()  # type: ignore[assignment, return-value]
     with _judge_queue(backend) as queue:
         rate, _ = _measured(*_judging("http://127.0.0.1:1/v1", AT_ONCE, queue), JOBS)
@@ -211,7 +211,6 @@ def in_process(backend: str) -> dict[str, float]:
 
 
 def rows(found: harness.Runs) -> list[harness.Row]:
-    """The lines of the table."""
     made = []
     for setup, what in SETUPS.items():
         if (harness.AFTER, setup) not in found.outcomes:
@@ -236,10 +235,10 @@ def rows(found: harness.Runs) -> list[harness.Row]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
-    options.add_argument("--rounds", type=int, default=2, help="of each setup")
-    options.add_argument("--only", metavar="TEXT", help="only setups with this in their names")
+    options.add_argument("--rounds", type=int, default=2, help="runs of each setup")
+    options.add_argument("--only", metavar="TEXT", help="only setups whose name contains TEXT")
     args = options.parse_args()
     logging.disable(logging.CRITICAL)
     if args.child:

@@ -1,11 +1,11 @@
-"""CPU time of the default metrics on a mix of real texts, and of each computed metric on the benchmark's turn.
+"""Measure the CPU time of the default metrics on a mix of real texts, and of each computed metric on the benchmark's turn.
 
-    python benchmarks/metric_times.py                    the tables on the terminal
-    python benchmarks/metric_times.py --against TREE     the mix also with the package of another checkout
+    python benchmarks/metric_times.py                    prints the tables
+    python benchmarks/metric_times.py --against TREE     also measures the mix with the package of another checkout
     python benchmarks/metric_times.py --write | --check
 
-Each turn of the mix (``mix.py``) is evaluated *cold*, after all results of earlier texts were discarded. Then the next turn of the same
-conversation is evaluated: *warm*.
+Each turn of the mix (``mix.py``) is evaluated *cold*, with empty caches. Then the next turn of the same conversation is
+evaluated *warm*.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from otel_agenteval.metrics.bound_metric import BoundMetric
 from otel_agenteval.metrics.registry import catalog
 
 MOST_INLINE = 50.0
-"""Microseconds that a metric of the default pack may take."""
+"""Maximum microseconds of a default metric."""
 CANDIDATES = [
     "search",
     1,
@@ -49,7 +49,7 @@ CANDIDATES = [
 
 
 def the_turn() -> Turn:
-    """The benchmark's turn, as metrics get it, with a reference answer."""
+    """Return the benchmark's turn with a reference answer."""
     provider = TracerProvider(shutdown_on_exit=False)
     outlets = {"span_events": "off", "log_events": False, "prometheus": None}
     processor = oa.AgentEvalSpanProcessor({"inline": {"metrics": []}, "outlets": outlets})
@@ -64,7 +64,7 @@ def the_turn() -> Turn:
 
 
 def bound(name: str) -> BoundMetric | None:
-    """The metric with something that is allowed for each required parameter."""
+    """Return the metric with valid values for its required parameters, or None."""
     metric = oa.get_metric(name).metric
     given: dict[str, object] = {}
     for parameter in metric.parameters.values():
@@ -79,14 +79,14 @@ def bound(name: str) -> BoundMetric | None:
 
 
 def times() -> list[tuple[str, float, str, bool]]:
-    """(metric, microseconds, what came of it, whether it is in the default pack), the slowest first."""
+    """Return (metric, microseconds, result, True for a default metric), slowest first."""
     turn = the_turn()
     found = []
     for metric in catalog():
         one = bound(metric.name) if metric.kind == "code" else None
         if one is None:
             continue
-        score = one.evaluate(turn)  # imports, and what a turn reads once
+        score = one.evaluate(turn)  # for imports and cached turn fields
         found.append((metric.name, _seconds(one, turn) * 1e6, score.status, metric.inline))
     return sorted(found, key=lambda row: -row[1])
 
@@ -108,9 +108,9 @@ def _seconds(metric: BoundMetric, turn: Turn) -> float:
 BENCHMARK = "the benchmark's turn"
 EVERY = "every turn"
 MOST_J = 80.0
-"""What the default metrics may take on the written turns, as a multiple of parsing their content as JSON."""
+"""Maximum time of the default metrics on written turns, as a multiple of parsing the turn's content as JSON."""
 MOST_MS = 20.0
-"""Milliseconds that the default metrics may take on any turn of the mix."""
+"""Maximum milliseconds of the default metrics on any turn of the mix."""
 ROUNDS = 3
 COLD, WARM = "cold", "warm"
 FIGURES = ("median", "p95", "worst", "per kB")
@@ -123,18 +123,18 @@ class Pair(NamedTuple):
     kb: tuple[float, float]
     """Kilobytes of text."""
     parse: tuple[float, float]
-    """Seconds of parsing it as JSON."""
+    """Seconds to parse the text as JSON."""
     seconds: tuple[list[float], list[float]]
-    """Of each metric."""
+    """Seconds of each metric."""
 
 
 def measure() -> dict[str, float]:
-    """Return the figures of all metrics on each kind of turns, and of each metric on all of them, in seconds."""
+    """Return the seconds of all metrics on each kind of turn, and of each metric on all turns."""
     metrics = select_metrics(load_config(env={}))
     by_kind: dict[str, list[Turn]] = {BENCHMARK: [the_turn()], **{kind: [] for kind in mix.KINDS}}
     for case in mix.cases():
         by_kind[case.kind] += case.turns()
-    run(metrics, by_kind[mix.WRITTEN][0])  # imports and tables
+    run(metrics, by_kind[mix.WRITTEN][0])  # for imports and tables
     gc.freeze()
     found: dict[str, float] = {}
     every: list[Pair] = []
@@ -181,7 +181,7 @@ def _figures(name: str, pairs: Sequence[Pair], metrics: slice) -> dict[str, floa
 
 
 def turns_table(found: harness.Runs) -> tuple[str, bool]:
-    """Return the table of the default metrics on each kind of turns, and whether a bound is missed by more than noise."""
+    """Return the table of the default metrics by kind of turn, and True if a limit is exceeded by more than noise."""
     lines, missed = [], False
     for kind in (BENCHMARK, *mix.KINDS, EVERY):
         cells, worst = _cells(found, kind, 1e3), max(found.best("mix", f"{kind} {state} worst") for state in (COLD, WARM))
@@ -212,7 +212,7 @@ def turns_table(found: harness.Runs) -> tuple[str, bool]:
 
 
 def metrics_table(found: harness.Runs) -> str:
-    """Return the table of each default metric on every turn, those that take longest first."""
+    """Return the table of each default metric on all turns, slowest first."""
     names = [metric.name for metric in select_metrics(load_config(env={}))]
     names.sort(key=lambda name: -found.best("mix", f"{name} {COLD} per kB"))
     heads = ["", "median, µs", "p95", "worst", "per kB", "next turn: median", "p95", "worst", "per kB"]
@@ -239,7 +239,7 @@ def _number(value: float) -> str:
 
 
 def summary(found: harness.Runs) -> str:
-    """Return the table for users."""
+    """Return the table for the user documentation."""
     lines = [("turns", "text", "median", "95th percentile", "worst", "next turn of a conversation, median")]
     for kind in mix.KINDS:
         cells = [f"{cell} ms" for cell in _cells(found, kind, 1e3)[:5]]
@@ -251,7 +251,7 @@ def summary(found: harness.Runs) -> str:
 
 
 def each_table() -> tuple[str, bool]:
-    """Return the table of each computed metric, and whether a default metric takes too long."""
+    """Return the table of each computed metric, and True if a default metric takes too long."""
     lines, slow = [("metric", "µs", "", "default metric")], False
     for name, us, what, inline in times():
         slow |= inline and us > harness.NOISE * MOST_INLINE
@@ -261,7 +261,7 @@ def each_table() -> tuple[str, bool]:
 
 
 def main() -> int:
-    """Measure, print, and return 1 with ``--check`` if a bound is missed."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
     options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
     args = options.parse_args()

@@ -1,7 +1,7 @@
-"""Turns like those of real agents: recordings of all dialects, written turns in 23 languages, and large turns made of these texts.
+"""Turns that resemble real traffic: recordings of all dialects, written turns in 23 languages, and large turns made of these texts.
 
-Every run makes the same turns. Written and large turns become spans of the GenAI convention, with a model call before each tool
-call and one for the answer, so that instructions and history are sent again with each call.
+Every run creates the same turns. Written and large turns become spans of the GenAI conventions, with a model call before each tool
+call and one for the answer. Each model call therefore repeats the instructions and the history.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ RECORDED, WRITTEN = "recorded", "written, 23 languages"
 LARGE = ("long history", "tool results of 100 kB", "non-Latin scripts", "data tables", "long instructions")
 KINDS = (RECORDED, WRITTEN, *LARGE)
 STEP = 3
-"""Of the recordings, which are alike within a framework, one in three."""
+"""Only every third recording is used, because recordings of a framework are similar."""
 EACH = 8
-"""Large turns of each kind."""
+"""Number of large turns of each kind."""
 NON_LATIN = ("zh", "ja", "hi", "ar", "ru", "ko", "el", "uk")
 _message_of = runpy.run_path(str(DATA.parent / "support" / "otlp_messages.py"))[
     "message_of"
-]  # of this checkout, with --against too
+]  # always from this checkout, even with --against
 MS = 1_000_000
 START = 1_767_225_600_000 * MS
 
@@ -107,7 +107,7 @@ def text_of(turn: Turn) -> str:
 
 
 def _written_turns() -> Iterator[dict[str, Any]]:
-    """Yield the turns of ``tests/data/detectors`` in which no detector should find anything."""
+    """Yield turns of ``tests/data/detectors`` without a fault."""
     for name in ("train", "test"):
         with lzma.open(DATA / "detectors" / "turns" / f"{name}.jsonl.xz", "rt", encoding="utf-8") as lines:
             for line in lines:
@@ -154,7 +154,7 @@ def _said(turn: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _up_to(size: int, values: Sequence[Any]) -> list[Any]:
-    """Return as many of the values, again and again, as have ``size`` characters as JSON."""
+    """Repeat the values until they have ``size`` characters as JSON."""
     found: list[Any] = []
     for value in cycle(values):
         size -= len(json.dumps(value, ensure_ascii=False)) + 2

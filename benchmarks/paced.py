@@ -1,11 +1,11 @@
-"""What an agent pays that makes some turns a second, with pauses between them: cold caches, and a garbage collector that runs anyway.
+"""Measure the overhead in an agent that makes some turns per second, with pauses, cold caches and garbage collections.
 
-    python benchmarks/paced.py                    the table on the terminal
-    python benchmarks/paced.py --against TREE     beside the package of another checkout
+    python benchmarks/paced.py                    prints the table
+    python benchmarks/paced.py --against TREE     compares with the package of another checkout
     python benchmarks/paced.py --write | --check
 
-Each setup has a process of its own, with a process of the SDK alone at the same time on another core; setups alternate, and medians of the rounds count. F is the CPU time that the agent's thread spends on
-one turn under the SDK with a batch processor whose exporter does nothing, at the same pace.
+Each setup runs in a separate process. At the same time, a process with only the SDK runs on another core. Setups alternate, and results
+are medians. F is the CPU time of the agent's thread per turn at the same pace, with only the SDK and an exporter that does nothing.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import harness
 from harness import Row, Runs
 
 WARM_UP = 600
-"""Turns before the pace begins, with everything delivered after each twenty: imports, caches, and what is kept of past turns."""
+"""Number of turns before the measurement, for imports, caches and data that is kept about past turns."""
 SECONDS = {100: 5.0, 10: 8.0}
 ROUNDS = {100: 5, 10: 3}
 EMPTY = [f"code_nothing_{number}" for number in range(18)]
-"""Metrics that return 1 at once: what is left is everything around a metric."""
+"""Metrics that return 1 immediately, so that only the cost around a metric is measured."""
 SETUPS: dict[str, dict[str, Any] | None] = {
     "the SDK alone": None,
     "collection alone (`inline: {metrics: []}`)": {"inline": {"metrics": []}},
@@ -43,16 +43,16 @@ SETUPS: dict[str, dict[str, Any] | None] = {
 }
 SDK, COLLECTION, DEFAULT, NOTABLE, OFF, FLOOR, LEAST = SETUPS
 WORKER_SECONDS = 600e-6
-"""CPU time of our worker for one turn with the default pack, warm: what the thread beside the least processor takes too."""
+"""Warm CPU time of our worker per turn with the default metrics. The thread of the simplest processor uses the same time."""
 MOST_THREAD, MOST_THREADS, MOST_GROWN = 0.25, 3.0, 5.0
-"""Of the default pack at 100 turns a second: F on the agent's thread, × in all threads, MB. Where they come from: docs/internals/profiling.md."""
+"""Limits for the default metrics at 100 turns per second: F on the agent's thread, multiple of F in all threads, and MB (see profiling.md)."""
 
 
 # --- the child
 
 
 def run(what: dict[str, Any]) -> dict[str, float]:
-    """An agent at its pace under one setup."""
+    """Run an agent at its pace with one setup."""
     return measured(lambda provider: _set_up(provider, what["config"]), what["rate"], what["seconds"])
 
 
@@ -70,7 +70,7 @@ def _set_up(provider: Any, config: dict[str, Any] | None) -> Any:
 
 
 def measured(set_up: Callable[[Any], Callable[[Any], object]], rate: float, seconds: float) -> dict[str, float]:
-    """Measure an agent at its pace. ``set_up`` gets the tracer provider, and returns what makes one turn."""
+    """Measure an agent at its pace. ``set_up`` receives the tracer provider, and returns a function that makes one turn."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
@@ -109,7 +109,7 @@ def measured(set_up: Callable[[Any], Callable[[Any], object]], rate: float, seco
 
 
 def _least() -> Any:
-    """What no processor can do without, and for each turn as much work on another thread as our worker has: the texts of its spans, gone through in Python."""
+    """Return the simplest processor, with a thread that works as long per turn as our worker. It processes the spans' texts in Python."""
     import bench
 
     turns: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
@@ -132,11 +132,10 @@ def _least() -> Any:
 
 
 def define_empty() -> list[str]:
-    """The names of metrics that return 1 at once, now defined."""
+    """Define metrics that return 1 immediately, and return their names."""
     import otel_agenteval
 
     def nothing(turn: Any) -> float:
-        """Nothing."""
         return 1.0
 
     for name in EMPTY:
@@ -146,7 +145,7 @@ def define_empty() -> list[str]:
 
 
 def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
-    """Do it at a steady rate: how often, and the CPU seconds of this thread inside the work."""
+    """Call ``work`` at a steady rate. Return the number of calls, and their CPU seconds on this thread."""
     turns = max(1, int(rate * seconds))
     due = time.perf_counter()
     spent = 0.0
@@ -165,7 +164,7 @@ def at_pace(work: Any, rate: float, seconds: float) -> tuple[int, float]:
 
 
 class Figures:
-    """One setup, or what ran beside it: medians of its rounds. Garbage collections fall on whichever thread allocates next, so that of them the mean counts."""
+    """Medians of the rounds of one setup. Garbage collections use means, because any thread can have to run them."""
 
     def __init__(self, outcomes: Sequence[Mapping[str, Any]]) -> None:
         def middle(key: str) -> float:
@@ -182,7 +181,7 @@ class Figures:
 
 
 def rows_at(rate: int, found: Runs) -> list[Row]:
-    """The lines of one pace."""
+    """Return the rows of one pace."""
     sdk = Figures([outcome for beside in found.beside.values() for outcome in beside])
     rows = [
         Row(f"**{rate} turns a second.** F: the SDK alone, agent's thread", f"{sdk.thread:.0f} µs", "1.00 F"),
@@ -222,7 +221,7 @@ def _rows_of(name: str, sdk: Figures, now: Figures, *, bounded: bool) -> list[Ro
 
 
 def measure(rate: int, options: Any) -> list[Row]:
-    """Everything at one pace."""
+    """Measure all setups at one pace."""
     chosen = SETUPS if rate == 100 else {name: SETUPS[name] for name in (SDK, DEFAULT)}
     if options.only:
         chosen = {name: config for name, config in chosen.items() if name == SDK or options.only in name}
@@ -234,17 +233,17 @@ def measure(rate: int, options: Any) -> list[Row]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     parser = harness.parser(__doc__)
     parser.add_argument("--rate", type=int, action="append", choices=tuple(SECONDS), help="turns a second (default: both)")
-    parser.add_argument("--rounds", type=int, help="of each setup")
-    parser.add_argument("--seconds", type=float, help="of each round")
-    parser.add_argument("--only", metavar="TEXT", help="only setups with this in their names, beside the SDK")
+    parser.add_argument("--rounds", type=int, help="rounds of each setup")
+    parser.add_argument("--seconds", type=float, help="duration of each round")
+    parser.add_argument("--only", metavar="TEXT", help="only setups whose name contains TEXT, and the SDK")
     options = parser.parse_args()
     if options.child:
         print(json.dumps(run(json.loads(options.child))))
         sys.stdout.flush()
-        os._exit(0)  # threads of outlets need not end
+        os._exit(0)  # don't wait for outlet threads
     rows = [row for rate in options.rate or SECONDS for row in measure(rate, options)]
     return harness.report(rows, options, "paced")
 

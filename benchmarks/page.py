@@ -1,12 +1,12 @@
-"""What the page costs those who score, and how long those who look have to wait.
+"""Measure the write cost and the response times of the web UI's store.
 
     python benchmarks/page.py                      a million scores
-    python benchmarks/page.py --scores 10000000    ten million: some minutes, and 4 GB in the temporary folder
-    python benchmarks/page.py --against TREE       what writing a turn costs, beside the package of another checkout
+    python benchmarks/page.py --scores 10000000    ten million scores: some minutes, and 4 GB in the temporary folder
+    python benchmarks/page.py --against TREE       compares the cost of writing a turn with the package of another checkout
     python benchmarks/page.py --write
 
-The store is what thirty days of five agents leave, eighteen metrics on each turn, of which two are judged on a tenth. Times are wall-clock ones of the whole request over HTTP, the best of five, once all hours that are over have been summed.
-A second store has as many scores, at most a million, in the one hour that is not over, and of its last two minutes nothing is summed.
+The store contains thirty days of five agents, with eighteen metrics on each turn, two of them judged on a tenth of the turns. Times are
+wall-clock times of whole HTTP requests, best of five, after past hours are summed. A second store has scores only in the current hour.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import harness
 from harness import Row
 
 NOW = time.time() // 3_600 * 3_600 - 20.0
-"""Near the end of an hour, and not long ago: requests ask for the last day."""
+"""Shortly before the end of an hour, and recent, because requests ask for the last day."""
 AGENTS, MODELS = ("travel", "support", "billing", "search", "coder"), ("gpt-5", "qwen3")
 METRICS = (*(f"code_metric_{number}" for number in range(16)), "llm_faithfulness", "llm_relevance")
 MOST_SECONDS = 0.2
-"""Of a request with any filter."""
+"""Maximum seconds of a request with any filter."""
 WRITTEN = 4_000
-"""Turns that are written to see what that costs."""
+"""Number of turns that are written to measure writing."""
 REQUESTS = {
     "the newest turns": "turns",
     "turns of an agent": "turns?agent=coder",
@@ -60,14 +60,14 @@ LIVE_MOST = 1_000_000
 
 
 def run(what: dict[str, Any]) -> dict[str, float]:
-    """Either writes turns as an outlet does, or fills a store and asks for its views."""
+    """Write turns as an outlet does, or fill a store and request its views."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.db"
         return {"write": written, "look": looked_at, "live": hour_under_way}[what["what"]](path, **what.get("more", {}))
 
 
 def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Rows of a store, of the time before now."""
+    """Yield the store's rows for the time before now."""
     from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS
 
     rng = random.Random(1)
@@ -97,7 +97,7 @@ def turns(count: int, seconds: float = 30 * 86_400) -> Iterator[tuple[dict[str, 
 
 
 def written(path: Path) -> dict[str, float]:
-    """µs of the processor for a turn with its scores, in batches as an outlet gets them."""
+    """Return the CPU µs per turn with its scores, written in batches as by an outlet."""
     from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 
     rows = list(turns(WRITTEN))
@@ -112,7 +112,7 @@ def written(path: Path) -> dict[str, float]:
 
 
 def looked_at(path: Path, count: int) -> dict[str, float]:
-    """Seconds of each request."""
+    """Return the seconds of each request."""
     from otel_agenteval.outlets.store.views import Summer
 
     found: dict[str, float] = {"scores": fill_store(path, turns(round(count / 16.2))), "MB": path.stat().st_size / 1e6}
@@ -125,7 +125,7 @@ def looked_at(path: Path, count: int) -> dict[str, float]:
 
 
 def hour_under_way(path: Path, count: int) -> dict[str, float]:
-    """Seconds of each request, and of summing a minute."""
+    """Return the seconds of each request in the current hour, and of summing one minute."""
     from otel_agenteval.outlets.store.views import Summer
 
     found: dict[str, float] = {"scores": fill_store(path, turns(round(count / 16.2), NOW % 3_600))}
@@ -159,7 +159,7 @@ def _asked(path: Path, requests: dict[str, str]) -> dict[str, float]:
 
 
 def fill_store(path: Path, rows: Iterator[Any]) -> int:
-    """Write a store; how many scores it has."""
+    """Write a store, and return its number of scores."""
     from otel_agenteval.core.sqlite import open_file
     from otel_agenteval.outlets.store.sqlite import SCHEMA
     from otel_agenteval.outlets.store.statements import SCORE_COLUMNS, TURN_COLUMNS, VERDICT_COLUMNS, level_of
@@ -195,16 +195,16 @@ def fill_store(path: Path, rows: Iterator[Any]) -> int:
 
 
 def bounded(found: dict[str, float], requests: dict[str, str]) -> list[Row]:
-    """The row of each request."""
+    """Return a row for each request."""
     most = f"≤ {MOST_SECONDS * 1e3:.0f} ms"
     return [Row(name, f"{found[name] * 1e3:.0f} ms", "", most, found[name] / MOST_SECONDS) for name in requests]
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     parser = harness.parser(__doc__)
-    parser.add_argument("--scores", type=int, default=1_000_000, help="of the store (default: a million)")
-    parser.add_argument("--rounds", type=int, default=3, help="of writing")
+    parser.add_argument("--scores", type=int, default=1_000_000, help="number of scores in the store (default: a million)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of writing")
     options = parser.parse_args()
     if options.child:
         print(json.dumps(run(json.loads(options.child))))

@@ -1,11 +1,11 @@
-"""Other packages that evaluate agents, beside ours on the same turns, each in an environment of its own in the cache folder.
+"""Compare with other packages that evaluate agents, on the same turns. Each package has its own environment in the cache folder.
 
-    python benchmarks/peers.py                    the tables on the terminal
-    python benchmarks/peers.py --only langfuse    one of them
-    python benchmarks/peers.py --write            the tables also into docs/operate/performance.md
+    python benchmarks/peers.py                    prints the tables
+    python benchmarks/peers.py --only langfuse    only one package
+    python benchmarks/peers.py --write            also writes the tables to docs/operate/performance.md
 
-Each is set up as its documentation recommends for production, with this machine's receiver as its server, and with evaluators that need no model. Beside an agent that makes 100
-turns a second (``paced.py``), a process with the SDK alone in the same environment runs at the same time. Offline, all of them evaluate the same recorded turns.
+Each package is set up as its documentation recommends for production, with a receiver on this machine and evaluators without models.
+Live, an agent makes 100 turns per second (``paced.py``), next to a process with only the SDK. Offline, all packages evaluate the same recorded turns.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from sink import sink
 PAGE = harness.ROOT / "docs" / "operate" / "performance.md"
 RATE, SECONDS, ROUNDS = 100, 5.0, 3
 WARM_UP, TURNS = 20, 200
-"""Turns of a file: the first is evaluated before the second is timed."""
+"""Numbers of turns in the two files. The first file is only for warm-up."""
 UV = "uv==0.13.9"
-"""Installer of the environments. The resolver of older pips gives up on some of them."""
+"""Installer of the environments. Older pip versions can't resolve some of them."""
 CASE = "turn"
-"""Name of the golden answer, which recorded turns carry for agentevals-cli."""
+"""Name of the reference answer that recorded turns contain for agentevals-cli."""
 Turn = Callable[[Any], object]
 """Function that makes one turn with a tracer."""
 
@@ -46,15 +46,15 @@ Turn = Callable[[Any], object]
 @dataclass(frozen=True)
 class Peer:
     package: str
-    """Pinned requirements with the package first, or an empty string for this checkout."""
+    """Pinned requirements, with the package first. Empty for this checkout."""
     evaluates: str
-    """The checks that run here, and the data they read."""
+    """The checks that run here, and the data that they read."""
     live: Callable[[Any, str], Turn] | None = None
-    """Set it up on a tracer provider, with a server's address, and return what makes one turn."""
+    """Function that adds the package to a tracer provider, with a server address. It returns a function that makes one turn."""
     offline: Callable[[Path, str], object] | None = None
-    """Evaluate the turns of an OTLP/JSON file, with a server's address."""
+    """Function that evaluates the turns of an OTLP/JSON file, with a server address."""
     missing: str = ""
-    """Sentences on a mode without figures."""
+    """Explanation of a mode without figures."""
 
 
 # --- the packages
@@ -136,7 +136,7 @@ def _pydantic_evals_offline(file: Path, _: str) -> object:
 
 
 def _guards() -> Callable[[str, str], object]:
-    """Return what guards a model call: its messages, in JSON, as the plain text that the package's wrappers of clients pass."""
+    """Return a function that guards a model call. It gets the call's messages as JSON, as the package's client wrappers do."""
     import openlit
 
     guards = openlit.Pipeline(
@@ -163,7 +163,7 @@ def _openlit(provider: Any, address: str) -> Turn:
     guard = _guards()
 
     class Guarding:
-        """Tracer that guards each model call within its span."""
+        """Tracer that guards each model call inside its span."""
 
         def __init__(self, tracer: Any) -> None:
             self._tracer = tracer
@@ -184,7 +184,7 @@ def _openlit_offline(file: Path, _: str) -> object:
 
 
 def _splunk(provider: Any, _: str) -> Turn:
-    """Write the turn with the package's own handler, because it evaluates no spans."""
+    """Write the turn with the package's own handler, because the package doesn't evaluate spans."""
     os.environ["OTEL_INSTRUMENTATION_GENAI_EVALS_EVALUATORS"] = "length"
     os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
     os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
@@ -228,7 +228,7 @@ def _splunk(provider: Any, _: str) -> Turn:
 
 
 def _trajectories(file: Path) -> Iterator[list[dict[str, Any]]]:
-    """Each turn's messages and tool calls, in OpenAI's form."""
+    """Yield the messages and tool calls of each turn, in OpenAI's form."""
     for call in _model_calls(file):
         if '"tool_call"' not in call["gen_ai.output.messages"]:
             yield [
@@ -275,7 +275,7 @@ def _agentevals_cli(file: Path, _: str) -> object:
 
 
 def _mlflow(file: Path, _: str) -> object:
-    os.environ["MLFLOW_GENAI_EVAL_MAX_WORKERS"] = "2"  # its connection pool to SQLite has no room for the default of ten
+    os.environ["MLFLOW_GENAI_EVAL_MAX_WORKERS"] = "2"  # the default of ten exceeds its SQLite connection pool
     import mlflow
     from mlflow.genai import scorers
 
@@ -320,14 +320,14 @@ PEERS: dict[str, Peer] = {
         "It monitors live traces with LLM judges only.",
     ),
 }  # fmt: skip
-"""All packages. To add one, add its functions above and its line here."""
+"""All packages. To add a package, add its functions above and a line here."""
 
 
 # --- the same turns for all of them
 
 
 def write_turns(file: Path, turns: int) -> None:
-    """Record turns of ``scenario.py`` as OTLP/JSON lines."""
+    """Write turns of ``scenario.py`` as OTLP/JSON lines."""
     from files import as_json_line
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
     from opentelemetry.sdk.resources import Resource
@@ -345,7 +345,7 @@ def write_turns(file: Path, turns: int) -> None:
 
 
 def _model_calls(file: Path) -> Iterator[dict[str, str]]:
-    """Texts of each model call in a file."""
+    """Yield the texts of each model call in a file."""
     for line in file.open(encoding="utf-8"):
         for span in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]:
             if span["name"].startswith("chat"):
@@ -353,7 +353,6 @@ def _model_calls(file: Path) -> Iterator[dict[str, str]]:
 
 
 def _answers(file: Path) -> list[str]:
-    """Return the answer of each turn in a file."""
     return [messages[-1]["content"] for messages in _trajectories(file)]
 
 
@@ -361,7 +360,7 @@ def _answers(file: Path) -> list[str]:
 
 
 def run(what: Mapping[str, Any]) -> dict[str, float]:
-    """Measure one package in one mode, or the SDK alone."""
+    """Measure one package in one mode, or only the SDK."""
     logging.disable(logging.CRITICAL)
     peer = PEERS.get(what["peer"])
     if what["mode"] == "live":
@@ -379,7 +378,7 @@ def run(what: Mapping[str, Any]) -> dict[str, float]:
 
 
 def python_of(peer: Peer) -> str:
-    """Return the interpreter of a package's environment, which is made if it is missing."""
+    """Return the interpreter of a package's environment, and create the environment if it is missing."""
     if not peer.package:
         return sys.executable
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "otel-agenteval"
@@ -407,7 +406,7 @@ def title_of(name: str, peer: Peer) -> str:
 
 
 def line_of(name: str, peer: Peer, folder: str, address: str, rounds: int) -> tuple[str, ...]:
-    """Measure one package, and return its line."""
+    """Measure one package, and return its table row."""
     live, offline = ["–"] * 4, ["–"] * 2
     python = python_of(peer)
     what = {"peer": name, "folder": folder, "sink": address}
@@ -429,7 +428,7 @@ def line_of(name: str, peer: Peer, folder: str, address: str, rounds: int) -> tu
 
 
 def tables(chosen: Mapping[str, Peer], rounds: int) -> str:
-    """Measure all packages, and return the table and its notes."""
+    """Measure all packages, and return the table with notes."""
     lines = [HEADS]
     notes = []
     with tempfile.TemporaryDirectory() as folder, sink("http") as address:
@@ -449,15 +448,14 @@ def tables(chosen: Mapping[str, Peer], rounds: int) -> str:
 
 
 def main() -> int:
-    """Measure and print."""
     parser = harness.parser(__doc__, against=False)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of each package")
-    parser.add_argument("--only", metavar="TEXT", help="only packages with this in their names")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each package")
+    parser.add_argument("--only", metavar="TEXT", help="only packages whose name contains TEXT")
     options = parser.parse_args()
     if options.child:
         print(json.dumps(run(json.loads(options.child))))
         sys.stdout.flush()
-        os._exit(0)  # threads of packages need not end
+        os._exit(0)  # don't wait for the packages' threads
     text = tables({name: peer for name, peer in PEERS.items() if not options.only or options.only in name}, options.rounds)
     print(text)
     if options.write:

@@ -1,4 +1,4 @@
-"""What it costs to make turns of recorded spans, and what it holds while spans keep coming."""
+"""Measure the CPU time of creating turns from recorded spans, and the memory while spans arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOOD = 1_000_000
 FLOOD_BYTES = 64 * 2**20
 QUEUE_BYTES = 16 * 2**20
 PAST_BYTES = 3 * 2**20
-"""What closed turns hold that may still be revised: fixed."""
+"""Maximum bytes of closed turns that can still be revised."""
 STAGES = ("json.loads of the line", "span records", "turns: assemble and read", "their content")
 
 
@@ -53,7 +53,7 @@ def _groups(records: list[SpanRecord]) -> list[SpanGroup]:
 
 
 def cost_per_span() -> dict[str, float]:
-    """CPU microseconds per span of each of :data:`STAGES`, over the whole corpus; each stage's best round."""
+    """Return the CPU microseconds per span for each of :data:`STAGES`, over the whole corpus. The best round counts."""
     lines = recordings(DATA / "corpus.tar.xz")
     best = [float("inf")] * len(STAGES)
     spans = 0
@@ -78,7 +78,7 @@ def cost_per_span() -> dict[str, float]:
 
 
 def flood_curve() -> list[tuple[int, float]]:
-    """(spans, MB of memory above the start) while a million spans come whose turns never close; in a process of its own."""
+    """Return (spans, MB added) while a million spans arrive whose turns never close. Runs in a separate process."""
     found = subprocess.run([sys.executable, __file__], check=True, capture_output=True, text=True)
     return [(int(spans), float(size)) for spans, size in (line.split() for line in found.stdout.splitlines())]
 

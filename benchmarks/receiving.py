@@ -1,13 +1,13 @@
-"""What the sidecar costs per span, as a multiple of what reading every attribute of the same bytes would cost.
+"""Measure the sidecar's CPU time per span, as a multiple of the time to parse all attributes of the same bytes.
 
-    python benchmarks/receiving.py                    the table on the terminal
-    python benchmarks/receiving.py --against TREE     beside the package of another checkout
+    python benchmarks/receiving.py                    prints the table
+    python benchmarks/receiving.py --against TREE     compares with the package of another checkout
     python benchmarks/receiving.py --write | --check
 
-One thread reads, assembles and evaluates, so a row's CPU time is what a core would give for it; what an outlet's own thread takes is part of it.
-Rounds alternate between the rows, and each row's best counts; the first two, which keep nothing, do each request four times. Nothing is
-remembered of an earlier row's texts. The mix (``mix.py``) is received turn by turn.
-``serving.py`` measures the same as a process with its listeners open.
+One thread reads, assembles and evaluates, so CPU times are per core. The time of outlet threads is included. Rounds alternate
+between rows, and the best round of each row counts. The first two rows keep nothing, and process each request four times. Texts
+are new in each row. The turns of the mix (``mix.py``) are received one by one.
+``serving.py`` measures a whole process with open listeners.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Request = tuple[Signal, bytes]
 
 
 def naive(body: bytes, signal: Signal = "traces") -> None:
-    """A parse, and every attribute in a dictionary: the least that a receiver which reads everything does."""
+    """Parse a request, and put every attribute into a dictionary. No receiver that reads everything can do less."""
     if signal == "traces":
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
             for scope in group.scope_spans:
@@ -60,13 +60,12 @@ def naive(body: bytes, signal: Signal = "traces") -> None:
 
 
 def naive_all(*requests: Request) -> None:
-    """The same of the requests of a turn."""
     for signal, body in requests:
         naive(body, signal)
 
 
 class Sidecar:
-    """The sidecar without its sockets: requests in, turns evaluated on this thread."""
+    """The sidecar without sockets. It evaluates turns on this thread."""
 
     def __init__(self, config: dict[str, Any], *, prometheus: bool = False) -> None:
         loaded = load_config({**config, "outlets": {"log_events": False, "prometheus": None, **config.get("outlets", {})}})
@@ -78,11 +77,11 @@ class Sidecar:
         self.receiver = Receiver(self.engine, loaded.serve)
 
     def take(self, body: bytes) -> None:
-        """Take a request with spans, and end its turns."""
+        """Process a request with spans, and close its turns."""
         self.take_all(("traces", body))
 
     def take_all(self, *requests: Request) -> None:
-        """Take the requests with the spans and log records of turns, which are over."""
+        """Process the requests with all spans and log records of some turns."""
         for signal, body in requests:
             self.receiver.process(ExportRequest(signal, body, "", json=False))
         with self.engine.assembler.lock:
@@ -105,13 +104,13 @@ MIX_ROUNDS = 2
 
 
 def sidecar(endpoint: str) -> Sidecar:
-    """Return a sidecar with the default metrics, our OTLP outlet and Prometheus."""
+    """Return a sidecar with the default metrics, the OTLP outlet and Prometheus."""
     otlp = {"endpoint": endpoint, "metrics_interval": "5s", "queue_bytes": "256MiB"}
     return Sidecar({"outlets": {"otlp": otlp}}, prometheus=True)
 
 
 def measure() -> dict[str, float]:
-    """CPU µs per span of every row."""
+    """Return the CPU µs per span of each row."""
     tune()
     dice = random.Random(5)
     bodies = [request(number * TURNS, dice) for number in range(ROUNDS + 1)]
@@ -135,7 +134,7 @@ def measure() -> dict[str, float]:
 
 
 def measure_mix() -> dict[str, float]:
-    """CPU µs per span of the mix, by group and row."""
+    """Return the CPU µs per span of the mix, by group and row."""
     tune()
     groups: dict[str, list[list[Request]]] = {}
     spans: Counter[str] = Counter()
@@ -165,7 +164,6 @@ def measure_mix() -> dict[str, float]:
 
 
 def rows(found: Runs) -> list[Row]:
-    """The lines of the table."""
     naively, off = found.best("cost", NAIVE), found.best("cost", OFF)
     made = []
     for name in (NAIVE, SPLIT, SAMPLED, OFF, OUT):
@@ -198,7 +196,7 @@ ALLOWED = 160 << 20
 
 
 def hold_open_turns() -> dict[str, float]:
-    """MiB that 50,000 open turns hold, while twice as many come."""
+    """Return the MiB of 50,000 open turns, while 100,000 turns arrive."""
     tune()
     sidecar = Sidecar({"turn": {"total_bytes": ALLOWED, "max_open": OPEN_TURNS}, "inline": {"metrics": []}})
     dice = random.Random(6)
@@ -215,7 +213,7 @@ def hold_open_turns() -> dict[str, float]:
 
 
 def small_request(first: int, dice: random.Random) -> bytes:
-    """64 traces of one span with half a kilobyte, whose local root never comes."""
+    """Return 64 traces with one span of half a kilobyte, whose local root never arrives."""
     message = ExportTraceServiceRequest()
     scope = message.resource_spans.add().scope_spans.add()
     for turn in range(first, first + TURNS):
@@ -228,7 +226,7 @@ def small_request(first: int, dice: random.Random) -> bytes:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
     options.add_argument("--rounds", type=int, help="processes of each checkout (default: 1, or 2 with --against)")
     args = options.parse_args()

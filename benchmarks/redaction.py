@@ -1,9 +1,9 @@
-"""What redaction costs the worker, per text.
+"""Measure the CPU time of redaction per text.
 
-    python benchmarks/redaction.py            the table on the terminal
-    python benchmarks/redaction.py --write    also into benchmarks/README.md
+    python benchmarks/redaction.py            prints the table
+    python benchmarks/redaction.py --write    also writes it to benchmarks/README.md
 
-CPU time of one thread; the best of some rounds. Texts are made up, with a fixed seed.
+The CPU time is that of one thread, best of some rounds. Texts are generated with a fixed seed.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from otel_agenteval.evaluation.redaction import KINDS, Redactor
 
 ROUNDS = 3
 SECONDS = 0.02
-"""Of one round."""
+"""Duration of one round."""
 WORDS = [*words.WORDS, "for", "120", "euros"]
 
 
 def prose(length: int) -> str:
-    """Words of a language, with a number here and there."""
+    """Return words with some numbers."""
     random.seed(7)
     return " ".join(random.choices(WORDS, k=length // 5))[:length]
 
 
 def rows(length: int) -> str:
-    """What a tool gives back: records of people, as JSON in JSON."""
+    """Return a tool result: records of people, as JSON inside JSON."""
     person = {
         "id": 1732234567, "name": "Ada", "email": "ada@example.org", "phone": "+41 44 668 18 00", "card": 4111111111111111,
         "at": "2026-11-20T12:00:00Z", "at_ns": 1732234567123456789, "score": 0.8125, "note": "line\nline",
@@ -55,7 +55,7 @@ TEXTS: dict[str, str] = {
 
 
 def best(call: Callable[[], object]) -> float:
-    """Seconds of one call."""
+    """Return the seconds of one call."""
     found = float("inf")
     for _ in range(ROUNDS):
         calls, start = 0, time.thread_time()
@@ -71,7 +71,6 @@ def shown(seconds: float) -> str:
 
 
 def main() -> int:
-    """Measure, print, and write where that is wanted."""
     args = harness.parser(__doc__, against=False).parse_args()
     lines = [("text", "first time", "again")]
     for name, text in TEXTS.items():

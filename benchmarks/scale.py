@@ -1,10 +1,11 @@
-"""What the engine does beyond one process: workers on Kafka and Redis, many open turns, backfill.
+"""Measure deployments with several processes: workers on Kafka and Redis, many open turns, and backfill.
 
-    PYTHONPATH=. python benchmarks/scale.py [kafka] [judges] [queue] [open] [backfill]    all of them without a name
-    ... --write       the tables also into benchmarks/README.md
-    ... --spans N     of the backfill (default 40,000)
+    PYTHONPATH=. python benchmarks/scale.py [kafka] [judges] [queue] [open] [backfill]    (default: all)
+    ... --write       also writes the tables to benchmarks/README.md
+    ... --spans N     spans of the backfill (default: 40,000)
 
-Servers are real and started here (see tests/support). Rates are wall time on this machine, whatever else it does; CPU time is of our processes.
+Starts real servers (see tests/support). Rates are wall-clock rates on this machine, including other load. CPU time is only that of our
+processes.
 """
 
 from __future__ import annotations
@@ -42,14 +43,12 @@ THINKING = 0.1
 
 
 class Worker(psutil.Process):
-    """One ``otel-agenteval worker``."""
-
     def __init__(self, pid: int, port: int) -> None:
         super().__init__(pid)
         self._page = f"http://127.0.0.1:{port}/metrics"
 
     def metric(self, name: str, **labels: str) -> float:
-        """Of its own page; 0 while it starts."""
+        """Return a metric of the worker, or 0 while it starts."""
         try:
             return value(self._page, name, **labels)
         except OSError:
@@ -58,7 +57,6 @@ class Worker(psutil.Process):
 
 @contextmanager
 def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Iterator[list[Worker]]:
-    """So many ``otel-agenteval worker``."""
     running, ports = [], []
     for i in range(count):
         ports.append(free_port())
@@ -86,14 +84,12 @@ def workers(folder: Path, count: int, config: dict[str, Any], *args: str) -> Ite
 
 
 def cpu_of(processes: Sequence[psutil.Process]) -> float:
-    """Seconds of CPU that they took so far."""
+    """Return the CPU seconds of some processes."""
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
 def steady(running: Sequence[Worker], total: int, metric: str) -> tuple[int, float, float]:
-    """From the moment when all of them score until all is scored: how many scores of a metric came, in how many seconds, by how
-    much CPU of theirs.
-    """
+    """Measure from when all workers score until everything is scored. Return the scores, the seconds, and the workers' CPU seconds."""
 
     def scored() -> list[int]:
         return [int(worker.metric("agenteval_results", metric=metric)) for worker in running]
@@ -109,7 +105,7 @@ def steady(running: Sequence[Worker], total: int, metric: str) -> tuple[int, flo
 
 
 def kafka(folder: Path) -> list[str]:
-    """Spans/s with one and two workers that have their partitions when the topic is filled at once, from when all of them score."""
+    """Measure spans per second with one and two workers. The topic is filled when the workers have their partitions."""
     import confluent_kafka
 
     messages = messages_of(KAFKA_TURNS)
@@ -142,7 +138,7 @@ def kafka(folder: Path) -> list[str]:
 
 
 def judges(folder: Path) -> list[str]:
-    """Jobs/s with one to four judge workers, whose judge takes a tenth of a second; four questions at once in each."""
+    """Measure jobs per second with one to four judge workers. The judge takes 0.1 s. Each worker makes four calls at once."""
     from tests.support.rig import Rig
 
     rows = ["| judge workers | jobs/s | CPU µs per job |", "|---|---|---|"]
@@ -184,7 +180,7 @@ print(done, time.process_time() - cpu, begin, time.monotonic())
 
 
 def queue(folder: Path) -> list[str]:
-    """The queue alone: jobs of 4 kB put by one process in hundreds, claimed and acknowledged in twenties."""
+    """Measure the queue alone. One process adds jobs of 4 kB in batches of 100. They are claimed and acknowledged in batches of 20."""
     from otel_agenteval.judging.queues import Job
     from otel_agenteval.judging.queues.redis import RedisQueue
 
@@ -213,9 +209,9 @@ def queue(folder: Path) -> list[str]:
 
 
 def open_turns(folder: Path) -> list[str]:
-    """CPU per turn (taken, closed, scored, its offset let go) while so many others are open: the median of some rounds."""
+    """Measure the CPU time per turn (receive, close, score, commit) while other turns are open, as the median of some rounds."""
     rows = ["| open turns | CPU µs per turn | × 1,000 | ms to see what can be committed |", "|---|---|---|---|"]
-    _beside(0)  # warms up
+    _beside(0)  # for warm-up
     base = 0.0
     for count in (1_000, 10_000, 100_000):
         spent, look = _beside(count)
@@ -225,7 +221,7 @@ def open_turns(folder: Path) -> list[str]:
 
 
 def _beside(count: int) -> tuple[float, float]:
-    """CPU µs per turn beside so many open ones, and CPU ms to see what can be committed."""
+    """Return the CPU µs per turn while ``count`` turns are open, and the CPU ms to find the offsets that can be committed."""
     from otel_agenteval.config.loader import load_config
     from otel_agenteval.engine.builder import engine_from
     from otel_agenteval.kafka.offsets import Partition, Place
@@ -269,7 +265,7 @@ def _beside(count: int) -> tuple[float, float]:
 
 
 def backfill(folder: Path, spans: int) -> list[str]:
-    """CPU µs per span of pyarrow and Daft over the same Parquet files, with what starts them."""
+    """Measure the CPU µs per span of pyarrow and Daft on the same Parquet files, including startup."""
     import pyarrow.parquet as pq
 
     from otel_agenteval.spans.columnar import table_of
@@ -307,11 +303,10 @@ def backfill(folder: Path, spans: int) -> list[str]:
 
 
 def main() -> int:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("parts", nargs="*")
-    parser.add_argument("--write", action="store_true", help="put the tables into benchmarks/README.md")
-    parser.add_argument("--spans", type=int, default=40_000, help="of the backfill")
+    parser.add_argument("--write", action="store_true", help="write the tables to benchmarks/README.md")
+    parser.add_argument("--spans", type=int, default=40_000, help="spans of the backfill")
     args = parser.parse_args()
     parts: dict[str, Callable[[Path], list[str]]] = {
         "kafka": kafka, "judges": judges, "queue": queue, "open": open_turns,
@@ -327,9 +322,9 @@ def main() -> int:
 
 
 def write(name: str, text: str) -> None:
-    """Between the marks of that name in the document."""
+    """Write a table between its marks of the README."""
     document = DOCUMENT.read_text(encoding="utf-8")
-    name = "judge workers" if name == "judges" else name  # benchmarks/judges.py has that mark
+    name = "judge workers" if name == "judges" else name  # benchmarks/judges.py writes that mark
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, _, rest = document.partition(begin)
     _, _, after = rest.partition(end)

@@ -1,4 +1,4 @@
-"""The work that the benchmark measures: one agent's turn, and one trace of an application that has nothing to do with GenAI."""
+"""Workload of the benchmarks: one agent turn, and one application trace without GenAI spans."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def _text(role: str, text: str, **more: Any) -> dict[str, Any]:
 
 
 def _sized(start: str, filler: str, size: int) -> str:
-    """``start`` and as much of the filler as makes ``size`` characters."""
+    """Return ``start``, extended with the filler to ``size`` characters."""
     return (start + filler * (size // len(filler) + 1))[:size]
 
 
 def _inputs() -> list[str]:
-    """What the model sees before each of the three calls: the question, then also what the tools said; 2 kB each."""
+    """Return the prompts of the three model calls, 2 kB each. Later prompts also contain tool results."""
     found = []
     steps: list[dict[str, Any]] = []
     for call in range(3):
@@ -94,7 +94,7 @@ def _inputs() -> list[str]:
 
 
 def _outputs() -> list[str]:
-    """What the model answers: twice a thought and the wish to call a tool, then the answer; 1 kB each."""
+    """Return the answers of the three model calls, 1 kB each. The first two contain a thought and a tool call."""
     found = []
     for i in range(2):
         request = {"type": "tool_call", "id": f"call_{i}", "name": TOOLS[i], "arguments": ARGUMENTS[i]}
@@ -108,7 +108,7 @@ def _outputs() -> list[str]:
 
 INPUTS, OUTPUTS = _inputs(), _outputs()
 CONTENTS = (INSTRUCTIONS, DEFINITIONS, *INPUTS, *OUTPUTS, *map(json.dumps, ARGUMENTS), *RESULTS)
-"""Every JSON text that a turn carries."""
+"""All JSON texts of a turn."""
 _ORDER = "A-1001"
 
 
@@ -116,9 +116,9 @@ _orders = itertools.count()
 
 
 def turn(tracer: Tracer) -> float:
-    """An ``invoke_agent`` span with three ``chat`` spans and two ``execute_tool`` spans below it; seconds that its ``end()`` took.
+    """Create a turn: ``invoke_agent`` with three ``chat`` and two ``execute_tool`` spans. Return the seconds of the root's ``end()``.
 
-    Each turn is about another order, so that nothing that was found out about one turn's texts can serve the next.
+    Each turn is about another order, so that cached results of one turn's texts don't apply to the next turn.
     """
     order = f"A-{next(_orders) % 9_000 + 1_000}"
     with tracer.start_as_current_span(
@@ -165,7 +165,7 @@ def turn(tracer: Tracer) -> float:
 
 
 def application_trace(tracer: Tracer) -> None:
-    """Fifty spans of an application, three attributes each, none of them about GenAI."""
+    """Create fifty application spans with three attributes each, none of them for GenAI."""
     with tracer.start_as_current_span(
         "POST /orders", attributes={"http.request.method": "POST", "url.path": "/orders", "server.port": 443}
     ):

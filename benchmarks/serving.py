@@ -1,12 +1,12 @@
-"""What ``otel-agenteval serve`` takes of the processor per span, with the outlets that a user has.
+"""Measure the CPU time of ``otel-agenteval serve`` per span, with different outlets.
 
-    python benchmarks/serving.py                    the table on the terminal
-    python benchmarks/serving.py --against TREE     beside the package of another checkout
+    python benchmarks/serving.py                    prints the table
+    python benchmarks/serving.py --against TREE     compares with the package of another checkout
     python benchmarks/serving.py --write | --check
 
-The sidecar is a process with its listeners open; requests come over a socket, 64 turns of eight spans each (``receiving.py``), scores leave for an
-OTLP receiver in another process, and ``/metrics`` is scraped. CPU time of all its threads from the first request until everything was
-delivered, the best of some rounds, setups alternating.
+The sidecar is a process with open listeners. Each request has 64 turns of eight spans (``receiving.py``). Scores are sent to an OTLP
+receiver in another process, and ``/metrics`` is scraped. The result is the CPU time of all threads from the first request until
+everything is delivered, the best of some rounds. Setups alternate.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ SETUPS: dict[str, dict[str, Any]] = {
     "floor: the OpenTelemetry Collector drops the spans": {"collector": ["filter"]},
     "floor: the OpenTelemetry Collector exports the spans, OTLP over gRPC": {"collector": []},
 }
-"""Setups by name. Vector, another receiver in a compiled language, is in no registry of packages, so that it has no row."""
+"""Setups by name. Vector isn't included, because no package registry contains it."""
 OUTLETS_OFF, GRPC, HTTP, FLOOR = (list(SETUPS)[place] for place in (1, 4, 5, 9))
 OVER_OFF, OVER_FLOOR, FLOOR_OF_BEFORE = 1.25, 2.75, 0.5
-"""How much of the floor the pack may take is what its detectors cost now: another checkout's pack may look for less, so that only floors are held against each other."""
+"""Limits: the default metrics relative to no outlets and to the floor, and the floor relative to the other checkout's floor."""
 NOTHING = 18
-"""Metrics of the floor: they return 1 at once, so that what is left is everything around a metric."""
+"""Number of metrics in the floor setup. They return 1 immediately, so that only the cost around a metric is measured."""
 
 
-# --- the child: one sidecar, and what sends to it
+# --- the child: one sidecar and its sender
 
 
 def run(what: dict[str, Any]) -> dict[str, float]:
-    """CPU µs per span of one setup."""
+    """Return the CPU µs per span of one setup."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         outlets: dict[str, Any] = {"log_events": False, "prometheus": None}
@@ -89,7 +89,7 @@ def run(what: dict[str, Any]) -> dict[str, float]:
 
 
 def _metrics_that_do_nothing(folder: Path) -> list[str]:
-    """Their names, and in the folder the distribution that brings them, as anybody's metrics come to a sidecar."""
+    """Return the names of metrics that do nothing. They are installed in the folder as a plugin package."""
     names = [f"code_nothing_{number}" for number in range(NOTHING)]
     lines = [
         "import otel_agenteval as oa",
@@ -107,21 +107,21 @@ def _metrics_that_do_nothing(folder: Path) -> list[str]:
 
 
 class Sidecar:
-    """A running one."""
+    """A running sidecar."""
 
     def __init__(self, pid: int, ports: dict[str, int]) -> None:
         self.process = psutil.Process(pid)
         self.ports = ports
 
     def cpu(self) -> float:
-        """Seconds of all its threads."""
-        if sys.platform == "linux":  # to the nanosecond; what /proc says is in hundredths of a second
+        """Return the CPU seconds of all threads."""
+        if sys.platform == "linux":  # exact to the nanosecond, unlike /proc (hundredths of a second)
             return time.clock_gettime((~self.process.pid << 3) | 2)
         times = self.process.cpu_times()
         return float(times.user + times.system)
 
     def get(self, server: str, path: str) -> bytes:
-        """What it answers."""
+        """Return the response body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[server], timeout=30)
         try:
             connection.request("GET", path)
@@ -130,7 +130,7 @@ class Sidecar:
             connection.close()
 
     def is_done(self, spans: int) -> bool:
-        """Whether that many spans came, and everything about them was delivered."""
+        """Return True if ``spans`` spans have arrived, and all their results were delivered."""
         ledger = json.loads(self.get("web", "/api/status"))
         ledger = ledger.get("ledger", ledger)
         turns, waiting = ledger["turns"], sum(outlet.get("waiting", 0) for outlet in ledger.get("outlets", {}).values())
@@ -155,7 +155,7 @@ def _served(folder: Path, config: dict[str, Any], *, journal: bool) -> Iterator[
             if line.startswith("listening:"):
                 break
         else:
-            raise RuntimeError(f"serve ended with status {process.wait()}")
+            raise RuntimeError(f"serve exited with status {process.wait()}")
         yield Sidecar(process.pid, ports)
     finally:
         process.kill()
@@ -163,7 +163,7 @@ def _served(folder: Path, config: dict[str, Any], *, journal: bool) -> Iterator[
 
 
 class Collector(Sidecar):
-    """A running Collector, which answers a request when it has passed its spans on."""
+    """A running Collector. It responds after forwarding the spans."""
 
     def get(self, server: str, path: str) -> bytes:
         return b""
@@ -174,7 +174,7 @@ class Collector(Sidecar):
 
 @contextmanager
 def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterator[Collector]:
-    """Start a Collector that sends on what its processors leave, without a queue or compression."""
+    """Start a Collector that forwards the spans that its processors keep, without a queue or compression."""
     port = harness.free_port()
     config = {
         "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
@@ -194,7 +194,7 @@ def _collector(folder: Path, endpoint: str, processors: Sequence[str]) -> Iterat
         until = time.monotonic() + 30
         while socket.socket().connect_ex(("127.0.0.1", port)):
             if process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the Collector doesn't listen, status {process.returncode}")
+                raise RuntimeError(f"the Collector didn't start, exit status {process.returncode}")
             time.sleep(0.1)
         yield Collector(process.pid, {"http": port})
     finally:
@@ -207,7 +207,7 @@ Send = Callable[[bytes], bool]
 
 @contextmanager
 def _sender(sidecar: Sidecar, protocol: str) -> Iterator[Send]:
-    """Sends one request over a connection that stays open; whether it was taken."""
+    """Yield a function that sends a request over one open connection, and returns True if it is accepted."""
     if protocol == "grpc":
         import grpc
 
@@ -240,7 +240,7 @@ def _sender(sidecar: Sidecar, protocol: str) -> Iterator[Send]:
 
 
 def _bodies() -> Iterator[tuple[bytes, int]]:
-    """Requests without end and their spans: the same texts again and again, new traces."""
+    """Yield endless requests with their numbers of spans. Texts repeat, and traces are new."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
     from traffic import SPANS, TURNS, request
 
@@ -256,7 +256,7 @@ def _bodies() -> Iterator[tuple[bytes, int]]:
 
 
 def _burst(sidecar: Sidecar, send: Send, bodies: Iterator[tuple[bytes, int]], count: int, sent: int) -> int:
-    """Send some requests, scrape, and wait until all was delivered: how many spans it has had now."""
+    """Send some requests, scrape, and wait until everything is delivered. Return the total number of spans."""
     for _ in range(count):
         body, spans = next(bodies)
         while not send(body):
@@ -272,7 +272,6 @@ def _burst(sidecar: Sidecar, send: Send, bodies: Iterator[tuple[bytes, int]], co
 
 
 def rows(found: Runs) -> list[Row]:
-    """The lines of the table."""
     made = []
     off, floor = (found.best(name, "us") if (harness.AFTER, name) in found.outcomes else None for name in (OUTLETS_OFF, FLOOR))
     for name in SETUPS:
@@ -292,10 +291,10 @@ def rows(found: Runs) -> list[Row]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
-    options.add_argument("--rounds", type=int, default=ROUNDS, help="of each setup")
-    options.add_argument("--only", metavar="TEXT", help="only setups with this in their names")
+    options.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each setup")
+    options.add_argument("--only", metavar="TEXT", help="only setups whose name contains TEXT")
     args = options.parse_args()
     if args.child:
         print(json.dumps(run(json.loads(args.child))))

@@ -1,4 +1,4 @@
-"""An OTLP receiver that takes everything and keeps nothing, in a process of its own: ``python benchmarks/sink.py grpc|http`` prints its port."""
+"""An OTLP receiver that discards everything. ``python benchmarks/sink.py grpc|http`` runs it in a process, and prints its port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import harness
 
 @contextmanager
 def sink(protocol: str) -> Iterator[str]:
-    """The address of a running one."""
+    """Start a receiver in a separate process, and yield its address."""
     with harness.running(__file__, protocol) as port:
         yield f"http://127.0.0.1:{port}"
 

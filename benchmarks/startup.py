@@ -1,11 +1,11 @@
-"""What starting costs: importing the package, the first ``instrument()``, and the first turn, in a program that has the SDK already.
+"""Measure startup: importing the package, the first ``instrument()``, and the first turn, in a program that already uses the SDK.
 
-    python benchmarks/startup.py                    the table on the terminal
-    python benchmarks/startup.py --against TREE     beside the package of another checkout
+    python benchmarks/startup.py                    prints the table
+    python benchmarks/startup.py --against TREE     compares with the package of another checkout
     python benchmarks/startup.py --write | --check
 
-Each figure is the CPU time of all threads of a process of its own, best of some; a step includes those before it. The program that it is held
-against imports the SDK and sets up a tracer provider with a batch processor.
+Each figure is the CPU time of all threads of a separate process, best of some runs. Each step includes the steps before. The base program
+imports the SDK and sets up a tracer provider with a batch processor.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ STEPS = {
     "cli": "`otel-agenteval --version`",
 }
 BOUND, OF_BEFORE = 3.3, 0.4
-"""What ``instrument()`` may add: as a multiple of the program, and of what it added before."""
+"""Maximum time that ``instrument()`` adds, as a multiple of the base program and of the other checkout's time."""
 
 
 def run(what: dict[str, Any]) -> dict[str, float]:
-    """One program up to its step."""
+    """Run a program up to its step."""
     step = what["step"]
     if step == "cli":
         import contextlib
@@ -62,7 +62,7 @@ def run(what: dict[str, Any]) -> dict[str, float]:
         if step == "warm":
             handle.processor.engine.warm_up._thread.join()
         else:
-            wait_until_idle()  # ends before the warm-up begins
+            wait_until_idle()  # exit before the warm-up begins
     if step == "turn":
         import scenario
 
@@ -73,7 +73,7 @@ def run(what: dict[str, Any]) -> dict[str, float]:
 
 
 def wait_until_idle() -> None:
-    """Until no thread works any more: what is prepared on the worker's thread is part of starting."""
+    """Wait until all threads are idle, because work on the worker's thread is also startup time."""
     spent, quiet = time.process_time(), 0
     while quiet < 3:
         time.sleep(0.05)
@@ -94,7 +94,6 @@ def _figures(own: float = 0.0) -> dict[str, float]:
 
 
 def rows(found: Runs) -> list[Row]:
-    """The lines of the table."""
     program = found.best("program", "ms")
     made = [Row(STEPS["program"], f"{program:.0f} ms", "1.00 ×")]
     for step in ("import", "instrument", "warm", "turn"):
@@ -121,9 +120,9 @@ def rows(found: Runs) -> list[Row]:
 
 
 def main() -> int:
-    """Measure, print, and say by the exit status whether the bounds hold."""
+    """Measure and print. Return 1 with ``--check`` if a limit is exceeded."""
     options = harness.parser(__doc__)
-    options.add_argument("--rounds", type=int, default=ROUNDS, help="of each step")
+    options.add_argument("--rounds", type=int, default=ROUNDS, help="runs of each step")
     args = options.parse_args()
     if args.child:
         print(json.dumps(run(json.loads(args.child))))

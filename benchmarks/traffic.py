@@ -1,4 +1,4 @@
-"""Requests of an agent's spans, as OTLP bytes: what is sent to a sidecar, whichever checkout it is of, so that nothing of ours is imported here."""
+"""OTLP requests of an agent's spans. This module doesn't import otel-agenteval, so that every checkout receives the same bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import words
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 TURNS, SPANS = 64, 8
-"""Of one request."""
+"""Turns per request, and spans per turn."""
 
 
 def text(dice: random.Random, size: int) -> str:
-    """Some English."""
+    """Return ``size`` characters of English words."""
     found = []
     while size > 0:
         word = dice.choice(words.WORDS)
@@ -23,7 +23,7 @@ def text(dice: random.Random, size: int) -> str:
 
 
 def request(first: int, dice: random.Random) -> bytes:
-    """64 turns of an agent, four model calls with 2 kB in and 1 kB out, and three tool calls; about 15 attributes a span."""
+    """Return 64 agent turns with four model calls (2 kB in, 1 kB out) and three tool calls, about 15 attributes per span."""
     message = ExportTraceServiceRequest()
     group = message.resource_spans.add()
     group.resource.attributes.add(key="service.name").value.string_value = "shop"
@@ -53,7 +53,7 @@ def request(first: int, dice: random.Random) -> bytes:
 
 
 def attributes(kind: str, index: int, dice: random.Random) -> dict[str, Any]:
-    """Fifteen or so attributes of a span, as the convention has them."""
+    """Return about 15 attributes of a span, in the GenAI conventions."""
     known: dict[str, Any] = {
         "gen_ai.operation.name": kind, "gen_ai.conversation.id": "c-1", "server.address": "api.example", "server.port": 443,
         "app.region": "eu", "app.tenant": "t-17", "app.release": "2026-11", "app.flag": "on",

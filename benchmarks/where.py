@@ -1,11 +1,11 @@
-"""Where each microsecond goes on the three paths that a user pays for, for docs/internals/profiling.md.
+"""Measure the CPU time of each module on the three main paths, for docs/internals/profiling.md.
 
-    python benchmarks/where.py            the tables on the terminal
-    python benchmarks/where.py --write    also into docs/internals/profiling.md
+    python benchmarks/where.py            prints the tables
+    python benchmarks/where.py --write    also writes them to docs/internals/profiling.md
 
-A signal after every millisecond of CPU time (or as often as the system's clock ticks) notes the innermost function of ours that runs on the measured thread, weighted by the CPU time of that
-thread since the last one: nothing is instrumented, so that small functions are not made to look expensive. Garbage collections are
-taken out and counted by themselves. Each path has a process of its own.
+A signal after each millisecond of CPU time (or each tick of the system's clock) records the innermost function of the package on the
+measured thread. The sample's weight is the thread's CPU time since the last signal. Unlike instrumentation, this doesn't slow down small
+functions. Garbage collections are counted separately. Each path has a separate process.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ STAGES: dict[str, dict[str, str]] = {
         "evaluation/redaction": "redaction",
     },
 }
-"""By path: what a module's name begins with → what it does; the first that fits counts. Of a score, modules without a stage are not part of saying it."""
+"""Stage by prefix of the module name, for each path. The first matching prefix counts. Modules without a stage aren't part of a score."""
 OTHER_THREADS = "other threads: connection, requests, metrics"
 
 
 class Sampler:
-    """CPU seconds of the main thread by the innermost module of ours that ran."""
+    """CPU seconds of the main thread by the package's innermost running module."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -102,7 +102,7 @@ class Sampler:
         collecting, self._in_gc = min(self._in_gc, weight), 0.0
         where = ""
         while frame is not None:
-            if frame.f_code.co_name == "force_flush":  # the benchmark's own waiting, between turns
+            if frame.f_code.co_name == "force_flush":  # the benchmark waits between turns
                 return
             if not where and PACKAGE in frame.f_code.co_filename:
                 where = frame.f_code.co_filename.rpartition(PACKAGE)[2]
@@ -125,7 +125,7 @@ class Sampler:
 
 
 def agent() -> dict[str, Any]:
-    """Turns of an agent, everything delivered after each twenty: µs of its thread by module."""
+    """Return the agent thread's µs per turn, by module. After each twenty turns, everything is delivered."""
     import scenario
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -148,7 +148,7 @@ def agent() -> dict[str, Any]:
 
 
 def sidecar(*, outlets: bool = False, metrics: bool = True) -> dict[str, Any]:
-    """Requests of the sidecar: µs of a span, or of a score, by module."""
+    """Return the sidecar's µs per span or per score, by module."""
     import receiving
     from sink import sink
 
@@ -188,14 +188,14 @@ CHILDREN: dict[str, Callable[[], dict[str, Any]]] = {
     "score": lambda: sidecar(outlets=True),
 }
 PATHS = {"agent": "µs per turn", "sidecar": "µs per span", "score": "µs per score"}
-"""Those that have a table of their own."""
+"""Paths that have a table."""
 
 
 # --- the tables
 
 
 def stages(path: str, found: Runs) -> dict[str, float]:
-    """µs of each stage of a path, the most expensive first; of some runs the mean."""
+    """Return the µs of each stage of a path, most expensive first, as the mean of some runs."""
     names = STAGES["sidecar" if path == "assembled" else path]
     added: dict[str, float] = {}
     outcomes = found.outcomes[harness.AFTER, path]
@@ -214,7 +214,7 @@ def stages(path: str, found: Runs) -> dict[str, float]:
 
 
 def table(path: str, found: Runs, unit: str) -> str:
-    """One path's stages as Markdown."""
+    """Return one path's stages as a Markdown table."""
     parts = stages(path, found)
     whole = sum(parts.values())
     lines = [
@@ -226,9 +226,8 @@ def table(path: str, found: Runs, unit: str) -> str:
 
 
 def main() -> int:
-    """Measure, print, and write where that is wanted."""
     options = harness.parser(__doc__, against=False)
-    options.add_argument("--rounds", type=int, default=2, help="of each path")
+    options.add_argument("--rounds", type=int, default=2, help="runs of each path")
     args = options.parse_args()
     harness.answer_as_child(args, CHILDREN)
     found = harness.alternate(__file__, {path: {"what": path} for path in PATHS}, None, args.rounds)

@@ -1,4 +1,4 @@
-"""Words that the texts of benchmarks are made of."""
+"""Words for the generated texts of the benchmarks."""
 
 from __future__ import annotations
 
