@@ -1,6 +1,6 @@
-"""Write a metric of your own, with a parameter, and see it on the span beside the built-in ones.
+"""Write your own metric with a parameter, and see its score on the span, next to the built-in metrics.
 
-Run it with ``python examples/custom_metric.py``.
+Run ``python examples/custom_metric.py``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import otel_agenteval as oa
 
 @oa.metric(needs=("output",), boolean=True)
 def code_answer_is_short(turn: oa.Turn, *, max_words: Annotated[int, Ge(1)] = 50) -> bool | oa.Result:
-    """The answer has at most ``max_words`` words (1.0 = it has, 0.0 = it is too long).
+    """Check that the answer has at most ``max_words`` words (1.0 = short enough, 0.0 = too long).
 
-    Words are what white space separates. ``detail.words`` has their number. An empty answer is skipped.
+    Words are separated by white space. ``detail.words`` is their number. An empty answer is skipped.
     """
     words = len((turn.output or "").split())
     if not words:
@@ -24,11 +24,11 @@ def code_answer_is_short(turn: oa.Turn, *, max_words: Annotated[int, Ge(1)] = 50
     return oa.Result(words <= max_words, detail={"words": words}, explanation=f"{words} words, {max_words} are allowed")
 
 
-# By itself, as in a test:
+# Evaluate it directly, as in a test:
 score = oa.get_metric("code_answer_is_short", max_words=3).evaluate(oa.Turn(output="It depends on many things."))
 print(score.metric, score.value, score.explanation)
 
-# On every turn of an application, which says so in code or in its configuration file:
+# Evaluate it on every turn of an application, configured in code or in the configuration file:
 config = {"metrics": [{"code_answer_is_short": {"max_words": 120}, "policy": "gate"}]}
 handle = oa.instrument(config=config, create_provider=True)
 print("attached:", handle.enabled)

@@ -1,8 +1,8 @@
-"""Gate a build on recorded traces: exit with 1 when a turn breaks a rule.
+"""Fail a build on recorded traces: exit with status 1 if a turn breaks a rule.
 
     python examples/gate_recorded.py traces.jsonl [traces.logs.jsonl …]
 
-The files are OTLP/JSON lines, as the OpenTelemetry Collector's file exporter writes them. The command line does the same:
+The files are OTLP/JSON lines, as the OpenTelemetry Collector's file exporter writes them. The command line can do the same:
 ``otel-agenteval eval traces.jsonl --config agenteval.yaml --gate``.
 """
 
@@ -36,6 +36,6 @@ def main(files: list[str]) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]) if sys.argv[1:] else "gate_recorded: name at least one file of recorded traces")
+        sys.exit(main(sys.argv[1:]) if sys.argv[1:] else "gate_recorded: pass at least one file of recorded traces")
     except oa.AgentEvalError as error:
         sys.exit(f"gate_recorded: {error}")

@@ -1,9 +1,9 @@
-"""A LangGraph agent, traced by OpenInference and scored by one line.
+"""Score a LangGraph agent, traced by OpenInference, with one line.
 
     pip install './otel-agenteval' langgraph langchain-core openinference-instrumentation-langchain
     python examples/langgraph_agent.py
 
-The model is a script, so that this needs neither key nor network; ``ChatOpenAI(…)`` is used the same way.
+The model is a script, so you need no key and no network. A real model, such as ``ChatOpenAI(…)``, is used in the same way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import otel_agenteval as oa
 
-# What the application has anyway: OpenTelemetry, and an instrumentation.
-provider = TracerProvider()  # with an exporter
+# What your application already has: OpenTelemetry, and an instrumentation.
+provider = TracerProvider()  # add your exporter here
 LangChainInstrumentor().instrument(tracer_provider=provider)
 
 scores = Path(tempfile.mkdtemp()) / "scores.jsonl"
@@ -33,7 +33,7 @@ handle = oa.instrument(tracer_provider=provider, config={"outlets": {"jsonl": st
 
 
 class Script(BaseChatModel):
-    """Asks for the seat three times, whatever the tool says, then gives up."""
+    """Model that requests the seat three times, whatever the tool returns, and then gives up."""
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         asked = sum(isinstance(message, AIMessage) for message in messages)
@@ -56,7 +56,7 @@ def book_seat(train: str) -> str:
 
 
 def assistant(state: MessagesState) -> dict[str, Any]:
-    """The graph's node that thinks."""
+    """Call the model."""
     return {"messages": [Script().invoke(state["messages"])]}
 
 
@@ -73,5 +73,5 @@ print(agent.invoke({"messages": [("user", "Book me a seat on EC 51.")]})["messag
 handle.shutdown()
 for line in scores.read_bytes().splitlines():
     score = json.loads(line)
-    if score.get("passed") is not None:  # metrics that only measure say nothing of it
+    if score.get("passed") is not None:  # skip metrics without a verdict
         print(score["metric"], score["value"], score["label"])

@@ -1,8 +1,8 @@
-"""Score an agent with one line, and look at what came out.
+"""Score an agent with one line, and print the scores.
 
     python examples/one_line_setup.py
 
-The agent below stands for yours: any instrumentation that writes GenAI spans will do.
+The agent below represents yours. Any instrumentation that writes GenAI spans works.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FACTS = "You guide visitors. The tower was finished in 1889 and is 324 metres hi
 
 
 def set_up_opentelemetry() -> InMemorySpanExporter:
-    """What the application does anyway; an OTLP exporter would be here."""
+    """Set up OpenTelemetry as your application already does, for example with an OTLP exporter."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -29,7 +29,7 @@ def set_up_opentelemetry() -> InMemorySpanExporter:
 
 
 def agent(question: str) -> str:
-    """An instrumented agent that invents a link."""
+    """Answer with an invented link, in an instrumented span."""
     tracer = trace.get_tracer("my.agent")
     answer = "The tower is 324 metres high. See https://big-tower.example/facts."
     with tracer.start_as_current_span("invoke_agent guide") as run:

@@ -1,9 +1,9 @@
-"""A Pydantic AI agent, scored by one line.
+"""Score a Pydantic AI agent with one line.
 
     pip install './otel-agenteval' pydantic-ai-slim
     python examples/pydantic_ai_agent.py
 
-The model is a script, so that this needs neither key nor network; ``Agent("openai:…")`` is used the same way.
+The model is a script, so you need no key and no network. A real model, such as ``Agent("openai:…")``, is used in the same way.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import otel_agenteval as oa
 
-# What the application has anyway: OpenTelemetry, and an agent whose spans go there.
-exporter = InMemorySpanExporter()  # an OTLP exporter would be here
+# What your application already has: OpenTelemetry, and an instrumented agent.
+exporter = InMemorySpanExporter()  # add your OTLP exporter here
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
 trace.set_tracer_provider(provider)
@@ -32,7 +32,7 @@ STEPS = (
 
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """The step that comes after those in the history. The price in the last one is made up."""
+    """Return the next step after the steps in the history. The price in the last step is made up."""
     return STEPS[sum(isinstance(message, ModelResponse) for message in messages)]
 
 

@@ -1,8 +1,8 @@
-"""Say what an answer should have been, where the turn starts: ``expect()``.
+"""Declare the expected tools or answer of a turn in your code, with ``expect()``.
 
     python examples/references.py
 
-References stay in the process. They go with asyncio tasks and ``asyncio.to_thread``, not with plain threads.
+References stay in the process. asyncio tasks and ``asyncio.to_thread`` inherit them, but other threads don't.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ tracer = provider.get_tracer("my.agent")
 
 
 def agent(question: str, *tools: str) -> None:
-    """An instrumented agent that calls the given tools."""
+    """Call the given tools, in instrumented spans."""
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": question}]}])
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": said}
     with tracer.start_as_current_span("invoke_agent guide", attributes=attributes):
@@ -35,11 +35,11 @@ handle = oa.instrument(
     config={"inline": {"metrics": []}, "outlets": {"jsonl": str(scores), "prometheus": None}},
 )
 
-with oa.expect(expected_tools=["search", "book"]):  # turns on what compares tools: no metric has to be configured
+with oa.expect(expected_tools=["search", "book"]):  # metrics that compare tools run without configuration
     agent("Book me a table", "search", "book")
     agent("Book me a table", "search")
 
-agent("Nothing is expected of this one", "search")  # it leaves no score
+agent("Nothing is expected of this one", "search")  # not scored
 
 handle.shutdown()
 for line in scores.read_bytes().splitlines():

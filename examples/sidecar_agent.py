@@ -1,11 +1,11 @@
-"""An agent that knows nothing of us: it exports OTLP to a Collector, and the sidecar behind that scores its turns.
+"""Run an agent without otel-agenteval in its process. It exports OTLP to a Collector, and the sidecar scores its turns.
 
     otel-agenteval serve                                           # the sidecar
     python examples/sidecar_agent.py --endpoint http://127.0.0.1:14318 --turns 8
 
-The endpoint is a Collector's, or the sidecar's own as above. deploy/compose/compose.yaml runs this agent with a Collector,
-the sidecar, Prometheus and Grafana. The agent plays the scripted scenes of ``otel-agenteval demo``; any program in any
-language that exports GenAI spans over OTLP can take its place.
+The endpoint is that of a Collector or, as above, of the sidecar. deploy/compose/compose.yaml runs this agent with a Collector,
+the sidecar, Prometheus and Grafana. The agent plays the scripted scenes of ``otel-agenteval demo``. You can replace it with
+any program that exports GenAI spans over OTLP, in any language.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from otel_agenteval.cli.demo import SCENES, ScriptedAgent
 
 
 def main() -> None:
-    """Play scenes, one after the other, until all turns are done."""
+    """Play the scenes again and again, until all turns are done."""
     parser = argparse.ArgumentParser(description="A scripted agent that exports its spans over OTLP/HTTP.")
-    parser.add_argument("--endpoint", default="http://127.0.0.1:4318", help="of a Collector or of the sidecar")
-    parser.add_argument("--turns", type=int, default=0, help="how many; 0 never ends")
+    parser.add_argument("--endpoint", default="http://127.0.0.1:4318", help="OTLP/HTTP address of a Collector or of the sidecar")
+    parser.add_argument("--turns", type=int, default=0, help="number of turns (default: 0, without end)")
     parser.add_argument("--every", type=float, default=1.0, help="seconds between two turns")
     options = parser.parse_args()
 

@@ -1,11 +1,11 @@
-// An agent in Node.js: its spans go to the sidecar, or to a Collector before it, which scores them. Nothing of ours runs in here.
+// An agent in Node.js, without otel-agenteval in its process. It sends spans to the sidecar (or a Collector before it) for scoring.
 //
 //   otel-agenteval serve                                                   (in another terminal)
 //   cd examples/node && npm install
 //   OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318 node agent.js
 //
-// The model and the tool are scripts, so that this needs no key; the spans are what an instrumentation of a real one writes
-// (OpenTelemetry's GenAI conventions).
+// The model and the tool are scripts, so you need no key. The spans follow OpenTelemetry's GenAI conventions, as spans of a real
+// instrumentation do.
 const { context, trace, SpanStatusCode } = require("@opentelemetry/api");
 const { OTLPTraceExporter } = require("@opentelemetry/exporter-trace-otlp-http");
 const { resourceFromAttributes } = require("@opentelemetry/resources");
@@ -21,7 +21,7 @@ const tracer = trace.getTracer("trains");
 const message = (role, ...parts) => ({ role, parts });
 const text = (content) => ({ type: "text", content });
 
-// --- what stands for a model and a tool -------------------------------------------------------------------------------------
+// --- scripted model and tool ------------------------------------------------------------------------------------------------
 
 const departures = { Basel: "06:28 and 08:28" };
 
