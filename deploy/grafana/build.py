@@ -1,9 +1,9 @@
 """Write the Grafana dashboards, as the JSON that Grafana loads.
 
     python deploy/grafana/build.py            # rewrites deploy/grafana/dashboards/*.json
-    python deploy/grafana/build.py --check    # exit with 1 and name the file if a file is stale
+    python deploy/grafana/build.py --check    # exit status 1 if a file is out of date, and prints its name
 
-Every metric is looked up by its OTLP name in ``otel_agenteval.core.semconv``, so a panel can't query a metric that doesn't
+Panels find each Prometheus metric by its OTLP name in ``otel_agenteval.core.semconv``, so they can't query a metric that doesn't
 exist. Requires the package ``grafana-foundation-sdk`` (extra ``dev``).
 """
 
@@ -44,7 +44,7 @@ JUDGED = f'metric=~"(llm|embed)_.*",{AGENT}'
 REFUSED = 'outcome!~"ok|partial|cancelled"'
 WINDOW = "$__rate_interval"
 A_VALUE_OF = '__name__=~"agenteval_(score|measure_.+)_{part}",metric="$metric",' + AGENT_AND_SERVICE
-"""The metric's histogram, whichever it is: a metric is observed in the one of its unit."""
+"""Selector of the score's histogram. Its name depends on the unit of the score's metric."""
 
 
 def _selector(labels: str) -> str:
@@ -85,12 +85,12 @@ def share(name: str, part: str, whole: str, by: str = "", window: str = WINDOW) 
 
 
 def passed(by: str = "", labels: str = AGENT, window: str = WINDOW) -> str:
-    """Share of verdicts that are a pass."""
+    """Return the share of verdicts that pass."""
     return share(semconv.RESULTS, f'outcome="pass",{labels}', f'outcome=~"pass|fail",{labels}', by, window)
 
 
 def quantile(q: float, name: str, labels: str, by: str = "") -> str:
-    """A quantile of a histogram of ours."""
+    """Return a quantile of a histogram."""
     inner = ", ".join(filter(None, ("le", by)))
     return f"histogram_quantile({q}, sum by ({inner}) ({rate(name, labels, part='_bucket')}))"
 
@@ -106,7 +106,7 @@ _EMPTY = (
     ("agenteval_span_events", "No agent's own process is scraped"),
     ("", "No turn in this time range, or Prometheus doesn't scrape otel-agenteval"),
 )
-"""What is missing if a query finds nothing, by a pattern of the query. The first match counts."""
+"""Texts for panels without data, by a pattern of the query. The first match is used."""
 
 
 def why_empty(expr: str) -> str:
@@ -116,7 +116,7 @@ def why_empty(expr: str) -> str:
 # --- panels ------------------------------------------------------------------------------------------------------------
 
 Query = tuple[str, str]
-"""PromQL, and the legend of its series."""
+"""A PromQL query, and the legend of its series."""
 
 
 def _target(number: int, query: Query, *, instant: bool = False, exemplar: bool = False, buckets: bool = False) -> Dataquery:
@@ -139,7 +139,7 @@ def lines(
     exemplars: bool = False,
     most: float | None = None,
 ) -> timeseries.Panel:
-    """Values over time. ``exemplars`` shows points that open their trace; ``most`` is the end of the axis."""
+    """Return a chart of values over time. ``exemplars`` adds points that link to their traces. ``most`` is the end of the axis."""
     panel = timeseries.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(span).height(8)
     panel.no_value(why_empty(queries[0][0])).min(0).line_width(1).fill_opacity(30 if stacked else 0).show_points(
         common_model.VisibilityMode.NEVER
@@ -164,7 +164,7 @@ def lines(
 def number(
     title: str, description: str, unit: str, expr: str, *, bad_below: float | None = None, decimals: int = 1
 ) -> stat.Panel:
-    """One number over the dashboard's time range; red below ``bad_below``."""
+    """Return one number over the dashboard's time range. It is red below ``bad_below``."""
     panel = stat.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(4).height(4)
     panel.no_value(why_empty(expr)).decimals(decimals).graph_mode(common_model.BigValueGraphMode.NONE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields(""))
@@ -176,7 +176,7 @@ def number(
 
 
 def bars(title: str, description: str, unit: str, expr: str, legend: str, *, span: int = 8, height: int = 8) -> bargauge.Panel:
-    """One bar per series, over the dashboard's time range."""
+    """Return one bar per series, over the dashboard's time range."""
     panel = bargauge.Panel().title(title).description(description).datasource(SOURCE).unit(unit).span(span).height(height)
     panel.no_value(why_empty(expr)).orientation(common_model.VizOrientation.HORIZONTAL).display_mode(
         common_model.BarGaugeDisplayMode.BASIC
@@ -187,7 +187,7 @@ def bars(title: str, description: str, unit: str, expr: str, legend: str, *, spa
 
 
 def spread(title: str, description: str, unit: str, expr: str, *, span: int = 12, exemplars: bool = False) -> heatmap.Panel:
-    """A histogram's buckets over time, darker where there is more; ``exemplars`` are points that open their trace."""
+    """Return a heatmap of a histogram's buckets over time. ``exemplars`` adds points that link to their traces."""
     panel = heatmap.Panel().title(title).description(description).datasource(SOURCE).span(span).height(9)
     panel.no_value(why_empty(expr)).calculate(False).y_axis(
         heatmap.YAxisConfig().unit(unit).axis_placement(common_model.AxisPlacement.LEFT)
@@ -226,7 +226,7 @@ def _agents(*, several: bool = True) -> QueryVariable:
 
 
 def fleet() -> Dashboard:
-    """All agents: quality, cost, latency, errors, and how much of it judges have seen."""
+    """Return the dashboard of all agents: quality, cost, latency, errors, and judge coverage."""
     turns, verdicts = semconv.TURNS, 'metric="code_turn_error"'
     chosen = f'outcome!~"sampled_out|skipped|superseded",{JUDGED}'
     found = _new("agenteval-fleet", "Agents: fleet overview", "Quality, cost, latency, errors and judge coverage of all agents.")
@@ -377,7 +377,6 @@ def fleet() -> Dashboard:
 
 
 def agent() -> Dashboard:
-    """One agent."""
     found = _new("agenteval-agent", "Agents: one agent", "Traffic, quality, latency and cost of one agent.")
     found.with_variable(_services()).with_variable(_agents(several=False))
     found.with_row(Row("Traffic"))
@@ -441,7 +440,7 @@ def agent() -> Dashboard:
 
 
 def metric() -> Dashboard:
-    """One metric, down to the traces behind it."""
+    """Return the dashboard of one metric, with links to traces."""
     found = _new(
         "agenteval-metric", "Agents: one metric", "Distribution of one metric, by agent and model, with links to traces."
     )
@@ -513,7 +512,7 @@ def metric() -> Dashboard:
 
 
 def itself() -> Dashboard:
-    """The evaluation's own health."""
+    """Return the dashboard of otel-agenteval's own health."""
     found = _new(
         "agenteval-self",
         "Agents: health of the evaluation",
@@ -684,27 +683,26 @@ def itself() -> Dashboard:
 
 
 DASHBOARDS = {"fleet": fleet, "agent": agent, "metric": metric, "self": itself}
-"""Name of the file → what makes it."""
+"""Functions that build the dashboards, by file name without the ending."""
 
 
 def render() -> dict[Path, str]:
-    """File → its text, for every dashboard."""
+    """Return the content of each dashboard file."""
     encoder = JSONEncoder(sort_keys=True, indent=2)
     found = {}
     for name, make in DASHBOARDS.items():
         built = make().build()
         for number, panel in enumerate(built.panels or [], 1):
-            panel.id_val = number  # links to a panel stay good
+            panel.id_val = number  # stable ids, so that links to panels stay valid
         found[FOLDER / f"{name}.json"] = encoder.encode(built) + "\n"
     return found
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or compare them; the exit status."""
     stale = [file for file, text in render().items() if not file.exists() or file.read_text(encoding="utf-8") != text]
     if "--check" in arguments:
         for file in stale:
-            print(f"{file.name} is out of step: python deploy/grafana/build.py rewrites it")
+            print(f"{file.name} is out of date. To update it, run python deploy/grafana/build.py")
         return 1 if stale else 0
     for file, text in render().items():
         file.write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- /* What containers may: nothing that they do not need. */ -}}
+{{- /* Security context of the containers, with minimal permissions. */ -}}
 {{- define "agenteval.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -22,7 +22,7 @@ runAsNonRoot: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{- /* The sidecar's container. Takes a dictionary: root, and listen, the interface that OTLP is taken on. */ -}}
+{{- /* The sidecar's container. Parameters (dictionary): root, and listen (the interface for OTLP). */ -}}
 {{- define "agenteval.container" -}}
 name: agenteval
 image: "{{ .root.Values.image.repository }}{{ if .root.Values.image.digest }}@{{ .root.Values.image.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}"
@@ -73,7 +73,7 @@ ports:
 startupProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 2
-  failureThreshold: 60 # a long journal is read before anything else
+  failureThreshold: 60 # replaying a long journal takes time
 livenessProbe:
   httpGet: {path: /healthz, port: metrics}
   periodSeconds: 20
@@ -96,7 +96,7 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{- /* Volumes that both modes have. */ -}}
+{{- /* Volumes of both modes. */ -}}
 {{- define "agenteval.volumes" -}}
 - {name: config, configMap: {name: {{ include "agenteval.name" . }}}}
 - {name: tmp, emptyDir: {sizeLimit: 64Mi}}
@@ -108,7 +108,7 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
-{{- /* What the pods of both modes have in common. */ -}}
+{{- /* Common fields of the pods in both modes. */ -}}
 {{- define "agenteval.pod" -}}
 serviceAccountName: {{ include "agenteval.name" . }}
 automountServiceAccountToken: false
@@ -136,7 +136,7 @@ securityContext:
   seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
-{{- /* What is in the Secrets that pods use: the chart's own, and existing ones as far as the cluster can be asked (by install and upgrade, not by template). */ -}}
+{{- /* Content of the Secrets that pods use. Existing Secrets are only read by install and upgrade, because template has no cluster access. */ -}}
 {{- define "agenteval.secrets" -}}
 {{- toYaml .Values.secretValues }}
 {{- range compact (list .Values.secretEnv .Values.tokenSecret .Values.tls.secret) }}
