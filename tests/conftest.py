@@ -1,4 +1,4 @@
-"""What every test starts from: a clean environment and the registry of metrics as the package made it."""
+"""Fixtures of all tests: a clean environment, and the package's original registry of metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.clock import FakeClock
 from tests.support.judges import ScriptedModels
 from tests.support.postgres import Anywhere, PostgresServer, postgres_server
 
-# A machine that is busy is no failure, and a build draws the same examples each time.
+# No deadlines, because the machine can be busy. Each build draws the same examples.
 _examples = int(os.environ.get("AGENTEVAL_TEST_EXAMPLES", "25"))
 settings.register_profile(
     "project",
@@ -27,11 +27,11 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
-# Collecting makes a million objects that stay. Looking for cycles among them takes a quarter of the time.
+# Test collection creates a million lasting objects. Searching them for cycles would take a quarter of the time.
 gc.disable()
 
 _slow: collections.Counter[str] = collections.Counter()
-"""Slow tests that this run leaves out, by folder."""
+"""Slow tests that aren't run, by folder."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -44,7 +44,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):  # a process of pytest-xdist, which reports to the first one
+    if hasattr(session.config, "workeroutput"):  # a pytest-xdist worker, which reports to the main process
         session.config.workeroutput["slow"] = dict(_slow)
 
 
@@ -61,7 +61,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def _metrics() -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """The registry of metrics as the package makes it."""
+    """Return the package's original registry of metrics."""
     registry.discover()
     return (
         dict(registry._METRICS),
@@ -72,7 +72,7 @@ def _metrics() -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
 
 @pytest.fixture(autouse=True)
 def _process(_metrics: tuple[dict[str, Any], dict[str, Any], list[Any]]) -> Iterator[None]:
-    """Hide the machine's OTEL_… variables, and undo what a test changes of its process: variables, metrics, the garbage collector."""
+    """Hide OTEL_… variables, and restore variables, metrics and the garbage collector after a test."""
     before, thresholds = dict(os.environ), gc.get_threshold()
     for name in before:
         if name.startswith("OTEL_"):
@@ -92,13 +92,13 @@ def _process(_metrics: tuple[dict[str, Any], dict[str, Any], list[Any]]) -> Iter
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """A clock that the test moves."""
+    """Return a clock that the test moves."""
     return FakeClock()
 
 
 @pytest.fixture(scope="session")
 def models() -> Iterator[ScriptedModels]:
-    """A judge and an embedder that say what a test tells them to; every ``play`` and ``score`` begins anew."""
+    """Yield a judge and an embedder with scripted replies. Each ``play`` and ``score`` replaces the script."""
     scripted = ScriptedModels()
     yield scripted
     scripted.close()
@@ -106,14 +106,14 @@ def models() -> Iterator[ScriptedModels]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL for all tests of a process."""
+    """Yield a PostgreSQL server for all tests of a process."""
     with postgres_server() as server:
         yield server
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def anywhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Anywhere:
-    """Gives the path or address of a store that is not there yet, of each kind."""
+    """Return a function that returns the path or address of a new store, for each kind of store."""
     if request.param == "sqlite":
         return lambda: str(tmp_path_factory.mktemp("stores") / "scores.db")
     return request.getfixturevalue("postgres").database

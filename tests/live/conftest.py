@@ -1,4 +1,4 @@
-"""The scripted model server, and telemetry set-ups that are gone after their test."""
+"""Fixtures: the scripted model server, and telemetry that is shut down after the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.live import Live
 
 @pytest.fixture(scope="session")
 def llm() -> Iterator[str]:
-    """Address of a model server that answers by script (``fake_llm.SCRIPTS``)."""
+    """Yield the address of a model server with scripted replies (``fake_llm.SCRIPTS``)."""
     server = fake_llm.serve()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()
@@ -22,7 +22,7 @@ def llm() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _event_loop() -> Iterator[None]:
-    """``run_sync`` of a framework takes the thread's loop, or makes one that nobody closes."""
+    """Provide an event loop and close it, because frameworks' ``run_sync`` would leave a new loop open."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
@@ -32,7 +32,7 @@ def _event_loop() -> Iterator[None]:
 
 @pytest.fixture
 def live() -> Iterator[Live]:
-    """A set-up whose exporting processor comes after ours."""
+    """Yield telemetry whose exporting processor is registered after ours."""
     live = Live()
     yield live
     live.close()
@@ -40,7 +40,7 @@ def live() -> Iterator[Live]:
 
 @pytest.fixture(params=["before", "after"], ids=["exporter before us", "exporter after us"])
 def live_in_any_order(request: pytest.FixtureRequest) -> Iterator[Live]:
-    """A set-up with ``/metrics`` for each order of registration."""
+    """Yield telemetry with ``/metrics``, for each order of registration."""
     live = Live(request.param, metrics=True)
     yield live
     live.close()

@@ -1,4 +1,4 @@
-"""A server that speaks as it is told, and a judge that asks it."""
+"""Fixtures: a scripted model server, and a judge that calls it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def sleeps() -> list[float]:
-    """Seconds that a judge of this test slept."""
+    """Return a list of the seconds that the test's judge slept."""
     return []
 
 
 @pytest.fixture
 def judge_of(server: Server, clock: FakeClock, sleeps: list[float]) -> Iterator[Callable[..., oa.Judge]]:
-    """Makes judges on a clock that only their sleeping moves."""
+    """Yield a function that creates judges. Only their sleeping moves the clock."""
     made: list[oa.Judge] = []
 
     def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A store of three days, served."""
+"""Fixtures: a web UI for a store with turns of three days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers and judges for reports on judges."""
+"""Fixtures: model servers and judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Receivers that stand where backends do."""
+"""Fixtures: receivers in place of backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.receiver import GrpcReceiver
 
 @pytest.fixture
 def backend() -> Iterator[GrpcReceiver]:
-    """Where traces and logs go besides us."""
+    """Yield a receiver in place of the user's backend."""
     receiver = GrpcReceiver()
     yield receiver
     receiver.close()
@@ -19,7 +19,7 @@ def backend() -> Iterator[GrpcReceiver]:
 
 @pytest.fixture
 def ours() -> Iterator[GrpcReceiver]:
-    """What stands where ``otel-agenteval serve`` does, to see what the Collector sends it."""
+    """Yield a receiver in place of ``otel-agenteval serve``, for requests from the Collector."""
     receiver = GrpcReceiver()
     yield receiver
     receiver.close()

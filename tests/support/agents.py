@@ -1,4 +1,4 @@
-"""Agents of three frameworks for live tests: scripted models, tools that say what they were asked, and the instrumentation."""
+"""Agents of three frameworks for live tests: scripted models, tools that record their arguments, and the instrumentation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.live import Live
 MODEL = "gpt-4o-mini"
 SYSTEM = "You are the support assistant of the Acme store."
 ALL = httpx.Limits(max_connections=8)
-"""The scripted server's queue of connections is short."""
+"""Few connections, because the scripted server's connection queue is short."""
 
 Tool = Callable[..., str]
 Ask = Callable[[list[Any]], dict[str, Any]]
@@ -36,7 +36,7 @@ Ask = Callable[[list[Any]], dict[str, Any]]
 
 @contextmanager
 def openai_traced(live: Live, capture: str = "SPAN_ONLY") -> Iterator[None]:
-    """The OpenAI SDK instrumented by OpenTelemetry's package, with this capture mode."""
+    """Instrument the OpenAI SDK with OpenTelemetry's package, in this capture mode."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", capture)
         if capture == "EVENT_ONLY":
@@ -51,7 +51,7 @@ def openai_traced(live: Live, capture: str = "SPAN_ONLY") -> Iterator[None]:
 
 @contextmanager
 def langchain_traced(live: Live, *, content: bool = True) -> Iterator[None]:
-    """LangChain instrumented by OpenInference."""
+    """Instrument LangChain with OpenInference."""
     instrumentor = LangChainInstrumentor()
     config = TraceConfig(hide_inputs=not content, hide_outputs=not content)
     instrumentor.instrument(tracer_provider=live.provider, config=config)
@@ -62,7 +62,7 @@ def langchain_traced(live: Live, *, content: bool = True) -> Iterator[None]:
 
 
 def pydantic_traced(live: Live, *, content: bool = True) -> InstrumentationSettings:
-    """Settings with which pydantic-ai writes its own spans."""
+    """Return settings with which pydantic-ai writes its own spans."""
     return InstrumentationSettings(tracer_provider=live.provider, include_content=content)
 
 
@@ -70,18 +70,16 @@ def pydantic_traced(live: Live, *, content: bool = True) -> InstrumentationSetti
 
 
 def pydantic_agent(live: Live, model: Any, name: str = "support_agent", *, content: bool = True, **more: Any) -> Agent[None, str]:
-    """An agent of pydantic-ai."""
     settings = pydantic_traced(live, content=content)
     return Agent(model, name=name, instructions=SYSTEM, capabilities=[Instrumentation(settings)], **more)
 
 
 def langgraph_agent(url: str, tools: Sequence[Tool], name: str = "support_agent", **clients: Any) -> Any:
-    """An agent of LangGraph."""
     return create_agent(langchain_model(url, **clients), _structured(tools), system_prompt=SYSTEM, name=name)
 
 
 def langchain_model(url: str, tools: Sequence[Tool] = (), **clients: Any) -> Any:
-    """A chat model of LangChain, with its tools bound."""
+    """Return a LangChain chat model with bound tools."""
     model = ChatOpenAI(model=MODEL, base_url=url, api_key="none", max_retries=0, **clients)
     return model.bind_tools(_structured(tools)) if tools else model
 
@@ -91,20 +89,20 @@ def _structured(tools: Sequence[Tool]) -> list[Any]:
 
 
 def said(question: str) -> dict[str, Any]:
-    """What LangGraph's agents are given."""
+    """Return the input of a LangGraph agent."""
     return {"messages": [{"role": "user", "content": question}]}
 
 
 def settings_of(conversation: str) -> dict[str, Any]:
-    """A LangGraph run's settings, with its conversation."""
+    """Return the configuration of a LangGraph run in a conversation."""
     return {"configurable": {"thread_id": conversation}, "metadata": {"session_id": conversation}}
 
 
-# --- a loop by hand around the OpenAI SDK
+# --- a hand-written loop with the OpenAI SDK
 
 
 def definitions(tools: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Tools, by name with the one argument of each, as the API wants them."""
+    """Return tool definitions for the API. ``tools`` maps names to the only argument of each tool."""
     return [
         {
             "type": "function",
@@ -119,12 +117,12 @@ def definitions(tools: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def begin(question: str) -> list[Any]:
-    """A conversation's first messages."""
+    """Return the first messages of a conversation."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
 
 
 def answer_tools(message: Mapping[str, Any], tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
-    """The messages that answer a model's tool calls."""
+    """Call the tools that the model requested, and return the result messages."""
     return [
         {
             "role": "tool",
@@ -136,7 +134,7 @@ def answer_tools(message: Mapping[str, Any], tools: Mapping[str, Tool]) -> list[
 
 
 def tool_loop(ask: Ask, question: str, tools: Mapping[str, Tool]) -> str:
-    """The loop of every tutorial; returns the answer."""
+    """Run the usual tool loop, and return the answer."""
     history = begin(question)
     while True:
         message = ask(history)
@@ -147,7 +145,7 @@ def tool_loop(ask: Ask, question: str, tools: Mapping[str, Tool]) -> str:
 
 
 async def tool_loop_async(client: openai.AsyncOpenAI, question: str, offered: list[Any], tools: Mapping[str, Tool]) -> str:
-    """The same with the asynchronous client."""
+    """Run :func:`tool_loop` with the asynchronous client."""
     history = begin(question)
     while True:
         answer = await client.chat.completions.create(model=MODEL, messages=history, tools=offered)
@@ -159,7 +157,7 @@ async def tool_loop_async(client: openai.AsyncOpenAI, question: str, offered: li
 
 
 def asker(client: openai.OpenAI, offered: list[Any], *, stream: bool = False) -> Ask:
-    """One request and its answer as a message of the history, streamed or not."""
+    """Return a function that sends a request, and returns its (possibly streamed) answer as a message."""
 
     def whole(history: list[Any]) -> dict[str, Any]:
         answer = client.chat.completions.create(model=MODEL, messages=history, tools=offered)

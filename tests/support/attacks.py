@@ -1,4 +1,4 @@
-"""What a client without a token can send, and what that takes of a sidecar."""
+"""Attacks that a client without a token can make, and the memory that they cost a sidecar."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.support.sidecar import Sidecar
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 CONNECTIONS = 100
 MEMORY = 64
-"""Most MB beyond those of an idle sidecar."""
+"""Maximum MB above the memory of an idle sidecar."""
 _LINES = 20
-"""Most lines of log."""
+"""Maximum number of log lines."""
 TOKEN = (("authorization", "Bearer open-sesame"),)
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEADERS, SETTINGS, PING, CONTINUATION = 0x1, 0x4, 0x6, 0x9
@@ -31,7 +31,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def literal(name: bytes, value: bytes, *, kept: bool = False) -> bytes:
-    """A header in HPACK, without compression; a kept one is entry 62 of the table from then on."""
+    """Return an uncompressed HPACK header. If ``kept``, it becomes entry 62 of the dynamic table."""
     size = b""
     rest = len(value)
     if rest >= 127:
@@ -52,7 +52,7 @@ LARGE, AGAIN = literal(b"x", b"v" * 4_000, kept=True), b"\xbe"
 
 
 def bomb(copies: int) -> Iterator[bytes]:
-    """Calls whose headers refer to one large header many times."""
+    """Yield calls whose headers refer to one large header many times."""
     yield PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 4, 1, HEAD + LARGE + AGAIN * copies)
     for stream in range(3, 4_001, 2):
         yield frame(HEADERS, 4, stream, HEAD + AGAIN * copies)
@@ -65,7 +65,7 @@ def endless_headers() -> Iterator[bytes]:
 
 
 def pings() -> Iterator[bytes]:
-    """Frames whose responses aren't read."""
+    """Yield frames whose responses aren't read."""
     yield PREFACE + frame(SETTINGS, 0, 0)
     for _ in range(200):
         yield frame(PING, 0, 0, bytes(8)) * 500
@@ -82,13 +82,13 @@ def head() -> Iterator[bytes]:
 
 
 def unread(path: str) -> Iterator[bytes]:
-    """Requests whose responses aren't read."""
+    """Yield requests whose responses aren't read."""
     for _ in range(50):
         yield f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode() * 100
 
 
 def idle() -> Iterator[bytes]:
-    """Nothing, as long as the connection stays open."""
+    """Keep the connection open, but send nothing."""
     yield b""
 
 
@@ -109,23 +109,21 @@ ATTACKS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
         )
     },
 }  # fmt: skip
-"""Attack → port, and what each connection sends. The connections stay open until a real sender got in."""
+"""Port and content of each connection, by attack. Connections stay open until a legitimate sender is accepted."""
 
 
 @dataclass(frozen=True)
 class Flooded:
-    """Outcome of an attack."""
-
     memory: int
-    """Peak of the resident memory beyond that of the idle sidecar, in MB."""
+    """Peak of the resident memory above the idle sidecar's, in MB."""
     got_in: int
-    """Of two requests with a token, one during the attack and one at its end, those that were accepted."""
+    """Number of accepted requests with a token, of one during the attack and one at its end."""
     lines: int
-    """Lines of log."""
+    """Number of log lines."""
 
     @property
     def is_well(self) -> bool:
-        """Return True if everything holds."""
+        """Return True if memory and log lines are within limits, and both requests were accepted."""
         return self.memory <= MEMORY and self.got_in == 2 and self.lines < _LINES
 
 
@@ -158,12 +156,12 @@ def _got_in(address: str) -> bool:
 
 
 def memory(pid: int, kind: str = "VmRSS") -> int:
-    """Resident bytes of a process; ``VmHWM`` is the peak."""
+    """Return the resident memory of a process in bytes. ``VmHWM`` is the peak."""
     return int(Path(f"/proc/{pid}/status").read_text().partition(f"{kind}:")[2].split()[0]) << 10
 
 
 def flood(address: str, sent: Callable[[], Iterator[bytes]], held: contextlib.ExitStack) -> None:
-    """Connect, send everything that the sidecar takes, and hold the connection."""
+    """Connect, send as much as the sidecar reads, and keep the connection open."""
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError):
         client = held.enter_context(socket.create_connection((host, int(port)), timeout=2))

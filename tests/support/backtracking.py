@@ -1,8 +1,8 @@
-"""Texts on which a regular expression may take more than linear time, found in its syntax tree.
+"""Texts on which a regular expression may take more than linear time, found in the pattern's syntax tree.
 
-A pattern becomes an automaton without counting: ``{2,80}`` is a loop, an assertion may always hold. Where one word leads through a loop, and also into
-it from before, from the beginning of the search or from another loop, its repetitions can be read in many ways, all of which are tried when what follows
-does not fit. That is at least every case that there is; whether it costs time says a stopwatch (:mod:`.growth`).
+A pattern becomes an automaton without counters: ``{2,80}`` is a loop, and assertions may always match. Assume that a word leads around
+a loop, and also into the loop from the start of the search or from another loop. If the rest doesn't match, the engine then tries many
+ways to divide the repetitions. This finds all slow patterns, and some fast ones. :mod:`.growth` measures the actual time.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ except ImportError:  # Python 3.10
 
 _ALWAYS = "aB0_ -.,:;\n\t/\\\"'<>(){}[]|@#=+*!?%&$~^`\u00e9\u00a0\u6f22\u0663\x00"
 _MOST_PRODUCTS = 60_000
-"""Nodes of products of the automaton that are looked at for one pattern."""
+"""Maximum number of states in products of the automaton, per pattern."""
 _EXPANDED = 3
-"""Repetitions that are written out."""
+"""Maximum number of repetitions that are expanded."""
 
 Edges = list[tuple[int, int]]
 
 
 class Automaton:
-    """States, numbered; from each, edges with a set of characters (a bit mask), and free ones."""
+    """States by number. Each state has edges with a set of characters (a bit mask), and edges without a character."""
 
     def __init__(self, pattern: re.Pattern[Any], *, searched: bool) -> None:
         source = pattern.pattern
@@ -74,14 +74,14 @@ class Automaton:
         elif op in (c.ASSERT, c.ASSERT_NOT):
             direction, inner = argument
             if direction > 0:
-                self._sequence(inner, at, flags)  # leads nowhere, but is tried
+                self._sequence(inner, at, flags)  # a dead end, but the engine tries it
             self.free[at].append(after)
         elif op is getattr(c, "ATOMIC_GROUP", None):
             self.free[self._sequence(argument, at, flags)].append(after)
         elif op is c.GROUPREF_EXISTS:
             for branch in argument[1:]:
                 self.free[self._sequence(branch or (), at, flags)].append(after)
-        else:  # a place, or what a group held
+        else:  # an anchor or a back-reference
             self.free[at].append(after)
             if op is c.AT and argument is c.AT_BEGINNING and flags & re.MULTILINE:
                 self.edges[at].append((self._mask(c.LITERAL, 10, 0), after))
@@ -107,7 +107,7 @@ class Automaton:
         return sum(1 << i for i, sign in enumerate(self.alphabet) if _accepts(op, argument, sign, flags, self.is_bytes))
 
     def closed(self) -> list[Edges]:
-        """The edges with characters from each state, also behind free ones."""
+        """Return the edges with characters from each state, including those behind free edges."""
         found: list[Edges] = []
         for state in range(len(self.edges)):
             seen, stack = {state}, [state]
@@ -127,7 +127,7 @@ _REPEATS = tuple(op for op in (c.MAX_REPEAT, c.MIN_REPEAT, getattr(c, "POSSESSIV
 
 
 def _codes(tree: Any) -> Iterator[int]:
-    """The characters that a pattern names, and the ends of its ranges and what is beside them."""
+    """Yield the characters in a pattern, the ends of its ranges, and their neighbors."""
     for item in tree:
         if isinstance(item, tuple) and len(item) == 2 and item[0] in (c.LITERAL, c.NOT_LITERAL):
             yield item[1]
@@ -163,7 +163,7 @@ def _holds(kind: Any, value: Any, sign: str, ascii_only: bool) -> bool:
 
 
 def attacks(pattern: re.Pattern[Any], *, searched: bool = True, most: int = 400) -> list[tuple[str, str, str]]:
-    """What may be slow: texts before, again and again, and after it, as prefix, pump and end."""
+    """Return texts that may be slow, as (prefix, repeated text, end)."""
     machine = Automaton(pattern, searched=searched)
     edges = machine.closed()
     ways = _ways_from(machine.start, edges, machine)
@@ -189,7 +189,7 @@ def attacks(pattern: re.Pattern[Any], *, searched: bool = True, most: int = 400)
 
 
 def _regions(edges: Sequence[Edges]) -> list[frozenset[int]]:
-    """The strongly connected parts that have an edge."""
+    """Return the strongly connected components that have an edge."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -231,19 +231,19 @@ def _regions(edges: Sequence[Edges]) -> list[frozenset[int]]:
 
 
 def _doors(region: frozenset[int], edges: Sequence[Edges]) -> list[int]:
-    """Some states of a loop, from which it is gone around."""
+    """Return some states of a loop as starting points."""
     outside = [to for at, ways in enumerate(edges) if at not in region for _, to in ways if to in region]
     return list(dict.fromkeys([*outside, *sorted(region)]))[:4]
 
 
 def _first(mask: int, machine: Automaton) -> str:
-    """One of the characters of a mask: a letter or digit if there is one."""
+    """Return a character of a mask, preferably a letter or digit."""
     signs = [sign for i, sign in enumerate(machine.alphabet) if mask >> i & 1]
     return next((sign for sign in signs if sign.isascii() and sign.isalnum()), signs[0])
 
 
 def _ways_from(start: int, edges: Sequence[Edges], machine: Automaton) -> dict[int, str]:
-    """The shortest text that leads from a state to each other one."""
+    """Return the shortest text from a state to each other state."""
     ways = {start: ""}
     queue = deque([start])
     while queue:
@@ -256,7 +256,7 @@ def _ways_from(start: int, edges: Sequence[Edges], machine: Automaton) -> dict[i
 
 
 def _rounds(q: int, region: frozenset[int], edges: Sequence[Edges], machine: Automaton) -> Iterator[str]:
-    """Texts that lead once around a loop, one for each first step."""
+    """Yield texts that lead once around a loop, one text per first step."""
     inside = [[(mask, to) for mask, to in ways if at in region and to in region] for at, ways in enumerate(edges)]
     for mask, to in inside[q][:8]:
         if not mask:
@@ -274,7 +274,7 @@ def _words(
     machine: Automaton,
     budget: list[int],
 ) -> list[str]:
-    """The shortest text that leads from several states to others at the same time, each within its region."""
+    """Return the shortest text that leads from several states to others at the same time, each within its region."""
     seen: dict[tuple[int, ...], str] = {begin: ""}
     queue = deque([begin])
     while queue and budget[0] > 0:
@@ -304,13 +304,13 @@ def _steps(
 
 
 def _fillers(q: int, edges: Sequence[Edges], machine: Automaton) -> list[str]:
-    """Characters that a loop of one state takes, of different kinds: what stands before a word, may decide whether it is one."""
+    """Return characters of different kinds that a loop of one state accepts. The character before a word can decide whether it matches."""
     own = next((mask for mask, to in edges[q] if to == q), 0)
     return [sign for i, sign in enumerate(machine.alphabet) if own >> i & 1 and sign in " -\n._\"'/:,"]
 
 
 def _ends(machine: Automaton, edges: Sequence[Edges], region: frozenset[int]) -> list[str]:
-    """Texts that end a repetition so that what follows does not fit."""
+    """Return texts that end a repetition so that the rest doesn't match."""
     inside = 0
     for at in region:
         for mask, _ in edges[at]:

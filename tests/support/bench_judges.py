@@ -1,4 +1,4 @@
-"""Judges that give the score they are told to, whatever a metric asks on the way to it."""
+"""Judges that give a certain score, for any metric."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _STATEMENTS = 20
 
 
 class Aiming(JudgeModel):
-    """Answers each stage of a metric so that its value is a goodness, or as near to it as the turn allows."""
+    """Answers all judge calls of a metric so that its value is as near to a target as possible."""
 
     model = "aiming"
 
     def __init__(self, case: BenchCase, goodness: float) -> None:
         self.case = case
         self.share = 1 - goodness if case.bound.metric.direction == "down" else goodness
-        """Of the metric's scale."""
+        """Target on the metric's scale."""
         self._answers = 0
-        """Of the agent, that it was asked about one by one."""
+        """Number of the agent's answers that were judged one by one."""
 
     def answer(self, question: Question) -> dict[str, Any]:
         stage, reply = question.stage, question.reply
@@ -97,7 +97,7 @@ class Aiming(JudgeModel):
         return [{"reason": "r", "verdict": words[n >= hits]} for n in range(many)]
 
     def _chunks(self) -> tuple[bool, ...]:
-        """Which chunks are relevant, so that the average precision is nearest."""
+        """Return the relevance of each chunk for which the average precision is nearest to the target."""
 
         def precision(chosen: Sequence[bool]) -> float:
             ranks = [rank for rank, hit in enumerate(chosen, 1) if hit]

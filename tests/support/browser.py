@@ -1,4 +1,4 @@
-"""Chromium, driven by Playwright: Debian's, as ``scripts/get_servers.py`` gets it."""
+"""Chromium with Playwright. The browser is Debian's, installed by ``scripts/get_servers.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.servers import program
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """The browser; each test opens contexts of its own."""
+    """Yield the browser. Each test opens its own contexts."""
     from playwright.sync_api import sync_playwright
 
     path = program("chromium")

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""A certificate authority for tests, and its certificates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates for loopback, and leaves them as files in a folder."""
+    """Signs certificates for loopback, and writes them to a folder."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder
@@ -24,7 +24,7 @@ class Authority:
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, valid: tuple[datetime.timedelta, datetime.timedelta] | None = None) -> tuple[Path, Path]:
-        """Files of a certificate and its key; ``valid`` from and until, seen from now."""
+        """Return the files of a new certificate and its key. ``valid`` is its start and end, relative to now."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, ca=False, valid=valid)
         files = self._folder / f"{name}.crt", self._folder / f"{name}.key"

@@ -1,4 +1,4 @@
-"""Series of scores that change, or do not: how soon is it reported, and how often without cause?"""
+"""Simulated series of scores, to measure false alarms and delays of change detection."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ OPTIONS = DetectorOptions()
 
 
 class Kind(NamedTuple):
-    """A kind of scores: how they are drawn before and after a change of a size."""
+    """A distribution of scores, before and after a change of a given size."""
 
     name: str
     draw: Callable[[Any, float, int], Any]
     changes: tuple[float, ...]
     bounded: bool = True
     probability: float = 1.0
-    """With which a score is made."""
+    """Sampling probability of a score."""
 
 
 def _fails(rate: float) -> Callable[[Any, float, int], Any]:
@@ -51,7 +51,7 @@ KINDS = (
 def run(
     kind: Kind, change: float, after: int, length: int, random: Any, options: DetectorOptions = OPTIONS
 ) -> tuple[int, Found] | None:
-    """The first report of one series and after how many scores it came, counted from the first score after a change of a size ``after`` so many."""
+    """Return the first report, and the number of scores from the change (after ``after`` scores) to the report."""
     values = (
         kind.draw(random, 0.0, length)
         if not change
@@ -67,7 +67,7 @@ def run(
 
 
 def false_alarms(kind: Kind, series: int, random: Any, options: DetectorOptions = OPTIONS) -> tuple[int, float]:
-    """Reports without cause, and the scores in which they came."""
+    """Return the number of false alarms, and the number of scores."""
     alarms = scores = 0
     for _ in range(series):
         found = run(kind, 0.0, 0, LENGTH, random, options)
@@ -77,7 +77,7 @@ def false_alarms(kind: Kind, series: int, random: Any, options: DetectorOptions 
 
 
 def delays(kind: Kind, change: float, series: int, random: Any) -> tuple[list[int], int]:
-    """Scores from a change to its report, and how many were reported before or never."""
+    """Return the numbers of scores from a change to its report, and the number of series with an early report or none."""
     found, missed = [], 0
     for _ in range(series):
         first = run(kind, change, 2_000, 2_000 + LENGTH, random)
@@ -91,9 +91,9 @@ def delays(kind: Kind, change: float, series: int, random: Any) -> tuple[list[in
 def power(
     rate: float, drop: float, series: int, random: Any, *, released: bool, before: int = 500, most: int = 6_000
 ) -> list[int | None]:
-    """Turns until a drop of a pass rate is reported after so many turns ``before``, in each series. None if ``most`` don't suffice.
+    """Return the number of turns until a drop of the pass rate is reported, for each series. None if ``most`` turns don't suffice.
 
-    With ``released``, the drop comes with a new version.
+    With ``released``, the drop occurs with a new version. It begins after ``before`` turns.
     """
     found: list[int | None] = []
     while len(found) < series:

@@ -1,4 +1,4 @@
-"""A turn whatever is in it: written and read again, scored by every metric that is computed, and shown."""
+"""Checks for any turn: serialize and parse it, evaluate all computed metrics, and render it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from otel_agenteval.outlets.turn_text import render_turn
 
 METRICS = [BoundMetric(metric, {}) for metric in catalog() if metric.kind == "code"]
 INTERNAL = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
-"""What a metric never reports: a fault of its own."""
+"""Names of exceptions that a metric must never report, because they are internal errors."""
 
 
 def strict(value: Any) -> Any:
-    """The value as it is after it was written and read again; keys that are no text, or too much depth, fail."""
+    """Return the value after serializing and parsing it. Fails for keys that aren't strings, and for excessive depth."""
     return orjson.loads(orjson.dumps(value))
 
 
 def check_turn(turn: Turn) -> list[Score]:
-    """Write a turn and read it again, score it by every metric, and show it."""
+    """Serialize and parse a turn, evaluate all computed metrics, and render it."""
     written = strict(turn.to_dict())
     assert strict(Turn.from_dict(written).to_dict()) == written
     check_bounds(turn)
@@ -38,7 +38,7 @@ def check_turn(turn: Turn) -> list[Score]:
 
 
 def check_bounds(turn: Turn) -> None:
-    """Counts that a database takes, and names that an index does."""
+    """Check that counts fit into a database, and names into an index."""
     for of_turn in (turn.usage, *turn.llm_calls):
         for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
             count = getattr(of_turn, name, None)

@@ -24,7 +24,7 @@ CONFIGS = ROOT / "collector_config"
 
 
 def value(url: str, name: str, **labels: str) -> float:
-    """The sum of a metric's samples that have these labels, from a page of metrics. Absent is 0."""
+    """Return the sum of a metric's samples with these labels, from a metrics page. Return 0 if the metric is missing."""
     with urllib.request.urlopen(url, timeout=60) as answer:
         text = answer.read().decode()
     return sum(
@@ -39,10 +39,10 @@ class Collector(Process):
     """A Collector with one of the shipped configurations, on free ports.
 
     Args:
-        config: the file's name without ``.yaml``, or a path.
-        folder: for its log and files.
-        port: of OTLP over gRPC; a free one unless it is given.
-        env: what the configuration takes from the environment, besides its own addresses.
+        config: name of the file without ``.yaml``, or a path.
+        folder: folder for its log and files.
+        port: port for OTLP over gRPC (default: a free port).
+        env: environment variables for the configuration, in addition to its addresses.
     """
 
     def __init__(self, config: str | Path, folder: Path, port: int = 0, **env: object) -> None:
@@ -67,12 +67,12 @@ class Collector(Process):
         )
 
     def metric(self, name: str, **labels: str) -> float:
-        """One of the Collector's own metrics; absent is 0."""
+        """Return one of the Collector's own metrics, or 0 if it is missing."""
         return value(self._telemetry, name, **labels)
 
 
 class _Checked(SpanExporter):
-    """An exporter that must succeed."""
+    """An exporter whose exports must succeed."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -88,7 +88,7 @@ class _Checked(SpanExporter):
 
 
 class Alternating(OTLPSpanExporter):
-    """Sends every other span to another Collector, as a plain load balancer would."""
+    """Exporter that sends every other span to another Collector, as a simple load balancer would."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(endpoint=one, insecure=True)
@@ -105,12 +105,12 @@ class Alternating(OTLPSpanExporter):
 
 
 class Agent:
-    """The demo's scripted agent with a provider of its own, which exports each span at once.
+    """The demo's scripted agent with its own provider, which exports each span immediately.
 
     Args:
-        exporter: where to; OTLP over gRPC to an address when it is a text.
-        service: its name.
-        attributes: of the Resource.
+        exporter: an exporter, or an address for OTLP over gRPC.
+        service: service name.
+        attributes: resource attributes.
     """
 
     def __init__(self, exporter: SpanExporter | str, service: str = "demo", attributes: Mapping[str, str] | None = None) -> None:
@@ -124,19 +124,18 @@ class Agent:
         self._agent = ScriptedAgent(self.provider, time.time_ns())
         self._scenes = itertools.cycle(SCENES)
         self.turns = 0
-        """Played so far."""
+        """Number of turns played so far."""
 
     @property
     def failed(self) -> int:
-        """Exports that did not succeed."""
+        """Number of failed exports."""
         return self._exporter.failed
 
     def play(self, turns: int = len(SCENES), scene: Scene | None = None) -> None:
-        """So many turns: of one scene, or of all of them in their order, again and again."""
+        """Play some turns, of one scene or of all scenes in order, repeated."""
         for _ in range(turns):
             self._agent.play(scene or next(self._scenes))
             self.turns += 1
 
     def close(self) -> None:
-        """Shut the provider down."""
         self.provider.shutdown()

@@ -1,4 +1,4 @@
-"""A host that answers a byte at a time: no single wait is long, and all of them together never end."""
+"""A server that responds one byte at a time. No single wait is long, but the whole response takes too long."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 _BETWEEN = 0.04
 """Seconds between two bytes."""
 _WHOLE = 2.0
-"""Seconds after which the rest is sent at once: who waits that long gets a good answer."""
+"""Seconds after which the rest is sent immediately, so that a client that waits gets a valid response."""
 
 
 class Dripping:
-    """Answers every connection alike. ``whole`` is sent at once, ``slow`` a byte at a time behind it."""
+    """Gives every connection the same response: ``whole`` immediately, then ``slow`` byte by byte."""
 
     def __init__(self, slow: bytes, whole: bytes) -> None:
         self._slow, self._whole = slow, whole
         self.is_done = False
-        """Whether a client waited until the end of an answer."""
+        """True if a client waited until the end of a response."""
         self._stop = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -47,27 +47,27 @@ class Dripping:
                         connection.sendall(self._slow[number:])
                         return
                     connection.sendall(self._slow[number : number + 1])
-        except OSError:  # the client has left
+        except OSError:  # the client disconnected
             return
 
     def close(self) -> None:
-        """Stop, also in the middle of an answer."""
+        """Stop, even during a response."""
         self._stop.set()
         self._listener.close()
 
 
 def answer(body: bytes, kind: str = "application/json") -> bytes:
-    """A whole answer of HTTP."""
+    """Return a complete HTTP response."""
     return b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (kind.encode(), len(body), body)
 
 
 PLACES = ("head", "headers", "body")
-"""Where an answer drips."""
+"""Parts of a response that can be slow."""
 
 
 @contextmanager
 def dripping(place: str, body: bytes, kind: str = "application/json") -> Iterator[Dripping]:
-    """A host whose answers drip from their first byte on, within their headers, or in their body, and whom nobody may wait for."""
+    """Run a server whose responses are slow from the first byte, in the headers, or in the body. Fail if a client waits for the end."""
     whole = answer(body, kind)
     start = {"head": 0, "headers": whole.index(b"\r\n") + 2, "body": whole.index(b"\r\n\r\n") + 4}[place]
     host = Dripping(whole[start:], whole[:start])

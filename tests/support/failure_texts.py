@@ -19,7 +19,7 @@ SIZES = {"equal": [30] * 5, "skewed": [120, 40, 25, 25, 25], "one topic": [50]}
 class PlantedText(NamedTuple):
     text: str
     topic: str | None
-    """None if the text is like no other one."""
+    """None if the text resembles no other text."""
 
 
 def planted(half: str, sizes: list[int], draw: random.Random) -> dict[str, list[PlantedText]]:

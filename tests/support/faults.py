@@ -1,4 +1,4 @@
-"""Recorded turns with a fault put in on purpose: fourteen kinds, each with the step at which it went wrong."""
+"""Recorded turns with an inserted fault: fourteen kinds, each with the step that went wrong."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?<![\w.,-])\d{2,6}(?![\w.,%-])")
 
 
 class Faulty(NamedTuple):
-    """A turn that fails, and why."""
+    """A turn that fails, with the inserted fault."""
 
     turn: Turn
     kind: str
@@ -24,7 +24,7 @@ class Faulty(NamedTuple):
 
 
 class _NotHere(Exception):
-    """The turn has no place for this fault."""
+    """Raised if the fault can't be inserted into the turn."""
 
 
 def _pick(items: list[Any], draw: Draw, fits: Callable[[Any], bool] = lambda one: True) -> int:
@@ -37,7 +37,7 @@ def _pick(items: list[Any], draw: Draw, fits: Callable[[Any], bool] = lambda one
 def _calls(turn: Data) -> list[Data]:
     calls: list[Data] = turn.get("tool_calls") or []
     for call in calls:
-        call.pop("span_id", None)  # steps that are put in have none either
+        call.pop("span_id", None)  # inserted steps have none either
     return calls
 
 
@@ -196,7 +196,7 @@ KINDS: dict[str, tuple[str, Callable[[Data, Draw], str]]] = {
 
 
 def faulty_turns(turns: Iterable[Turn], most: int, seed: int = 1) -> Iterator[Faulty]:
-    """Yield up to ``most`` turns of each kind."""
+    """Yield up to ``most`` turns with each kind of fault."""
     given = [turn.to_dict() for turn in turns]
     for name, (kind, put_in) in KINDS.items():
         draw = random.Random(f"{name} {seed}")

@@ -1,4 +1,4 @@
-"""A model on loopback that misbehaves: a share of its answers is late, broken, refused or no answer at all."""
+"""A model server that misbehaves: a share of its responses is late, broken, refused or missing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import Any
 FAULTS = (
     "busy", "broken", "hang", "drip", "cut", "no_json", "prose", "words", "refusal", "huge", "no_usage", "wrong_usage", "vast_usage",
 )  # fmt: skip
-"""busy: 429 with Retry-After · broken: 500 · hang: nothing comes · drip: byte by byte · cut: the connection breaks in the body ·
-no_json: the body is no JSON · prose: words around the verdict · words: no verdict at all · refusal: a filter declined · huge: more
-than anybody reads · the others: a good answer that counts its tokens wrongly."""
+"""busy: 429 with Retry-After · broken: 500 · hang: no response · drip: byte by byte · cut: the connection breaks in the body ·
+no_json: invalid JSON · prose: text around the verdict · words: no verdict · refusal: blocked by a filter · huge: too large to read ·
+others: a good response with wrong token counts.
+"""
 INPUT_TOKENS, OUTPUT_TOKENS = 100, 20
 
 
@@ -23,18 +24,18 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, *_: Any) -> None:
-        """A client that went away is what these tests are about."""
+        """Ignore clients that disconnect, as these tests expect."""
 
 
 class FaultyModel:
     """Chat completions on a free port of 127.0.0.1.
 
     Args:
-        share: of the requests that meet a fault.
-        seed: of the faults' order.
-        reply: the verdict of a good answer.
-        served: called after each answer that costs, as any real server would bill it.
-        faults: what is met.
+        share: share of the requests that get a fault.
+        seed: seed for the order of the faults.
+        reply: verdict of a good response.
+        served: called after each response that costs money.
+        faults: possible faults.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class FaultyModel:
         faults: Sequence[str] = FAULTS,
     ) -> None:
         self.met: Counter[str] = Counter()
-        """Requests by the fault that they met; ``none`` for good ones."""
+        """Number of requests by fault. ``none`` counts good responses."""
         self._closing = threading.Event()
         self._share = share
         self._reply = json.dumps(reply)
@@ -62,14 +63,13 @@ class FaultyModel:
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
     def fault(self) -> str:
-        """What the next request meets."""
+        """Return the fault of the next request."""
         with self._lock:
             found = self._random.choice(self._faults) if self._random.random() < self._share else "none"
             self.met[found] += 1
             return found
 
     def answer(self, handler: BaseHTTPRequestHandler, fault: str) -> None:
-        """Answer as the fault wants it."""
         if fault == "busy":
             return _send(handler, b'{"error": {"message": "slow down"}}', 429, {"Retry-After": "7"})
         if fault == "broken":
@@ -109,7 +109,7 @@ class FaultyModel:
         handler.close_connection = True
 
     def close(self) -> None:
-        """Stop listening, and let go of all that hang."""
+        """Stop listening, and end all hanging responses."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
@@ -137,10 +137,10 @@ def _handler(model: FaultyModel) -> type[BaseHTTPRequestHandler]:
             self.rfile.read(int(self.headers["Content-Length"]))
             try:
                 model.answer(self, model.fault())
-            except OSError:  # the client went away
+            except OSError:  # the client disconnected
                 self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
+            """Print nothing."""
 
     return Handler

@@ -1,7 +1,7 @@
-"""Three services with four scripted agents, one of them behind a sidecar, to which everything happens that dashboards and alerts are made for.
+"""Three services with four scripted agents and one sidecar, which trigger everything that dashboards and alerts show.
 
-Spans, engine, judge's client and ``/metrics`` are real; what agents and judge say is thrown by seeded dice. Turns take as
-long as they say, not as long as they run: their spans carry scripted times.
+Spans, engine, judge client and ``/metrics`` are real. Behavior of agents and judge is random with a fixed seed. Spans have scripted
+times, so turns take no real time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.judges import ScriptedModels
 from tests.support.service import Sidecar
 
 AGENTS = {"shop": ("trip-planner", "concierge"), "desk": ("helpdesk",), "outpost": ("courier",)}
-"""Service → its agents. The outpost knows nothing of us: it exports OTLP to a sidecar."""
+"""Agents by service. The service ``outpost`` doesn't use otel-agenteval. It exports OTLP to a sidecar."""
 
 LEAK = "Your train leaves at 06:28. Log in with ghp_" + "x7Yk2LmQ9RtV4WbN1CzD8FgH5JsK3PaE6UvX"
 """An answer with a critical finding."""
@@ -36,7 +36,7 @@ _USD = {"large-1": (3e-6, 15e-6), "small-1": (3e-7, 12e-7)}
 
 
 class _Judge(ScriptedModels):
-    """Finds most answers relevant, and does not always answer."""
+    """Judge that finds most answers relevant, and sometimes fails."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Judge(ScriptedModels):
 
 
 class _Service:
-    """One service: a provider with our processor, and a page of metrics."""
+    """A service: a provider with our processor, and a metrics page."""
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
         self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
@@ -74,7 +74,7 @@ class _Service:
     def close(self) -> None:
         judging = self.handle.processor.engine.judging
         self.handle.shutdown()
-        for thread in judging._threads:  # one that was asking may have connected anew after the shutdown
+        for thread in judging._threads:  # a running scrape may have reconnected after the shutdown
             thread.join(10)
         judging.runner.models.judge.close()
 
@@ -86,7 +86,7 @@ class _Outpost:
         self.folder = tempfile.TemporaryDirectory()
         store = str(Path(self.folder.name) / "scores.db")
         outlets, journal = {"log_events": False, "store": store}, str(Path(self.folder.name) / "journal")
-        queue = {"backend": "sqlite", "path": str(Path(self.folder.name) / "queue.db")}  # not that of whoever runs the tests
+        queue = {"backend": "sqlite", "path": str(Path(self.folder.name) / "queue.db")}  # don't use the default path
         config = {**config, "judge": {**config["judge"], "queue": queue}}
         self.sidecar = Sidecar({**config, "turn": {"decision_delay": "500ms"}, "outlets": outlets, "serve": {"journal": journal}})
         self.provider = TracerProvider(resource=Resource({"service.name": name}), shutdown_on_exit=False)
@@ -105,22 +105,22 @@ class _Outpost:
 
 
 class Fleet:
-    """The services; :meth:`play` sends turns through them, until the end of the ``with`` block.
+    """The services. :meth:`play` sends turns through them. The ``with`` block ends them.
 
     Args:
-        trouble: whether judge, queue, budget and outlets are short of something too.
-        seed: of the dice.
+        trouble: True if judge, queue, budget and outlets are overloaded too.
+        seed: seed of the random numbers.
     """
 
     def __init__(self, *, trouble: bool = True, seed: int = 1) -> None:
         self._dice = random.Random(seed)
         self.judge = _Judge(random.Random(seed + 1))
         self.trace_ids: set[str] = set()
-        """Of every turn that was played."""
+        """Trace ids of all turns."""
         self.failing = 0.05
         """Share of turns that end in an error."""
         self.raised: set[str] = set()
-        """Alerts that its watcher has seen."""
+        """Alerts that the test has seen."""
         judge = {
             "base_url": self.judge.url, "model": "judge-1", "prices": {"judge-1": {"input": 0.4, "output": 1.6}}, "attempts": 1,
             "max_concurrency": 2,
@@ -129,7 +129,7 @@ class Fleet:
             "judge": {**judge, "budget": {"usd_per_hour": 2.0}},
             "metrics": [{"llm_relevance": {}, "sample": {"rate": 0.5, "always_if": "error"}}, "llm_coherence"],
             "outlets": {"log_events": False},
-            # hasty, so that there are changes to show
+            # few scores, so that changes are found soon
             "statistics": {"changes": {"detect": True, "reference": 10, "false_alarm_every": 1}},
         }
         short = {
@@ -144,10 +144,10 @@ class Fleet:
             "outpost": _Outpost("outpost", config),
         }
         self.targets = {f"agenteval-{name}": service.address for name, service in self.services.items()}
-        """``host:port`` of each service's ``/metrics``, by job."""
+        """``host:port`` of each ``/metrics`` page, by job."""
 
     def play(self, turns: int = 1) -> None:
-        """Some turns of each agent, and what goes on around them."""
+        """Play some turns of each agent, with the surrounding events."""
         for name, agents in AGENTS.items():
             service = self.services[name]
             for agent in agents:
@@ -171,7 +171,7 @@ class Fleet:
         says = "" if luck < 0.02 else LEAK if luck < 0.05 else "Your train leaves at 06:28."
         asks = "When does my train leave?" * (
             1 if dice.random() > 0.05 else 15_000
-        )  # a pasted timetable, more than the desk's queue takes
+        )  # a pasted timetable that exceeds the queue of the service desk
         usd_in, usd_out = _USD[model]
         service.tracer.start_span(f"chat {model}", context, attributes={
             "gen_ai.operation.name": "chat", "gen_ai.request.model": model,
@@ -185,7 +185,7 @@ class Fleet:
             root.set_status(trace.StatusCode.ERROR, "as scripted")
             root.set_attribute("error.type", "TimeoutError")
         root.end(now)
-        if dice.random() < 0.1:  # a cache that is written when the answer has gone
+        if dice.random() < 0.1:  # a cache write after the answer
             service.flush()
             late = service.tracer.start_span("execute_tool remember", context, attributes={
                 "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "remember"}, start_time=now)  # fmt: skip

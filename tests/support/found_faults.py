@@ -1,4 +1,4 @@
-"""How many of the faults put into recordings are found, on the half of the recordings on which no rule was tuned."""
+"""Count how many inserted faults are found, on the recordings that weren't used to tune rules."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WITH_HANDOFFS = ("corpus", "corpus_b", "frameworks")
 
 
 class Found(NamedTuple):
-    """How many faults of each kind are found with their step, and how many there are."""
+    """Number of faults that are found with their step, and number of all faults, by kind."""
 
     found: Counter[str]
     of: Counter[str]
 
 
 def unpacked(folder: Path, most: int | None = None) -> list[Path]:
-    """Unpack the half of the recordings on which no rule was tuned, or as many archives of it."""
+    """Unpack the recordings that weren't used to tune rules, or up to ``most`` archives of them."""
     archives = sorted(CORPUS.parent.glob("recordings/*.tar.xz"))
     for archive in random.Random("untuned").sample(archives, len(archives) // 2)[:most]:
         unpack_all(archive, folder / "recordings")
@@ -37,7 +37,7 @@ def unpacked(folder: Path, most: int | None = None) -> list[Path]:
 
 
 def unpacked_corpora(folder: Path) -> list[Path]:
-    """Unpack half of the recordings of the larger archives, in which agents hand over."""
+    """Unpack half of the recordings in the larger archives, whose agents hand off to each other."""
     for name in _WITH_HANDOFFS:
         unpack_all(CORPUS.with_name(f"{name}.tar.xz"), folder / name)
     folders = sorted(path for name in _WITH_HANDOFFS for path in (folder / name).iterdir() if path.is_dir())
@@ -46,13 +46,13 @@ def unpacked_corpora(folder: Path) -> list[Path]:
 
 
 def clean(turns: Iterable[Turn]) -> list[tuple[Turn, list[Score]]]:
-    """The turns without a failed score, with their scores."""
+    """Return turns without a failed score, with their scores."""
     scored = ((turn, list(scores)) for turn, scores in oa.score_turns(turns, METRICS))
     return [(turn, scores) for turn, scores in scored if turn.output and all(score.verdict is not False for score in scores)]
 
 
 def found_in_turns(turns: Iterable[Turn], most: int) -> Found:
-    """Put faults into turns, up to ``most`` of each kind."""
+    """Insert up to ``most`` faults of each kind into turns."""
     cases = list(faulty_turns(turns, most))
     found, of = Counter[str](), Counter[str]()
     for case, (turn, scores) in zip(cases, oa.score_turns([case.turn for case in cases], METRICS), strict=True):
@@ -63,7 +63,7 @@ def found_in_turns(turns: Iterable[Turn], most: int) -> Found:
 
 
 def found_in_spans(recordings: Iterable[Path], most: int, folder: Path) -> Found:
-    """Put faults into the spans of turns without a fault, up to ``most`` of each kind, and read them as any recording."""
+    """Insert up to ``most`` faults of each kind into the spans of turns without a fault, and read them as a recording."""
     given = [recorded(path) for path in recordings if not path.name.endswith(".logs.jsonl")]
     places: list[tuple[Recorded, Turn]] = []
     for one in given:

@@ -1,4 +1,4 @@
-"""How the time of a call grows with the length of the text that it reads."""
+"""Measure how the time of a call grows with the length of its text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from otel_agenteval.core.caches import forget
 
 SIZES = (1_000, 4_000, 16_000)
 STEEPEST = 6.0
-"""Factor of the seconds for each step to four times the text. Over two steps, linear growth is 16 and quadratic growth 256, with 36 allowed."""
+"""Maximum factor in time for four times the text. For two steps, the limit is 36. Linear growth is 16, quadratic growth 256."""
 FLOOR = 0.02
-"""Seconds that do not count: below them, a clock's tick looks like growth."""
+"""Shorter times in seconds are ignored, because a clock tick would look like growth."""
 LIMIT = 2.0
-"""Seconds of CPU after which a call is stopped, unless linear growth may take longer: one whose time is exponential would never end."""
+"""CPU seconds after which a call is stopped, because exponential calls never end. Calls that may be long and linear get more."""
 
 
 class Stopped(BaseException):
-    """A call took longer than it may."""
+    """Raised if a call takes too long."""
 
 
 @contextmanager
 def stopped_after(seconds: float) -> Iterator[None]:
-    """Raise :class:`Stopped` in what takes more CPU time, and behind it if it was caught; ``re`` looks for signals while it matches."""
+    """Raise :class:`Stopped` after this CPU time, and again if it was caught. ``re`` checks for signals while it matches."""
     late = False
 
     def stop(*_: object) -> None:
@@ -47,9 +47,9 @@ def stopped_after(seconds: float) -> Iterator[None]:
 
 
 def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float = LIMIT) -> float:
-    """Return the CPU time of this thread for a call, the least of some rounds; ``inf`` if it had to be stopped."""
+    """Return the CPU time of a call on this thread, as the minimum of some rounds. ``inf`` if it was stopped."""
     best = float("inf")
-    coverage = sys.gettrace()  # makes code with short lines several times slower
+    coverage = sys.gettrace()  # tracing makes code with short lines several times slower
     sys.settrace(None)
     gc.disable()
     try:
@@ -71,7 +71,7 @@ def seconds(call: Callable[[str], Any], text: str, rounds: int = 1, limit: float
 def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequence[int] = SIZES) -> list[float] | None:
     """Return the seconds for texts of growing sizes if they grow too fast in each measurement. Otherwise, return None.
 
-    A text of four times the largest size decides: a reader may take little for short texts, and linear time for longer ones.
+    A text of four times the largest size decides, because some calls skip short texts.
     """
     for rounds in (1, 5, 15):
         times: list[float] = []
@@ -86,6 +86,6 @@ def steep(call: Callable[[str], Any], make: Callable[[int], str], sizes: Sequenc
 
 
 def _measure(call: Callable[[str], Any], text: str, rounds: int, times: list[float]) -> bool:
-    """Add the seconds of a call, and return False if it had to be stopped."""
+    """Add the seconds of a call. Return False if it was stopped."""
     times.append(seconds(call, text, rounds, max(LIMIT, STEEPEST * times[-1]) if times else LIMIT))
     return times[-1] < float("inf")

@@ -1,4 +1,4 @@
-"""Things outside the sidecar's process that hang, and what becomes of the sidecar then."""
+"""External services and files that hang, and the effect on the sidecar."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ Arrived = Callable[[], set[str]]
 
 
 class Front(Protocol):
-    """Where the sidecar meets a thing, and the switch for what the thing does."""
+    """The address that the sidecar uses, with switches for the service behind it."""
 
     def silence(self) -> None:
-        """Stop, without an end of connections."""
+        """Stop responding, but keep connections open."""
 
     def mute(self) -> None:
-        """Take everything, and respond nothing."""
+        """Accept everything, but respond to nothing."""
 
     def slow(self, seconds: float) -> None:
-        """Respond late."""
+        """Delay each response."""
 
     def heal(self) -> None:
         """Respond again."""
@@ -64,16 +64,16 @@ class Front(Protocol):
 
 @dataclass(frozen=True)
 class Thing:
-    """Something that the sidecar talks to.
+    """A service or file that the sidecar uses.
 
     Attributes:
-        run: starts it, in a folder. Yields the port or path that the sidecar uses, the switch, and the ids of turns that arrived.
+        run: function that starts it in a folder. It yields the port or path, the switch, and the ids of delivered turns.
         config: the configuration with that port or path.
-        named: its check in ``/readyz?verbose``; empty if the sidecar can't detect that it hangs.
-        script: Python to run in the sidecar's process, with ``PORT``.
-        most: how many turns make sense.
-        lines: whether turns are counted in JSON lines, otherwise in the store.
-        hows: the ways to hang that differ.
+        named: name of its check in ``/readyz?verbose``, or empty if the sidecar can't detect that it hangs.
+        script: Python code to run in the sidecar's process, with ``PORT``.
+        most: maximum sensible number of turns.
+        lines: True if turns are counted in JSON lines, otherwise in the store.
+        hows: the different ways to hang.
     """
 
     run: Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]
@@ -87,38 +87,35 @@ class Thing:
 
 @dataclass(frozen=True)
 class Hang:
-    """Outcome of a row."""
-
     sent: int
     accepted: int
     scored: int
-    """Turns in another outlet, before the end of the fault."""
+    """Number of turns in another outlet before the end of the fault."""
     readable: int
-    """Accepted turns that the sidecar could read before the end of the fault."""
+    """Number of accepted turns that the sidecar could read before the end of the fault."""
     named: float | None
-    """Seconds until health named the thing."""
+    """Seconds until the health endpoint reported the hang."""
     is_named: bool
-    """False if health must name it, and doesn't."""
+    """False if the health endpoint must report the hang, but doesn't."""
     ended: float
-    """Seconds from SIGTERM to the end."""
+    """Seconds from SIGTERM to the exit."""
     lost: int
-    """Acknowledged turns that aren't in the other outlet, or weren't delivered to the thing after the fault."""
+    """Number of acknowledged turns that are missing in the other outlet, or that weren't delivered after the fault."""
 
     @property
     def is_well(self) -> bool:
-        """Return True if everything holds."""
+        """Return True if no promise is broken."""
         whole = self.sent == self.accepted > 0 and self.scored == self.readable
         return whole and self.is_named and self.ended < END_WITHIN and not self.lost
 
 
-# --- things
+# --- services and files
 
 
 class Models(SteadyModels):
-    """Models for every path, also of webhooks."""
+    """Responses for every path, including webhooks."""
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and body for one request."""
         if path.endswith("/embeddings"):
             return super().answer(path, body)
         message = {"role": "assistant", "content": json.dumps({"score": 90, "reason": "It answers."})}
@@ -128,7 +125,6 @@ class Models(SteadyModels):
 
 @contextmanager
 def postgres(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
-    """A PostgreSQL behind a proxy."""
     import psycopg
 
     with postgres_server() as server:
@@ -146,7 +142,6 @@ def postgres(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
-    """A Redis behind a proxy, and a judge."""
     server, models = RedisServer(folder / "redis"), Models()
     proxy = Proxy(server.port)
     yield (proxy.port, models.url), proxy, lambda: turns_in(folder, "llm_relevance")
@@ -156,7 +151,7 @@ def redis(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
 
 
 def models_for(metric: str | None) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
-    """Return a server behind a proxy that responds to everything: models, webhooks and other POST requests."""
+    """Return a function that runs a server behind a proxy. The server accepts model calls, webhooks and other POST requests."""
 
     @contextmanager
     def run(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
@@ -170,7 +165,7 @@ def models_for(metric: str | None) -> Callable[[Path], AbstractContextManager[tu
 
 
 def receiver(kind: type[Receiver | GrpcReceiver]) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
-    """Return an OTLP endpoint behind a proxy."""
+    """Return a function that runs an OTLP endpoint behind a proxy."""
 
     @contextmanager
     def run(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
@@ -184,7 +179,7 @@ def receiver(kind: type[Receiver | GrpcReceiver]) -> Callable[[Path], AbstractCo
 
 
 def in_receiver(received: Received) -> set[str]:
-    """Ids of turns whose scores arrived."""
+    """Return the ids of turns whose scores arrived."""
     return {str(plain(record.attributes)["agenteval.turn.id"]) for record in received.scores()}
 
 
@@ -203,7 +198,7 @@ class Pipe:
     def _run(self) -> None:
         while True:
             self._reads.wait()
-            with contextlib.suppress(OSError, TypeError):  # nothing to read yet, or closed
+            with contextlib.suppress(OSError, TypeError):  # no data yet, or closed
                 os.read(self._file, 65_536 if not self._delay else 4_096)  # type: ignore[arg-type]
             time.sleep(self._delay or 0.01)
 
@@ -221,15 +216,13 @@ class Pipe:
         self._delay = seconds
 
     def heal(self) -> None:
-        """Read everything."""
         if self._file is None:
             self._file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
-            fcntl.fcntl(self._file, 1031, 4_096)  # F_SETPIPE_SZ: few lines fill it
+            fcntl.fcntl(self._file, 1031, 4_096)  # F_SETPIPE_SZ: a small pipe, which few lines fill
         self._delay = 0.0
         self._reads.set()
 
     def close(self) -> None:
-        """Close the pipe."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
@@ -237,7 +230,7 @@ class Pipe:
 
 @contextmanager
 def pipe(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
-    """A pipe for an outlet."""
+    """Create a named pipe for an outlet."""
     found = Pipe(folder / "pipe")
     yield str(found.path), found, None
     found.close()
@@ -255,7 +248,7 @@ class Clients:
         self._port = 0
 
     def attach(self, port: int) -> None:
-        """Connect, if it's time."""
+        """Connect, unless the clients are already connected."""
         self._port = port
         for _ in range(self.MANY if self._how is not None else 0):
             one = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -273,15 +266,15 @@ class Clients:
             one.sendall(self._request * 200)
 
     def silence(self) -> None:
-        """Send requests, and read nothing."""
+        """Send requests, but don't read responses."""
         self._set(self._send)
 
     def mute(self) -> None:
-        """Send the beginning of a request."""
+        """Send only the beginning of a request."""
         self._set(lambda one: one.sendall(self._request[:10]))
 
     def slow(self, seconds: float) -> None:
-        """Read a byte at a time."""
+        """Read responses byte by byte."""
 
         def read(one: socket.socket) -> None:
             with contextlib.suppress(OSError):
@@ -292,7 +285,7 @@ class Clients:
         self._set(read)
 
     def heal(self) -> None:
-        """Go away."""
+        """Disconnect."""
         self._how = None
         while self._open:
             self._open.pop().close()
@@ -302,13 +295,13 @@ class Clients:
 
 @contextmanager
 def hung_disk(folder: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
-    """Files that hang."""
+    """Let writes to some files hang."""
     with Shim(folder) as shim:
         yield str(folder / HUNG), shim, lambda: turns_in(folder, name=f"{HUNG}.jsonl") | stored_in(folder, f"{HUNG}.db")
 
 
 def clients(path: str) -> Callable[[Path], AbstractContextManager[tuple[Any, Front, Arrived | None]]]:
-    """Return clients of a path."""
+    """Return a function that runs clients of a path."""
 
     @contextmanager
     def run(_: Path) -> Iterator[tuple[Any, Front, Arrived | None]]:
@@ -383,14 +376,14 @@ THINGS: Mapping[str, Thing] = {
 
 
 WAYS: Mapping[str, Sequence[str]] = {**{what: thing.hows for what, thing in THINGS.items()}, "Kafka": HOWS}
-"""Thing → the ways in which it hangs."""
+"""Ways to hang, by service or file."""
 
 
 # --- the row
 
 
 def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
-    """Run a sidecar beside something that hangs, and return what became of its turns."""
+    """Run a sidecar with a hanging service or file, and return the result."""
     thing = THINGS[what]
     turns = min(turns, thing.most)
     with thing.run(folder) as (at, front, arrived):
@@ -427,7 +420,7 @@ def hang(what: str, how: str, folder: Path, turns: int) -> Hang:
 
 
 def hang_of_kafka(how: str, folder: Path, turns: int) -> Hang:
-    """Run a worker whose broker hangs, and return what became of its turns. It can't read those that come during the hang."""
+    """Run a worker whose broker hangs, and return the result. The worker can't read turns that arrive during the hang."""
     import confluent_kafka
 
     behind, port = free_port(), free_port()
@@ -470,7 +463,7 @@ def hang_of_kafka(how: str, folder: Path, turns: int) -> Hang:
 
 
 def with_other(given: Mapping[str, Any], folder: Path, *, lines: bool = True) -> dict[str, Any]:
-    """Return a configuration with another outlet, which shows what is scored."""
+    """Return a configuration with a second outlet, which shows the scored turns."""
     other = {"jsonl": str(folder / "scores.jsonl")} if lines else {"store": str(folder / "scores.db")}
     return {
         "inline": {"metrics": ["code_latency", "code_empty_answer"]}, **given,
@@ -486,7 +479,7 @@ def _wait(found: Arrived, count: int, timeout: float) -> set[str]:
 
 
 class _Watch:
-    """Watch whether health names something."""
+    """Wait in a thread until the health endpoint reports a check."""
 
     def __init__(self, address: str, name: str) -> None:
         self._address, self._name = address, name
@@ -503,7 +496,7 @@ class _Watch:
                     self._named = time.monotonic() - self._began
 
     def result(self, *, wait: bool) -> float | None:
-        """Return the seconds until it was named, or None. Without ``wait``, only the time until now counts."""
+        """Return the seconds until the check was reported, or None. Without ``wait``, don't wait for it."""
         if not wait:
             self._over.set()
         self._thread.join()
@@ -511,11 +504,11 @@ class _Watch:
 
 
 def turns_in(folder: Path, metric: str | None = None, name: str = "scores.jsonl") -> set[str]:
-    """Ids of turns in the JSON lines, or only of those with a metric."""
+    """Return the ids of turns in the JSON lines, or only of turns with a metric."""
     file = folder / name
     found = set()
     for line in file.read_text().splitlines() if file.exists() else ():
-        with contextlib.suppress(ValueError):  # a line that is being written
+        with contextlib.suppress(ValueError):  # an incomplete line
             row = json.loads(line)
             if metric in (None, row["metric"]):
                 found.add(row["turn_id"])
@@ -523,7 +516,7 @@ def turns_in(folder: Path, metric: str | None = None, name: str = "scores.jsonl"
 
 
 def stored_in(folder: Path, name: str = "scores.db") -> set[str]:
-    """Ids of turns in the store."""
+    """Return the ids of turns in the store."""
     with (
         contextlib.suppress(sqlite3.Error),
         contextlib.closing(sqlite3.connect(f"file:{folder / name}?mode=ro", uri=True)) as db,
@@ -533,14 +526,14 @@ def stored_in(folder: Path, name: str = "scores.db") -> set[str]:
 
 
 def health(address: str) -> dict[str, str]:
-    """Reasons of the checks that don't hold, by name."""
+    """Return the reasons of failed health checks, by name."""
     request = urllib.request.Request(f"{address}/readyz?verbose", headers={"Accept": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
         return {check["name"]: check["reason"] for check in json.load(answer)["checks"] if not check["ok"]}
 
 
 def ends_after(sidecar: Process) -> float:
-    """Seconds from SIGTERM to the end, at most 60."""
+    """Return the seconds from SIGTERM to the exit, at most 60."""
     started = time.monotonic()
     with contextlib.suppress(AssertionError):
         sidecar.stop(60)

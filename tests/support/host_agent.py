@@ -1,10 +1,10 @@
-"""An agent under one kind of host program: ``python host_agent.py KIND FOLDER`` makes turns at once and says what came of their scores.
+"""An agent in one kind of host program. ``python host_agent.py KIND FOLDER`` runs concurrent turns and prints their scores.
 
-The agent answers each of forty questions with a tool's help, eight at a time. Each question brings its own expected answer by ``expect``,
-so that a score fails when a turn got a part, or the references, of another. The last line on standard output is JSON: turns, scores by
-result, and the roots that an exporter saw with their scores as span events.
+The agent answers forty questions with a tool, eight at a time. Each question sets its own expected answer with ``expect``. A score
+therefore fails if a turn gets spans or references of another turn. The last line of the output is JSON: turns, scores by result, and
+the exported roots with score events.
 
-Only the standard library, the SDK and what a kind names is imported, so that it runs in any environment.
+The script imports only the standard library, the SDK and the packages of a kind, so that it runs in any environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _messages(role: str, text: str) -> str:
 
 
 class Agent:
-    """Answers by two model calls and a tool call, and lets others run between them."""
+    """Answers with two model calls and a tool call, and lets other turns run in between."""
 
     def __init__(self, tracer: Any, expect: Callable[..., Any]) -> None:
         self.tracer = tracer
@@ -44,7 +44,7 @@ class Agent:
             yield span
 
     def steps(self, number: int) -> Iterator[None]:
-        """One turn; a pause after each step."""
+        """Run one turn, with a pause after each step."""
         answer = f"Room {number} is free."
         asked = _messages("user", f"Is room {number} free?")
         with (
@@ -124,7 +124,7 @@ KINDS: dict[str, Callable[[Agent], None]] = {
 
 
 def _provider_of(kind: str) -> Any:
-    """The tracer provider that this kind of program has."""
+    """Return the tracer provider of this kind of program."""
     from opentelemetry import trace
 
     if kind == "logfire":
@@ -134,8 +134,8 @@ def _provider_of(kind: str) -> Any:
     elif kind == "langfuse":
         from langfuse import Langfuse
 
-        Langfuse(public_key="pk", secret_key="sk", base_url="http://127.0.0.1:1")  # nobody answers there
-    elif kind != "distro":  # whose provider was made before this program began
+        Langfuse(public_key="pk", secret_key="sk", base_url="http://127.0.0.1:1")  # no server at this address
+    elif kind != "distro":  # created before this program started
         from opentelemetry.sdk.trace import TracerProvider
 
         trace.set_tracer_provider(TracerProvider())
@@ -143,7 +143,6 @@ def _provider_of(kind: str) -> Any:
 
 
 def main(kind: str, folder: Path) -> None:
-    """Run the agent and print what came of it."""
     if kind == "gevent":
         from gevent import monkey
 
@@ -156,7 +155,7 @@ def main(kind: str, folder: Path) -> None:
 
     rows = folder / "scores.jsonl"
     exporter = InMemorySpanExporter()
-    if kind == "distro":  # attached by its entry point, configured by variables
+    if kind == "distro":  # attached by the entry point, configured with environment variables
         handle = oa.instrument()
         assert os.environ["OTEL_AGENTEVAL_OUTLETS__JSONL"] == str(rows)
     else:
@@ -180,7 +179,7 @@ def main(kind: str, folder: Path) -> None:
 
 
 def expected() -> dict[str, Any]:
-    """What must come of it, under every kind."""
+    """Return the expected result, which is the same for every kind."""
     scores = {f"{metric} 1.0": TURNS for metric in METRICS}
     return {"delivered": True, "turns": TURNS, "scores": scores, "roots": TURNS, "roots with scores": TURNS}
 

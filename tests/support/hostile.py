@@ -1,4 +1,4 @@
-"""Texts that are made to take time, of any length: something repeated, with a beginning, and with an end that does not fit."""
+"""Texts of any length that could be slow to process: repeated pieces with a beginning, and an end that doesn't match."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ _LONGEST_SAMPLE = 80
 
 
 class Hostile(NamedTuple):
-    """A text of any length."""
-
     before: str
     again: str
     end: str
 
     def text(self, size: int) -> str:
-        """Return one of about so many characters."""
+        """Return a text of about ``size`` characters."""
         return self.before + self.again * (size // len(self.again)) + self.end
 
 
 def hostile(seed: int, pieces: Sequence[str]) -> Iterator[Hostile]:
-    """Yield texts of the pieces that readers look for, whole and cut, of signs, and of both, without end."""
+    """Yield endless texts that consist of whole and cut pieces, punctuation, and both."""
     chance = random.Random(seed)
 
     def sign() -> str:
@@ -45,7 +43,7 @@ def hostile(seed: int, pieces: Sequence[str]) -> Iterator[Hostile]:
 
 
 def sample(pattern: re.Pattern[str], seed: int) -> str:
-    """Return a text that a pattern may find: its own words, and characters of its classes."""
+    """Return a text that a pattern may match, from its own words and characters of its classes."""
     chance = random.Random(seed)
     return "".join(_signs(parser.parse(pattern.pattern, pattern.flags), chance))[:_LONGEST_SAMPLE]
 

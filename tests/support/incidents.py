@@ -1,7 +1,7 @@
-"""A travel bank's agents over four simulated days, at the end of which something breaks, or nothing does.
+"""Agents of a travel bank over four simulated days. At the end, something breaks (or, for comparison, nothing).
 
-Spans, log records, span processor and store are real. What users, models and tools do is drawn by seeded dice, and the clock is moved by
-hand. Every data set has the same release and the same canary of a prompt at about the time of the incident.
+Spans, log records, span processor and store are real. Users, models and tools are random with a fixed seed, and the clock is
+simulated. In every data set, a release and a canary of a new prompt happen at about the time of the incident.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from tests.support.stored_turns import NOW
 
 TURNS = 2_400
 LASTS = 24 * 3600.0
-"""Seconds from the beginning of an incident to the end of the data."""
+"""Seconds from the start of an incident to the end of the data."""
 SINCE = "2026-11-17T11:00"
-"""Just before the incidents begin, if the data ends at :data:`NOW`."""
+"""Shortly before the incidents begin, if the data ends at :data:`NOW`."""
 ATTRIBUTES = ("gen_ai.prompt.version", "gen_ai.data_source.id", "app.index.version", "app.customer.tier", "cloud.region")
-"""Attributes that the team stores."""
+"""Span attributes that the team stores."""
 _DAYS = 3.0
 _RELEASE, _PROMPT = "service.version", "gen_ai.prompt.version"
 
 
 @dataclass(frozen=True)
 class Incident:
-    """Something that breaks, and how it must be found."""
+    """An incident, and the findings that must identify it."""
 
     name: str
     metric: str
     agent: str
     cause: set[str]
-    """Facts that name the cause."""
+    """Facts that identify the cause."""
     mode: tuple[str, str]
-    """Kind of the failure mode, and name of its step."""
+    """Kind of the failure mode, and name of the failed step."""
     path: str | None
-    """Step that broke a turn. None if no rule can see it."""
+    """Path of the failed step, or None if no rule can find it."""
 
 
 RATES = Incident(
@@ -77,7 +77,7 @@ STALE = Incident(
 )
 INCIDENTS = (RATES, LEAK, STALE)
 
-# --- what is said --------------------------------------------------------------------------------------------------
+# --- texts ---------------------------------------------------------------------------------------------------------
 
 _QUESTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "rates": {
@@ -120,7 +120,7 @@ _SYSTEM = (
 _LEAKED = _SYSTEM.splitlines()[2]
 _NAMES = ("EUR", "USD", "CHF", "GBP", "JPY", "Lisbon", "Rome", "Oslo", "Gold", "Blue")
 
-# --- who asks and answers ------------------------------------------------------------------------------------------
+# --- users and agents ----------------------------------------------------------------------------------------------
 
 _INTENTS: Mapping[str, Mapping[str, float]] = {
     "treasury": {"rates": 0.6, "invoice": 0.4},
@@ -179,7 +179,7 @@ class _Recorder(SpanProcessor):
 def play(
     incident: Incident | None, store: Path, *, recorded: Path | None = None, until: float = NOW, seed: int = 1, turns: int = TURNS
 ) -> None:
-    """Serve all turns into a store and, if it is named, a recording. ``until`` is the end in Unix seconds."""
+    """Play all turns into a store and optionally a recording. ``until`` is the end in Unix seconds."""
     bank = _Bank(incident, store, recorded, until, seed)
     try:
         for at in bank.times(turns):
@@ -208,7 +208,7 @@ class _Bank:
         self._ratings: list[tuple[float, int, SpanContext, str]] = []
 
     def times(self, turns: int) -> Iterator[float]:
-        """Yield start times, four times as many by day as at night."""
+        """Yield start times. Turns are four times as frequent by day as at night."""
         first = self._until - _DAYS * 86_400 + 60
         drawn: list[float] = []
         while len(drawn) < turns:
@@ -281,7 +281,7 @@ class _Bank:
         return 0.012
 
     def _retrieve(self, turn: _OpenTurn, since: float) -> bool:
-        """Search, and return True if the documents are out of date."""
+        """Search, and return True if the documents are outdated."""
         source = self._dice.choice(["kb-cards", "kb-bookings"])
         day = datetime.datetime.fromtimestamp(turn.now, datetime.timezone.utc).date()
         stale = self._incident is STALE and source == "kb-cards" and since > 0
@@ -289,7 +289,7 @@ class _Bank:
         return stale
 
     def _call(self, turn: _OpenTurn, tool: str, since: float) -> bool:
-        """Call a tool, once more if it fails, and return True if it worked."""
+        """Call a tool, and try again if it fails. Return True if a call succeeded."""
         dice, wide = self._dice, tool == "get_rates" and turn.user.model == "claude-haiku-4-5"
         days = dice.choice([365, 730, 1825]) if wide else dice.choice([7, 30, 90])
         breaks = self._incident is RATES and since > 0 and wide
@@ -302,7 +302,7 @@ class _Bank:
         turn.call(tool, days, "", dice)
         return True
 
-    # --- what users say later
+    # --- later feedback of users
 
     def _ask_for_rating(self, turn: _OpenTurn, *, stale: bool, worked: bool) -> None:
         dice = self._dice
@@ -313,7 +313,7 @@ class _Bank:
             heapq.heappush(self._ratings, (at, dice.getrandbits(32), turn.root.get_span_context(), label))
 
     def _rate(self, until: float) -> None:
-        """Send the ratings that users give before a time."""
+        """Send the ratings that users give before this time."""
         while self._ratings and self._ratings[0][0] < until:
             at, _, context, label = heapq.heappop(self._ratings)
             self._move_to(at)
@@ -332,7 +332,7 @@ class _Bank:
 
 
 class _OpenTurn:
-    """The spans of a turn, one after the other."""
+    """The spans of a turn, in order."""
 
     def __init__(self, tracer: trace.Tracer, user: _User, prompt: str, asks: str, at: float, dice: random.Random) -> None:
         self.user, self.now, self.known = user, at, ""
@@ -356,7 +356,7 @@ class _OpenTurn:
         self._messages.append(_message("system", {"type": "text", "content": text}))
 
     def call(self, tool: str, days: int, error: str, dice: random.Random) -> None:
-        """Let the model request a tool, and call it; ``error`` is its type, or empty."""
+        """Let the model request a tool, and call it. ``error`` is the error type, or empty."""
         call_id, arguments = f"call_{dice.getrandbits(32):08x}", {"days": days, "number": dice.randint(1, 500)}
         part = {"type": "tool_call", "id": call_id, "name": tool, "arguments": arguments}
         self._chat(part, "tool_call", dice)

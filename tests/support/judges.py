@@ -1,4 +1,4 @@
-"""Models that say what a test tells them to: a judge and an embedder on loopback, behind the real client."""
+"""A scripted judge and embedder on loopback, called by the real client."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class ScriptedModels:
     """OpenAI's chat completions and embeddings on a free port of 127.0.0.1, and clients for them (fixture ``models``).
 
     >>> score = models.score("llm_relevance", oa.Turn(input="q", output="a"), {"score": 90})
-    >>> models.asked  # the text of each question, in order
+    >>> models.asked  # the text of each judge call, in order
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         """Bodies of all requests since the last :meth:`play`, in order."""
         self.unused: list[Any] = []
-        """Replies that were not asked for so far."""
+        """Replies that were not used so far."""
         self.surplus = 0
-        """Questions that came after the last reply."""
+        """Number of judge calls after the last reply."""
         self._latest: Any = None
         self.vectors: Mapping[str, Sequence[float]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -40,7 +40,7 @@ class ScriptedModels:
         self.embedder = oa.Embedder(base_url=self.url, model="scripted", api_key="test")
 
     def play(self, *replies: Any, vectors: Mapping[str, Sequence[float]] | None = None) -> None:
-        """Begin anew. A reply is an object (served as JSON), a text (served as it is) or a number (a status of HTTP)."""
+        """Set the replies. A reply is an object (sent as JSON), a text (sent as it is) or a number (an HTTP status)."""
         self.judge.clear_cache()
         self.embedder.clear_cache()
         self.requests, self.unused, self.surplus = [], list(replies), 0
@@ -49,7 +49,7 @@ class ScriptedModels:
     def score(
         self, metric: str, turn: oa.Turn, /, *replies: Any, vectors: Mapping[str, Sequence[float]] | None = None, **params: Any
     ) -> oa.Score:
-        """A metric's score, with these replies; all of them must be asked for, and nothing else."""
+        """Evaluate a metric with these replies. Fail if a reply is unused, or if there are too few."""
         self.play(*replies, vectors=vectors)
         score = oa.get_metric(metric, **params).evaluate(turn, judge=self.judge, embedder=self.embedder)
         assert not self.unused, f"{len(self.unused)} replies were not asked for; {score}"
@@ -58,11 +58,10 @@ class ScriptedModels:
 
     @property
     def asked(self) -> list[str]:
-        """The text of each question, without the system's: task, material and form of the reply."""
+        """Texts of all judge calls without the system prompt: task, material and reply form."""
         return [_text_of(body["messages"][-1]["content"]) for body in self.requests if "messages" in body]
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and body for one request."""
         self.requests.append(body)
         if path.endswith("/embeddings"):
             unknown = [text for text in body["input"] if text not in self.vectors]
@@ -70,7 +69,7 @@ class ScriptedModels:
                 return 400, {"error": {"message": f"no vector for {unknown[0]!r}"}}
             return 200, {"data": [{"index": i, "embedding": list(self.vectors[text])} for i, text in enumerate(body["input"])]}
         again = any(message["role"] == "assistant" for message in body.get("messages", ()))
-        if again and isinstance(self._latest, dict):  # asked once more, the model says the same
+        if again and isinstance(self._latest, dict):  # if the call is repeated, the model repeats its reply
             self.requests.pop()
             reply = self._latest
         elif self.unused:
@@ -84,7 +83,6 @@ class ScriptedModels:
         return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}]}
 
     def close(self) -> None:
-        """Stop listening."""
         self.judge.close()
         self.embedder.close()
         self._server.shutdown()
@@ -93,34 +91,31 @@ class ScriptedModels:
 
 
 class SteadyModels(ScriptedModels):
-    """Models whose replies follow from the question alone: whoever asks it, and in whatever order, gets the same."""
+    """Models whose replies depend only on the call, so that callers and their order don't matter."""
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Status and body for one request."""
         self.requests.append(body)
         if path.endswith("/embeddings"):
             return 200, {"data": [{"index": i, "embedding": _numbers(text, 4)} for i, text in enumerate(body["input"])]}
-        text = re.sub(
-            r"[0-9a-f]{16}", "", _text_of(body["messages"][-1]["content"])
-        )  # the delimiters are drawn for each question
+        text = re.sub(r"[0-9a-f]{16}", "", _text_of(body["messages"][-1]["content"]))  # delimiters are random in each call
         reply = {"score": round(_numbers(text, 1)[0]), "confidence": round(_numbers(text, 1)[0], 2), "reason": None}
         message = {"role": "assistant", "content": json.dumps(reply)}
         return 200, {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
 
 
 def _numbers(text: str, count: int) -> list[float]:
-    """Numbers from 0 to 1 that stand for a text."""
+    """Return numbers from 0 to 1 that depend only on the text."""
     return [byte / 255 for byte in hashlib.sha256(text.encode()).digest()[:count]]
 
 
 class SameReply(JudgeModel):
-    """A judge in the process that gives one reply to every question: for tests with very many turns."""
+    """A judge in this process that always gives the same reply, for tests with very many turns."""
 
     def __init__(self, reply: Any) -> None:
         self.reply = reply
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """The reply; a copy, so that no metric can change it for the next question."""
+        """Return a copy of the reply, so that metrics can't change it."""
         found: dict[str, Any] = json.loads(json.dumps(self.reply))
         return found
 
@@ -144,6 +139,6 @@ def _handler(models: ScriptedModels) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
+            """Print nothing."""
 
     return Handler

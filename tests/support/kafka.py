@@ -1,4 +1,4 @@
-"""A real Kafka broker: one node, in KRaft mode."""
+"""A real Kafka broker: one node in KRaft mode."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.secu
 
 
 class Kafka(Process):
-    """A broker on a free port; topics are made when they are first used.
+    """A broker on a free port. Topics are created on first use.
 
     Args:
-        folder: for its data and log.
-        partitions: of each topic.
-        account: (user, password) that ``secure``, its address with TLS, asks for, by PLAIN or SCRAM-SHA-512.
-        certificate: files of its certificate and key there.
+        folder: folder for its data and log.
+        partitions: number of partitions of each topic.
+        account: (user, password) for PLAIN or SCRAM-SHA-512 at its TLS address, ``secure``.
+        certificate: files of the certificate and key of that address.
 
-    Its port ``behind`` tells clients to come to the port ``proxy`` of 127.0.0.1, which a test may put a proxy on.
+    At its port ``behind``, the broker advertises port ``proxy`` of 127.0.0.1, where a test can put a proxy.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a live test starts from: providers whose exporters send real OTLP to a receiver, and the one line of ours."""
+"""Telemetry for live tests: providers that export real OTLP to a receiver, and ``instrument()``."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from otel_agenteval.outlets.prometheus import PrometheusOutlet
 from tests.support.receiver import Receiver, plain
 
 Position = Literal["before", "after"]
-"""Where the batch processor that exports stands: registered before or after ours."""
+"""Order of the exporting batch processor: registered before or after ours."""
 
 _NEVER = 3_600_000
-"""Milliseconds: batches leave when they are flushed, not by time."""
+"""Milliseconds between exports. Batches are exported only by flush."""
 
 
 class Live:
-    """An application's telemetry set-up with ``instrument()`` in it.
+    """An application's telemetry with ``instrument()``.
 
     Args:
-        exporting: whether the exporting span processor is registered before or after ours.
-        metrics: whether to serve ``/metrics`` on a port (closing it takes half a second).
-        span_exporter: to export spans with, instead of OTLP over HTTP to :attr:`receiver`.
-        config: ours, over defaults.
-        clock: ours; real time unless it is given.
+        exporting: order of the exporting span processor.
+        metrics: True to serve ``/metrics`` on a port (closing it takes half a second).
+        span_exporter: exporter for spans, instead of OTLP over HTTP to :attr:`receiver`.
+        config: configuration of otel-agenteval, in addition to defaults.
+        clock: clock of otel-agenteval (default: real time).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Live:
         if exporting == "before":
             self.provider.add_span_processor(spans_out)
         config = {"outlets": {"prometheus": {"port": 0} if metrics else None, "log_events": "all"}, **(config or {})}
-        if clock is not None:  # instrument() takes none, but finds a processor that stands there already
+        if clock is not None:  # instrument() has no clock parameter, but uses an existing processor
             processor = oa.AgentEvalSpanProcessor(config, logger_provider=self.logger_provider, clock=clock)
             self.provider.add_span_processor(processor)
             self.logger_provider.add_log_record_processor(oa.AgentEvalLogProcessor(processor))
@@ -77,27 +77,25 @@ class Live:
         self.tracer = self.provider.get_tracer("acme.app")
 
     def flush(self) -> None:
-        """Everything that closed is at the receiver afterwards."""
+        """Deliver everything that has ended to the receiver."""
         assert self.handle.flush()
         assert self.provider.force_flush()
 
     def scored(self) -> list[ScoredTurn]:
-        """The turns so far, with their scores."""
         assert self.handle.flush()
         return list(self.kept)
 
     def turn(self) -> Turn:
-        """The only turn so far."""
         turns = [scored.turn for scored in self.scored()]
         assert len(turns) == 1, turns
         return turns[0]
 
     def metrics(self) -> dict[str, Any]:
-        """``/metrics`` of our own port, as OpenMetrics, by family."""
+        """Return our own ``/metrics`` page as OpenMetrics, by family."""
         return {family.name: family for family in text_string_to_metric_families(self.metrics_text())}
 
     def metrics_text(self) -> str:
-        """``/metrics`` as Prometheus asks for it."""
+        """Return ``/metrics`` as Prometheus requests it."""
         (outlet,) = [outlet for outlet in self.engine.outlets if isinstance(outlet, PrometheusOutlet)]
         request = urllib.request.Request(
             f"http://127.0.0.1:{outlet.port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -106,7 +104,6 @@ class Live:
             return str(answer.read().decode())
 
     def close(self) -> None:
-        """Shut everything down."""
         self.handle.shutdown()
         self.provider.shutdown()
         self.logger_provider.shutdown()
@@ -114,10 +111,10 @@ class Live:
 
 
 def check_outlets(live: Live) -> None:
-    """The one turn's scores are in everything that left, and all say the same.
+    """Check that all outlets and exports contain the same scores of the only turn.
 
     Raises:
-        AssertionError: they are not.
+        AssertionError: If a score is missing or differs.
     """
     live.flush()
     (scored,) = live.scored()
@@ -135,7 +132,7 @@ def check_outlets(live: Live) -> None:
 
 
 def _on_the_wire(live: Live, root_id: int) -> dict[str, str]:
-    """The score events of the exported root, as metric → result id. No other span has any."""
+    """Return the score events of the exported root, as metric → result id. Check that no other span has score events."""
     found = {}
     for span in live.receiver.spans():
         events = {}

@@ -1,4 +1,4 @@
-"""Real media, made where a test needs them: images by Pillow, videos and recordings by PyAV, speech by espeak-ng."""
+"""Real media, generated for tests: images by Pillow, videos and recordings by PyAV, speech by espeak-ng."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 from tests.support.servers import program
 
 Picture = np.ndarray[Any, Any]
-"""Height x width x 3, 0..255."""
+"""Array of height × width × 3, with values from 0 to 255."""
 
 
 def scenery(width: int = 320, height: int = 240, *, seed: int = 1) -> Picture:
-    """A picture of large shapes and some detail, the left end of which fits the right one."""
+    """Return a picture of large shapes and some detail. Its left edge matches its right edge."""
     random = np.random.default_rng(seed)
     down, across = np.mgrid[0:height, 0:width].astype(float)
     layers = []
@@ -34,7 +34,6 @@ def scenery(width: int = 320, height: int = 240, *, seed: int = 1) -> Picture:
 
 
 def image(picture: Picture, form: str = "PNG", **options: Any) -> bytes:
-    """An image file."""
     from PIL import Image
 
     out = io.BytesIO()
@@ -49,7 +48,7 @@ def blurred(picture: Picture, radius: float) -> Picture:
 
 
 def with_place(picture: Picture, form: str = "JPEG", orientation: int = 1) -> bytes:
-    """An image that says where and by whom it was taken, and in which words."""
+    """Return an image with metadata: location, author and description."""
     from PIL import Image
 
     exif = Image.Exif()
@@ -66,7 +65,6 @@ def uri(data: bytes, mime: str) -> str:
 def video(
     pictures: Iterable[Picture], *, form: str = "mp4", codec: str = "libx264", fps: int = 25, bitrate: int = 4_000_000
 ) -> bytes:
-    """A video file of some pictures."""
     import av
 
     out = io.BytesIO()
@@ -84,13 +82,13 @@ def video(
 
 
 def moving(seconds: float, *, fps: int = 25, speed: int = 2, at: Callable[[int], int] | None = None) -> list[Picture]:
-    """Pictures of something that moves evenly, or to where ``at`` says."""
+    """Return pictures of an object that moves evenly, or to the position ``at`` returns."""
     base = blurred(scenery(), 0.7)
     return [np.roll(base, at(n) if at is not None else n * speed, axis=1) for n in range(int(seconds * fps))]
 
 
 def sound(samples: np.ndarray[Any, Any], *, form: str = "wav", codec: str = "pcm_s16le", rate: int = 16_000) -> bytes:
-    """A recording of channels x samples, -1..1."""
+    """Return an audio file of channels × samples, with values from -1 to 1."""
     import av
 
     samples = np.atleast_2d(samples)
@@ -114,14 +112,14 @@ def tone(seconds: float, *, rate: int = 16_000, hertz: float = 440.0, level: flo
 
 
 def speech(words: str, folder: Path, *, voice: str = "en", rate: int = 16_000) -> np.ndarray[Any, Any]:
-    """Spoken words, with silence cut from both ends."""
+    """Return spoken words, without silence at both ends."""
     import av
 
     file = folder / "speech.wav"
     espeak = program("espeak-ng").resolve()
     own = next(
         (file.parent for file in (espeak.parent.parent / "root").rglob("phontab")), None
-    )  # where it was unpacked and not installed
+    )  # the data folder, if espeak-ng is unpacked instead of installed
     subprocess.run([espeak, *(() if own is None else (f"--path={own.parent}",)), "-v", voice, "-w", file, words], check=True)
     with av.open(str(file)) as container:
         resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
@@ -132,7 +130,7 @@ def speech(words: str, folder: Path, *, voice: str = "en", rate: int = 16_000) -
 
 
 def together(*tracks: Sequence[tuple[float, np.ndarray[Any, Any]]], seconds: float, rate: int = 16_000) -> np.ndarray[Any, Any]:
-    """One channel for each track, whose sounds begin at their times."""
+    """Return one channel per track, with the track's sounds at their times."""
     out = np.zeros((len(tracks), int(seconds * rate)))
     for row, track in enumerate(tracks):
         for start, samples in track:

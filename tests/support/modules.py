@@ -1,4 +1,4 @@
-"""Scripts that stand outside of packages, as modules."""
+"""Import scripts that aren't part of a package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from types import ModuleType
 
 
 def module_of(script: Path) -> ModuleType:
-    """A script, imported."""
     spec = importlib.util.spec_from_file_location(script.stem, script)
     assert spec is not None
     assert spec.loader is not None

@@ -1,6 +1,6 @@
-"""Recordings with hostile values: what an instrumentation, a proxy or an attacker may put into spans.
+"""Recordings with hostile values, as an instrumentation, a proxy or an attacker may put them into spans.
 
-A case is made of a recording and a number alone, so that a failure can be repeated.
+A case depends only on a recording and a number, so that failures can be repeated.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from otel_agenteval.spans.writing import value_as_json
 from tests.support.recordings import CORPUS
 
 _MOST_SPANS = 40
-"""Spans of a case before it is mutated: more would make fewer cases in the same time."""
+"""Maximum number of spans of a case before it is mutated. More spans would allow fewer cases in the same time."""
 _MOST_REPEATS = 120
 
 
 class Item(NamedTuple):
-    """A span or a log record as OTLP/JSON has it, with what it belongs to."""
+    """A span or log record as OTLP/JSON, with its resource and scope."""
 
     resource: list[Any]
     scope: str
@@ -35,7 +35,7 @@ class Item(NamedTuple):
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Its attributes as a program has them: sequences are tuples."""
+        """Return its attributes as Python values, with tuples for sequences."""
         found = {}
         held = self.value.get("attributes")
         for pair in held if isinstance(held, list) else ():
@@ -45,14 +45,13 @@ class Item(NamedTuple):
         return found
 
     def message(self) -> dict[str, Any]:
-        """A message with nothing else in it."""
+        """Return a request that contains only this item."""
         kinds = ("resourceSpans", "scopeSpans", "spans") if self.is_span else ("resourceLogs", "scopeLogs", "logRecords")
         scopes = [{"scope": {"name": self.scope}, kinds[2]: [self.value]}]
         return {kinds[0]: [{"resource": {"attributes": self.resource}, kinds[1]: scopes}]}
 
 
 def items_of(line: bytes | str) -> Iterator[Item]:
-    """The spans and log records in a line."""
     message = json.loads(line)
     for is_span, groups, scopes, items in (
         (True, "resourceSpans", "scopeSpans", "spans"),
@@ -67,7 +66,7 @@ def items_of(line: bytes | str) -> Iterator[Item]:
 
 @cache
 def recordings() -> dict[str, list[bytes]]:
-    """The lines of every recording, those of its log records too."""
+    """Return the lines of every recording, including its log records."""
     found: dict[str, list[bytes]] = {}
     for packed in sorted([*CORPUS.parent.glob("*.tar.xz"), *CORPUS.parent.glob("recordings/*.tar.xz")]):
         with tarfile.open(packed) as archive:
@@ -81,7 +80,7 @@ def recordings() -> dict[str, list[bytes]]:
 
 
 def case(seed: int) -> list[Item]:
-    """Some traces of a recording, with a few things wrong in them."""
+    """Return some traces of a recording with a few mutations."""
     dice = random.Random(seed)
     names = list(recordings())
     items = [item for line in recordings()[dice.choice(names)] for item in items_of(line)]
@@ -89,7 +88,7 @@ def case(seed: int) -> list[Item]:
     first = dice.randrange(len(traces))
     wanted = traces[first : first + dice.choice((1, 1, 2, 4))]
     items = copy.deepcopy([item for item in items if item.trace in wanted][:_MOST_SPANS])
-    for number, trace in enumerate(wanted):  # no two cases share a trace
+    for number, trace in enumerate(wanted):  # unique trace ids for each case
         for item in items:
             if item.trace == trace:
                 item.value["traceId"] = f"{seed % 2**48:012x}{number:04x}{trace[16:]}"
@@ -119,7 +118,7 @@ SCALARS: tuple[Any, ...] = (
     _nested("[", 70), _nested("[", 300), _nested("[", 900), _nested('{"a":', 250), _nested('{"a":', 600), _nested("{1: ", 90), _nested("('x', ", 90),
     "data:image/png;base64,AAAA", "https://example.com/x", "2026-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "00" * 16, "\\ud83d\\u0000",
 )  # fmt: skip
-"""What stands where something else is expected. Numbers that OTLP can't hold become texts, or stand bare in JSON."""
+"""Values to insert in place of expected values. Numbers that OTLP can't represent become strings, or raw JSON numbers."""
 
 
 def hostile(dice: random.Random, depth: int = 0) -> Any:
@@ -139,7 +138,7 @@ def hostile(dice: random.Random, depth: int = 0) -> Any:
 
 
 def text_of(value: Any, dice: random.Random) -> str:
-    """A value as text: JSON, Python, either of them cut, or as text in JSON."""
+    """Return a value as text: JSON, Python, cut text, or a JSON string with one of them."""
     kind = dice.randrange(8)
     text = str(value) if kind == 0 else json.dumps(value, default=str)
     if kind == 1:
@@ -150,7 +149,7 @@ def text_of(value: Any, dice: random.Random) -> str:
 
 
 def changed(value: Any, dice: random.Random) -> Any:
-    """A value in which one thing is another."""
+    """Return the value with one part changed."""
     if isinstance(value, dict) and value and dice.randrange(5):
         key = dice.choice(list(value))
         rest = {name: inner for name, inner in value.items() if name != key}
@@ -179,7 +178,7 @@ def changed(value: Any, dice: random.Random) -> Any:
 
 
 def _as_otlp(value: Any, dice: random.Random) -> Any:
-    """A value as OTLP/JSON has it, or would if it could."""
+    """Return a value in the form of OTLP/JSON, even if OTLP doesn't allow it."""
     if isinstance(value, int) and not dice.randrange(2):
         return {"intValue": value}
     if not dice.randrange(25):
@@ -206,7 +205,7 @@ def _from_otlp(value: Any) -> Any:
 
 
 def _holders(items: list[Item]) -> list[list[Any]]:
-    """All lists of attributes."""
+    """Return all attribute lists."""
     found = [item.value["attributes"] for item in items if item.value.get("attributes").__class__ is list]
     events = [event for item in items if item.value.get("events").__class__ is list for event in item.value["events"]]
     found += [event["attributes"] for event in events if isinstance(event, dict) and event.get("attributes").__class__ is list]
@@ -264,7 +263,7 @@ def _drop_attributes(items: list[Item], dice: random.Random) -> None:
 
 
 def _take_from_another(items: list[Item], dice: random.Random) -> None:
-    """Attributes of another instrumentation, or another span's."""
+    """Add attributes of another instrumentation or another span."""
     name = dice.choice(list(recordings()))
     others = items if not dice.randrange(3) else [item for line in recordings()[name][:2] for item in items_of(line)]
     sources, holders = _holders(others), _holders(items)
@@ -355,7 +354,7 @@ def _change_ids(items: list[Item], dice: random.Random) -> None:
     kind = dice.randrange(8)
     if kind == 0:
         one["parentSpanId"] = one.get("spanId")
-    elif kind == 1:  # often a cycle
+    elif kind == 1:  # often creates a cycle
         one["parentSpanId"] = other.get("spanId")
     elif kind == 2:
         one["parentSpanId"] = dice.choice(
@@ -371,7 +370,7 @@ def _change_ids(items: list[Item], dice: random.Random) -> None:
         )
     elif kind == 6:
         one["links"] = [{"traceId": one.get("traceId"), "spanId": one.get("spanId")}] * dice.choice((1, 50))
-    else:  # a circle of all
+    else:  # a cycle of all spans
         for before, after in zip(spans, [*spans[1:], spans[0]], strict=True):
             after["parentSpanId"] = before.get("spanId")
 
@@ -389,7 +388,7 @@ def _repeat(items: list[Item], dice: random.Random) -> None:
 
 
 def _copy_trace(items: list[Item], dice: random.Random) -> None:
-    """The same again in another trace, as a second instrumentation or a retry writes it."""
+    """Copy a trace under another id, as a second instrumentation or a retry would."""
     source = dice.choice(items).trace
     to = dice.choice(("f" * 32, f"{dice.getrandbits(127) + 1:032x}"))
     scope = dice.choice((None, "acme", items[0].scope))
@@ -406,7 +405,7 @@ def _copy_trace(items: list[Item], dice: random.Random) -> None:
 
 
 def _share_value(items: list[Item], dice: random.Random) -> None:
-    """One value, an id for instance, in many spans."""
+    """Use one value, such as an id, in many spans."""
     found = _attribute(items, dice)
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""Recordings as other tools would have exported them: the inverse of :mod:`otel_agenteval.spans.exports`, written from each tool's own documentation."""
+"""Recordings as other tools would export them: the inverse of :mod:`otel_agenteval.spans.exports`, based on the tools' documentation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CODES = {0: "UNSET", 1: "OK", 2: "ERROR"}
 
 
 def iso(ns: int) -> str:
-    """With nanoseconds, as most write them."""
+    """Return a time with nanoseconds, as most tools write it."""
     moment = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{ns % 10**9:09d}Z"
 
 
 def console(spans: list[SpanRecord]) -> str:
-    """``span.to_json()``, one after the other, with what a program prints in between."""
+    """Return ``span.to_json()`` of each span, with other program output in between."""
     found = []
     for span in spans:
         document = {
@@ -45,12 +45,12 @@ def console(spans: list[SpanRecord]) -> str:
 
 
 def as_text(value: Any) -> str:
-    """As backends without types write a value."""
+    """Return a value as backends without types write it."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def jaeger(spans: list[SpanRecord]) -> str:
-    """What Jaeger's page downloads: one document over many lines."""
+    """Return a download from Jaeger's UI: one JSON document over many lines."""
 
     def tag(key: str, value: Any) -> dict[str, Any]:
         kind = (
@@ -108,7 +108,7 @@ def jaeger(spans: list[SpanRecord]) -> str:
 
 
 def zipkin(spans: list[SpanRecord]) -> str:
-    """``GET /api/v2/traces``: lists of lists, all values texts."""
+    """Return ``GET /api/v2/traces``: lists of lists, with strings as values."""
     traces: dict[int, list[dict[str, Any]]] = {}
     for span in spans:
         tags = {key: as_text(value) for key, value in span.attributes.items()}
@@ -136,7 +136,7 @@ def zipkin(spans: list[SpanRecord]) -> str:
 
 
 def logfire(spans: list[SpanRecord]) -> str:
-    """``GET /v1/query`` with ``json_rows=true``."""
+    """Return ``GET /v1/query`` with ``json_rows=true``."""
     rows = [
         {
             "kind": "span",
@@ -162,7 +162,7 @@ def logfire(spans: list[SpanRecord]) -> str:
 
 
 def logfire_columns(spans: list[SpanRecord]) -> str:
-    """The same as it comes by default: column by column."""
+    """Return ``GET /v1/query`` in its default form, column by column."""
     rows = json.loads(logfire(spans))["rows"]
     return json.dumps(
         {"columns": [{"name": name, "datatype": "Utf8", "values": [row[name] for row in rows]} for name in rows[0]]}
@@ -170,7 +170,7 @@ def logfire_columns(spans: list[SpanRecord]) -> str:
 
 
 def phoenix(spans: list[SpanRecord]) -> str:
-    """``GET /v1/projects/…/spans``."""
+    """Return ``GET /v1/projects/…/spans``."""
     return json.dumps({"data": [_phoenix_span(span) for span in spans], "next_cursor": None})
 
 
@@ -191,7 +191,7 @@ def _phoenix_span(span: SpanRecord) -> dict[str, Any]:
 
 
 def _nested(attributes: dict[str, Any]) -> dict[str, Any]:
-    """``llm.input_messages.0.message.role`` as Phoenix keeps it: ``{"llm.input_messages": [{"message.role": …}]}``."""
+    """Nest ``llm.input_messages.0.message.role`` as Phoenix does: ``{"llm.input_messages": [{"message.role": …}]}``."""
     found: dict[str, Any] = {}
     for key, value in attributes.items():
         parts = key.split(".")
@@ -210,7 +210,7 @@ def _nested(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def phoenix_frame(spans: list[SpanRecord]) -> str:
-    """``client.get_spans_dataframe().to_json()``: columns, each with its rows by span id."""
+    """Return ``client.get_spans_dataframe().to_json()``: columns with values by span id."""
     rows = {}
     for span in spans:
         row = _phoenix_span(span)
@@ -227,7 +227,7 @@ def phoenix_frame(spans: list[SpanRecord]) -> str:
 
 
 def go(spans: list[SpanRecord]) -> str:
-    """What ``stdouttrace`` prints with ``WithPrettyPrint()``."""
+    """Return the output of ``stdouttrace`` with ``WithPrettyPrint()``."""
 
     def pairs(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [{"Key": key, "Value": {"Type": "STRING", "Value": value}} for key, value in attributes.items()]
@@ -262,7 +262,7 @@ def go(spans: list[SpanRecord]) -> str:
 
 
 def node(spans: list[SpanRecord]) -> str:
-    """What Node.js's ``ConsoleSpanExporter`` prints, as JSON."""
+    """Return the output of Node.js's ``ConsoleSpanExporter`` as JSON."""
     documents = [
         {
             "resource": {"attributes": dict(span.resource_attributes)},
@@ -288,7 +288,7 @@ def node(spans: list[SpanRecord]) -> str:
 
 
 def cloudwatch_lines(items: Iterable[SpanRecord | OtlpLog]) -> list[str]:
-    """Log events of ``aws/spans`` and of an agent's log group, as AWS documents them for AgentCore's evaluations."""
+    """Return log events of ``aws/spans`` and of an agent's log group, as AWS documents them for AgentCore evaluations."""
     found: list[dict[str, Any]] = []
     for item in items:
         ids = {"traceId": f"{item.trace_id:032x}", "spanId": f"{item.span_id:016x}", "scope": {"name": item.scope, "version": ""}}
@@ -316,7 +316,7 @@ def cloudwatch_lines(items: Iterable[SpanRecord | OtlpLog]) -> list[str]:
 
 
 def cloudwatch(spans: list[SpanRecord]) -> str:
-    """``aws logs filter-log-events``."""
+    """Return the output of ``aws logs filter-log-events``."""
     events = [
         {"logStreamName": "default", "timestamp": 0, "message": line, "ingestionTime": 0, "eventId": "1"}
         for line in cloudwatch_lines(spans)
@@ -325,7 +325,7 @@ def cloudwatch(spans: list[SpanRecord]) -> str:
 
 
 def azure(spans: list[SpanRecord]) -> str:
-    """The query API over the tables of Application Insights: all values texts, as the exporter for Python writes them."""
+    """Return a query result of Application Insights tables. All values are strings, as the Python exporter writes them."""
 
     def properties(attributes: Mapping[str, Any]) -> str:
         texts = {key: str(tuple(one) if isinstance(one, list) else one) for key, one in attributes.items() if one is not None}
@@ -370,7 +370,7 @@ def azure(spans: list[SpanRecord]) -> str:
 
 
 def flat(spans: list[SpanRecord]) -> str:
-    """MLflow's ``trace.to_json()``, and what exporters of one's own write: an object per span, in a list of an object."""
+    """Return one object per span in a list in an object, as MLflow's ``trace.to_json()`` and custom exporters do."""
     rows = [
         {
             "trace_id": base64.b64encode(span.trace_id.to_bytes(16, "big")).decode(),
@@ -387,7 +387,7 @@ def flat(spans: list[SpanRecord]) -> str:
 
 
 def clickhouse(spans: list[SpanRecord]) -> str:
-    """``SELECT * FROM otel_traces FORMAT JSONEachRow``, the table of the Collector's exporter: all values of attributes are texts."""
+    """Return ``SELECT * FROM otel_traces FORMAT JSONEachRow`` for the Collector exporter's table. Attribute values are strings."""
     rows = [
         {
             "Timestamp": iso(span.start_ns).replace("T", " ").removesuffix("Z"), "TraceId": f"{span.trace_id:032x}",

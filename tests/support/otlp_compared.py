@@ -1,4 +1,4 @@
-"""OTLP messages in a form in which two of them can be compared: what has no order is sorted, and times are left out where they must differ."""
+"""Comparable forms of OTLP messages. Unordered content is sorted, and times that must differ are left out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def exactly(message: Any) -> bytes:
-    """A message's content: also two NaN are equal, and so are records that came in one group or the other with the same content."""
+    """Return a message's content. NaN equals NaN, and the grouping of records doesn't matter."""
     return bytes(message.SerializeToString(deterministic=True))
 
 
 def metrics_of(request: Any) -> dict[str, Any]:
-    """All that a metrics request says, by metric and label set; without the times of points and exemplars."""
+    """Return the content of a metrics request by metric and label set, without times of points and exemplars."""
     assert len(request.resource_metrics) <= 1
     found: dict[str, Any] = {}
     for group in request.resource_metrics:

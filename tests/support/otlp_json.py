@@ -1,4 +1,4 @@
-"""What an OTLP exporter sent, as OTLP/JSON lines: the form that the Collector's file exporter writes."""
+"""Export requests as OTLP/JSON lines, in the form of the Collector's file exporter."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 def line_of(request: Any) -> str:
-    """One export request, a protobuf message, as OTLP/JSON: enums are numbers and ids are hex, unlike in protobuf's own JSON."""
+    """Return an export request as OTLP/JSON. Unlike protobuf's own JSON, enums are numbers and ids are hexadecimal."""
     return json.dumps(_with_hex_ids(MessageToDict(request, use_integers_for_enums=True)))
 
 
 def write_lines(requests: Iterable[Any], path: Path) -> Path:
-    """A file of these requests for traces and logs, one line each; those for metrics are left out."""
+    """Write requests for traces and logs to a file, one per line. Requests for metrics are left out."""
     kept = [request for request in requests if hasattr(request, "resource_spans") or hasattr(request, "resource_logs")]
     path.write_text("".join(f"{line_of(request)}\n" for request in kept))
     return path

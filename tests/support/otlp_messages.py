@@ -1,4 +1,4 @@
-"""OTLP/JSON as protobuf messages: protobuf's own JSON has its ids in base64."""
+"""OTLP/JSON as protobuf messages. Protobuf's own JSON parser would expect ids in base64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IDS = ("traceId", "spanId", "parentSpanId")
 
 
 def message_of(line: bytes, kind: Any) -> Any:
-    """One line of OTLP/JSON as a message of a kind."""
+    """Parse one line of OTLP/JSON as a message of a type."""
     return ParseDict(_based(json.loads(line)), kind(), ignore_unknown_fields=True)
 
 

@@ -1,4 +1,4 @@
-"""Scores and metrics as OTLP messages, made plainly of the protobuf classes and of the SDK: what our own writer is compared with."""
+"""Scores and metrics as OTLP messages, built with the protobuf classes and the SDK, to compare with our own encoder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEVERITY = {
 
 
 def log_records(batch: Sequence[ScoredTurn], now: int, instance_id: str, version: str) -> ExportLogsServiceRequest:
-    """An export request with a log record for each score."""
+    """Return an export request with one log record per score."""
     request = ExportLogsServiceRequest()
     scopes: dict[str, Any] = {}
     for scored in batch:
@@ -63,9 +63,9 @@ def log_records(batch: Sequence[ScoredTurn], now: int, instance_id: str, version
 def evaluate_spans(
     batch: Sequence[ScoredTurn], now: int, instance_id: str, version: str, *, child: bool
 ) -> ExportTraceServiceRequest:
-    """An export request with a span for each turn, whose events are its scores.
+    """Return an export request with one span per turn, whose events are the turn's scores.
 
-    A ``child`` stands in the turn's trace; any other span is a trace of its own, with a link to the turn's root.
+    A ``child`` is part of the turn's trace. Other spans are separate traces, with a link to the turn's root.
     """
     request = ExportTraceServiceRequest()
     scopes: dict[str, Any] = {}
@@ -73,9 +73,9 @@ def evaluate_spans(
         written = [score for score in scored.scores if score.status != "skipped"]
         root = scored.root
         if not written or not root.sampled:
-            continue  # the trace that it would lead to is not kept
+            continue  # the linked trace isn't kept
         scope = _scope_of(scopes, root.resource, request.resource_spans, "scope_spans", version)
-        # Its ids follow from its content, so that a span that is sent twice is one span.
+        # Ids are hashes of the content, so that a span that is sent twice has the same id.
         seed = hashlib.sha256("".join([score.result_id for score in written]).encode()).digest()
         trace_id, root_id = root.trace_id.to_bytes(16, "big"), root.span_id.to_bytes(8, "big")
         span = scope.spans.add()
@@ -98,7 +98,7 @@ def evaluate_spans(
 
 
 def _scope_of(known: dict[str, Any], resource: Mapping[str, Any], groups: Any, of_scopes: str, version: str) -> Any:
-    """The scope in a request for records under a Resource: one for each Resource."""
+    """Return the scope for records of a resource in a request. Each resource has one scope."""
     message = ResourceMessage()
     _set_all(message.attributes, resource)
     key = repr(message)
@@ -139,12 +139,12 @@ def _set(target: AnyValue, value: Any, depth: int) -> None:
 
 
 class SdkMetrics:
-    """The metrics of one engine as the SDK collects them: every observation goes through its histograms.
+    """The metrics of one engine, collected by the SDK. All observations go through the SDK's histograms.
 
     Args:
         telemetry: the accumulators.
-        version: of this package.
-        instance_id: of the engine.
+        version: version of this package.
+        instance_id: id of the engine.
     """
 
     def __init__(self, telemetry: Telemetry, version: str, instance_id: str) -> None:
@@ -153,15 +153,14 @@ class SdkMetrics:
         resource = Resource(about).merge(OTELResourceDetector().detect())
         self._provider = MeterProvider([self._reader], resource, shutdown_on_exit=False)
         self.outlet = OtlpMetricsOutlet(self._provider, telemetry, version)
-        """Gets every batch."""
+        """Outlet that receives every batch."""
 
     def request(self) -> ExportMetricsServiceRequest:
-        """What there is now. An exemplar is in it once."""
-        self.outlet.emit([])  # takes what the engine measured of itself; a flush would collect, and take the exemplars
+        """Return the current metrics. Each exemplar is returned only once."""
+        self.outlet.emit([])  # adds the engine's own measurements. A flush would collect, and thereby remove the exemplars
         data = self._reader.get_metrics_data()
         return ExportMetricsServiceRequest() if data is None else encode_metrics(data)
 
     def close(self) -> None:
-        """Release the provider."""
         self.outlet.close()
         self._provider.shutdown()

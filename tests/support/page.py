@@ -1,4 +1,4 @@
-"""The page in this process, on a free port, over a store that a test wrote."""
+"""The web UI in this process, on a free port, for a store that a test wrote."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SHOWN = Options(content=True)
 
 
 class ServedPage:
-    """The page of a store. Tokens are those of :attr:`readers`; without them anyone may read and label.
+    """The web UI of a store. Requests need a token of :attr:`readers`. Without readers, anyone may read and label.
 
     Args:
-        path: of the store.
-        options: what is shown.
-        readers: who may ask, by token.
+        path: path of the store.
+        options: options of the web UI.
+        readers: allowed readers by token.
     """
 
     def __init__(self, path: str | Path, options: Options = SHOWN, readers: dict[str, Reader] | None = None) -> None:
@@ -73,13 +73,12 @@ class ServedPage:
         self._loop.close()
 
     def get(self, path: str, **params: Any) -> Any:
-        """The answer to a request that is answered well."""
+        """Return the response to a GET request. Fail if its status isn't 200."""
         response = self.client.get(f"/api/v1/{path}", params={key: value for key, value in params.items() if value is not None})
         assert response.status_code == 200, response.text
         return response.json()
 
     def all_turns(self, **params: Any) -> Iterable[dict[str, Any]]:
-        """All turns of a filter."""
         cursor = None
         while True:
             part = self.get("turns", limit=100, cursor=cursor, **params)

@@ -1,6 +1,6 @@
-"""Every regular expression of the package, and how each is used.
+"""All regular expressions of the package, and how each is used.
 
-Run as a program: it prints a pickled list, made in a process in which nothing was imported before.
+Run as a program, this module prints a pickled list. It needs a process in which the package wasn't imported before.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _USES = frozenset(("search", "finditer", "findall", "sub", "subn", "split", *_AN
 
 
 class Used(NamedTuple):
-    """A pattern, and where it stands."""
+    """A pattern, and its place in the source."""
 
     pattern: re.Pattern[Any]
     where: str
     """``detectors/urls.py:_URL``, or the function if it has no name."""
     uses: frozenset[str]
-    """``match``, ``fullmatch``, or ``search`` for whatever looks for it anywhere."""
+    """``match``, ``fullmatch``, or ``search`` for all methods that search the whole text."""
 
     def __call__(self, text: Any) -> None:
-        """Do with a text what is done with the pattern."""
+        """Use the pattern on a text as the package does."""
         if "search" in self.uses:
             for _ in self.pattern.finditer(text):
                 pass
@@ -49,7 +49,7 @@ class Used(NamedTuple):
 
 @cache
 def patterns() -> list[Used]:
-    """Return all of them, also those that are compiled when they are first needed. The processes of a test run look once."""
+    """Return all patterns, including those that are compiled on first use. Test processes share one search."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)
     shared = Path(tempfile.gettempdir(), f"agenteval-patterns-{run}")
     atexit.register(shared.unlink, missing_ok=True)
@@ -122,7 +122,7 @@ def _modules() -> Iterator[str]:
 
 
 def _place(frame: FrameType | None) -> str | None:
-    """The function of the package that asked for a pattern, and how; None where it is another package's."""
+    """Return the place in the package that compiled a pattern. Return None for other packages."""
     by = ""
     makers = ("__init__.py", "re.py", "functools.py", "patterns.py", "texts.py")  # texts.py compiles a pattern on its first use
     while frame is not None and Path(frame.f_code.co_filename).name in makers:
@@ -134,7 +134,7 @@ def _place(frame: FrameType | None) -> str | None:
 
 
 def _uses(modules: Iterable[ModuleType]) -> tuple[dict[str, set[str]], dict[tuple[Any, int], str]]:
-    """The methods that are called on each name, and the patterns that stand inside a call of ``re``."""
+    """Return the methods called on each name, and the patterns inside calls of ``re``."""
     uses: dict[str, set[str]] = {}
     inline: dict[tuple[Any, int], str] = {}
     for module in modules:
@@ -158,14 +158,14 @@ def _uses(modules: Iterable[ModuleType]) -> tuple[dict[str, set[str]], dict[tupl
 
 
 def _nodes(tree: ast.AST, function: str) -> Iterator[tuple[ast.AST, str]]:
-    """Every node, and the function that it stands in."""
+    """Yield every node with the name of its function."""
     for node in ast.iter_child_nodes(tree):
         yield node, function
         yield from _nodes(node, node.name if isinstance(node, ast.FunctionDef) else function)
 
 
 def _text_of(node: ast.expr, module: ModuleType) -> Any:
-    """A pattern that stands in the source, with an ``x`` for what only the function knows; None for any other."""
+    """Return a pattern in the source, with ``x`` for values known only at run time. Return None for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value
     if not isinstance(node, ast.JoinedStr):
@@ -181,7 +181,7 @@ def _known(part: ast.expr, module: ModuleType) -> str:
 
 
 def _use() -> None:
-    """Let what makes patterns while it runs make them."""
+    """Call the code that compiles patterns on first use."""
     from otel_agenteval.core.turn import Turn
     from otel_agenteval.dialects import capture
     from otel_agenteval.evaluation.redaction import KINDS, redacted_text
@@ -196,7 +196,7 @@ def _use() -> None:
 
 
 def _of_prices(value: Any) -> Iterator[str]:
-    """The patterns of names and addresses in the table of prices."""
+    """Yield the patterns for names and addresses in the price table."""
     if isinstance(value, dict):
         if isinstance(value.get("api"), str):
             yield value["api"]

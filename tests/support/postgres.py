@@ -1,4 +1,4 @@
-"""A real PostgreSQL on a free port of 127.0.0.1, with a database for each who asks."""
+"""A real PostgreSQL on a free port of 127.0.0.1, with a separate database for each caller."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from otel_agenteval.outlets.store.postgres import Connection
 from tests.support.servers import Process, for_every_user, free_port, listens, until
 
 Anywhere = Callable[[], str]
-"""Gives the path or address of a store that is not there yet."""
+"""Function that returns the path or address of a new store."""
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
-"""PostgreSQL refuses to run as root."""
+"""Run as another user, because PostgreSQL refuses to run as root."""
 
 
 class PostgresServer:
     """A running server.
 
     Args:
-        port: where it listens.
-        process: the server; it can be killed and started again.
+        port: its port.
+        process: its process, which can be killed and started again.
     """
 
     def __init__(self, port: int, process: Process) -> None:
@@ -34,12 +34,12 @@ class PostgresServer:
         self._names = itertools.count()
 
     def start(self) -> None:
-        """Start it again, and wait until it has put its files in order."""
+        """Start the server again, and wait until it has recovered."""
         until(self._started, "PostgreSQL starts", 30)
         self.wait()
 
     def _started(self) -> bool:
-        """False while processes of a server that was killed still end."""
+        """Return False while processes of a killed server are still running."""
         before = len(self.process.text())
         try:
             self.process.start()
@@ -50,7 +50,7 @@ class PostgresServer:
         return True
 
     def wait(self) -> None:
-        """Until it has put its files in order: it listens before."""
+        """Wait until the server has recovered. It listens earlier."""
         until(self._answers, "PostgreSQL answers", 30)
 
     def _answers(self) -> bool:
@@ -58,7 +58,7 @@ class PostgresServer:
         return True
 
     def database(self) -> str:
-        """The address of a new, empty database."""
+        """Create an empty database, and return its address."""
         import psycopg
 
         name = f"test_{next(self._names)}"
@@ -72,7 +72,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """A server that loses everything at its end."""
+    """Run a server whose data is deleted at the end."""
     as_somebody = _NOBODY if os.getuid() == 0 else ()
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
     try:
@@ -105,6 +105,6 @@ def postgres_server() -> Iterator[PostgresServer]:
                 server.wait()
                 yield server
             finally:
-                process.kill()  # in order it would wait for connections
+                process.kill()  # a smart shutdown would wait for connections
     finally:
         shutil.rmtree(folder, ignore_errors=True)

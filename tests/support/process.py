@@ -1,4 +1,4 @@
-"""Scripts in a process of their own: for global providers, environments, forks and exits."""
+"""Run scripts in separate processes, for global providers, environments, forks and exits."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def turn(tracer, name="bot", says="Hi."):
     with agent(tracer, name):
         chat(tracer, says=says)
 """
-"""What scripts begin with: imports, and agents to run."""
+"""Start of each script: imports, and agents to run."""
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without ``OTEL_…``, so that the package of this checkout is imported."""
+    """Return this process's environment without ``OTEL_…`` variables, in which this checkout's package is imported."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
     return {**clean, "PYTHONPATH": str(ROOT), **(more or {})}
 
@@ -45,10 +45,10 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def run(
     script: str, *args: str, env: Mapping[str, str] | None = None, command: Sequence[str] = (sys.executable,), timeout: float = 60
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Python script, without the prelude. Its exit status is not looked at.
+    """Run a Python script without the prelude. The exit status isn't checked.
 
     Raises:
-        subprocess.TimeoutExpired: it did not end in time.
+        subprocess.TimeoutExpired: If the script doesn't end in time.
     """
     return subprocess.run(
         [*command, "-c", textwrap.dedent(script), *args],
@@ -61,8 +61,8 @@ def run(
 
 
 def output_of(script: str, *args: str, env: Mapping[str, str] | None = None, command: Sequence[str] = (sys.executable,)) -> str:
-    """What a script with the prelude prints. It must succeed and leave standard error empty."""
-    patient = {} if "exit_timeout" in script else {"OTEL_AGENTEVAL_EXIT_TIMEOUT": "40s"}  # a busy machine isn't a fault
+    """Return the output of a script with the prelude. The script must succeed and print nothing to standard error."""
+    patient = {} if "exit_timeout" in script else {"OTEL_AGENTEVAL_EXIT_TIMEOUT": "40s"}  # long, because the machine can be busy
     done = run(PRELUDE + textwrap.dedent(script), *args, env={**patient, **(env or {})}, command=command)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout

@@ -16,11 +16,11 @@ from tests.support.servers import Process, answers, free_port, program
 
 
 class Prometheus(Process):
-    """Prometheus on a free port, which scrapes, and evaluates its rules, several times a second.
+    """Prometheus on a free port. It scrapes and evaluates rules several times per second.
 
     Args:
-        folder: for its data and log.
-        targets: addresses (``host:port``) whose ``/metrics`` are scraped, by job.
+        folder: folder for its data and log.
+        targets: addresses (``host:port``) of ``/metrics`` pages, by job.
         rules: files with rules.
         every: milliseconds between scrapes, and between evaluations of the rules.
     """
@@ -54,14 +54,14 @@ class Prometheus(Process):
         super().__init__(command, log=folder / "prometheus.log", ready=answers(f"{self.url}/-/ready"), cwd=folder)
 
     def query(self, expression: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """Series and their values now; the labels are sorted pairs."""
+        """Return the current value of each series. Labels are sorted pairs."""
         return {
             tuple(sorted(series["metric"].items())): float(series["value"][1])
             for series in self._get("query", query=expression)["result"]
         }
 
     def value(self, expression: str) -> float | None:
-        """Of the only series; None when there is none."""
+        """Return the value of the only series, or None without a series."""
         found = list(self.query(expression).values())
         assert len(found) <= 1, found
         return found[0] if found else None
@@ -69,7 +69,7 @@ class Prometheus(Process):
     def over_time(
         self, expression: str, seconds: float, step: float = 1, end: float | None = None
     ) -> dict[tuple[tuple[str, str], ...], list[tuple[float, float]]]:
-        """Series and their points (time, value) of the seconds before the end (now), without those that are no number."""
+        """Return the points (time, value) of each series in the seconds before ``end`` (default: now), without NaN."""
         now = time.time() if end is None else end
         found = self._get("query_range", query=expression, start=str(now - seconds), end=str(now), step=str(step))["result"]
         series = {
@@ -79,15 +79,15 @@ class Prometheus(Process):
         return {labels: points for labels, points in series.items() if points}
 
     def label_values(self, label: str, selector: str) -> set[str]:
-        """What values a label has in the series of a selector."""
+        """Return the values of a label in the series of a selector."""
         return set(self._get(f"label/{label}/values", **{"match[]": selector}))
 
     def rules(self) -> list[dict[str, Any]]:
-        """Rules of both kinds: name, health, and an alert's state."""
+        """Return alerting and recording rules with name, health and, for alerts, state."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
     def exemplars(self, expression: str) -> list[dict[str, Any]]:
-        """Exemplars of the last hour: labels, value and timestamp."""
+        """Return the exemplars of the last hour with labels, value and timestamp."""
         ends = {"start": "2020-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"}
         return [each for series in self._get("query_exemplars", query=expression, **ends) for each in series["exemplars"]]
 

@@ -1,4 +1,4 @@
-"""A TCP proxy that a test can cut: what a network does between two machines."""
+"""A TCP proxy that simulates network faults between two machines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 
 
 class Proxy:
-    """Listens on a free port of 127.0.0.1 and passes everything on to another.
+    """Listens on a free port of 127.0.0.1, and forwards everything to another port.
 
-    While it is cut, connections break and new ones are closed at once; while it is silent they stay, and nothing comes through.
-    While it is mute, requests come through, and their responses are lost; while it is slow, each piece of a response waits.
+    When it is cut, connections break and new connections are refused. When it is silent, connections stay open, but nothing is forwarded.
+    When it is mute, requests are forwarded, but responses are lost. When it is slow, each piece of a response is delayed.
     """
 
     def __init__(self, port: int) -> None:
@@ -20,7 +20,7 @@ class Proxy:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._server.getsockname()[1])
         self.connections = 0
-        """Connections that were asked for."""
+        """Number of connections from clients."""
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._through = threading.Event()
@@ -32,16 +32,16 @@ class Proxy:
         self._thread.start()
 
     def cut(self) -> None:
-        """Break every connection, and take no new one."""
+        """Break all connections, and refuse new ones."""
         self._refuses = True
         self._break()
 
     def silence(self) -> None:
-        """Let nothing through, without telling anybody."""
+        """Forward nothing, but keep connections open."""
         self._through.clear()
 
     def mute(self) -> None:
-        """Lose every response from now on."""
+        """Drop all responses from now on."""
         self._is_mute = True
 
     def slow(self, seconds: float) -> None:
@@ -49,7 +49,7 @@ class Proxy:
         self._delay = seconds
 
     def heal(self) -> None:
-        """Pass everything on again. Connections whose responses were lost break."""
+        """Forward everything again. Connections with lost responses break."""
         if self._is_mute:
             self._is_mute = False
             self._break()
@@ -57,7 +57,6 @@ class Proxy:
         self._through.set()
 
     def close(self) -> None:
-        """Stop listening."""
         self.cut()
         self._is_mute = False
         self._through.set()
@@ -102,7 +101,7 @@ class Proxy:
                 other.sendall(data)
         except OSError:
             pass
-        while responds and self._is_mute:  # the end is lost as well
+        while responds and self._is_mute:  # also drop the end of the stream
             time.sleep(0.05)
         _shut(one)
         _shut(other)

@@ -1,4 +1,4 @@
-"""A real OTLP receiver on loopback: HTTP with protobuf, and gRPC. What it gets is parsed and kept, unless a test has it refuse."""
+"""A real OTLP receiver on loopback (HTTP with protobuf, and gRPC). It keeps all parsed requests, unless a test makes it refuse them."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _REQUESTS = {
 
 
 def plain(attributes: Any) -> dict[str, Any]:
-    """OTLP key-value pairs with scalar values as a dict; other values stay protobuf messages."""
+    """Return OTLP attributes with scalar values as a dict. Other values stay protobuf messages."""
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "string_value") for pair in attributes}
 
 
 class Received:
-    """Requests of all signals, in the order of their arrival.
+    """Requests of all signals, in order of arrival.
 
     Attributes:
-        requests: those that were taken.
-        attempts: (monotonic seconds, headers) of every request, also of those that were refused.
-        refusals: the answers to the next requests, one each, of the signals in ``refused_signals``; none left: all is taken.
+        requests: accepted requests.
+        attempts: (monotonic seconds, headers) of every request, including refused requests.
+        refusals: responses that refuse the next requests of ``refused_signals``, one each. When none is left, requests are accepted.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Received:
         self.changed = threading.Condition()
 
     def arrive(self, signal: str, request: Any, headers: dict[str, Any]) -> Any:
-        """Keep a request; or the answer by which it is refused."""
+        """Keep a request and return None, or return the response that refuses it."""
         with self.changed:
             self.attempts.append((time.monotonic(), headers))
             refused = self.refusals.popleft() if self.refusals and signal in self.refused_signals else None
@@ -61,29 +61,27 @@ class Received:
         return refused
 
     def wait_for(self, what: Callable[[], Any], timeout: float = 60.0) -> Any:
-        """What a condition on the received becomes, once it is true.
+        """Wait until a condition is true, and return its result.
 
         Raises:
-            AssertionError: it did not become true in time.
+            AssertionError: If the condition isn't true in time.
         """
         with self.changed:
             assert self.changed.wait_for(what, timeout), f"not within {timeout} s: {len(self.attempts)} attempts"
             return what()
 
     def spans(self, name: str | None = None) -> list[Any]:
-        """The spans that arrived, of all scopes, as protobuf messages."""
+        """Return the received spans of all scopes, as protobuf messages."""
         return [span for _, span in self._items("resource_spans", "scope_spans", "spans") if name in (None, span.name)]
 
     def log_records(self) -> list[Any]:
-        """The log records that arrived."""
         return [record for _, record in self._items("resource_logs", "scope_logs", "log_records")]
 
     def scores(self) -> list[Any]:
-        """The log records that are scores."""
+        """Return the received log records that are scores."""
         return [record for record in self.log_records() if record.event_name == "gen_ai.evaluation.result"]
 
     def metrics(self) -> list[Any]:
-        """The metrics that arrived."""
         return [metric for _, metric in self._items("resource_metrics", "scope_metrics", "metrics")]
 
     def _items(self, of_resource: str, of_scope: str, items: str) -> Iterator[tuple[Any, Any]]:
@@ -95,7 +93,7 @@ class Received:
 
 
 class Receiver(Received):
-    """OTLP over HTTP on a free port of 127.0.0.1 (or a given one), from construction to :meth:`close`.
+    """OTLP over HTTP on a free port of 127.0.0.1 (or a given port), until :meth:`close`.
 
     A refusal is (status, headers).
     """
@@ -113,16 +111,15 @@ class Receiver(Received):
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 class GrpcReceiver(Received):
-    """OTLP over gRPC on a free port of 127.0.0.1 (or a given one).
+    """OTLP over gRPC on a free port of 127.0.0.1 (or a given port).
 
-    A refusal is (code, trailing metadata), or a response message, which takes nothing and says so.
+    A refusal is (code, trailing metadata), or a response message that reports a rejection of all items.
     """
 
     def __init__(self, port: int = 0, credentials: grpc.ServerCredentials | None = None) -> None:
@@ -143,7 +140,6 @@ class GrpcReceiver(Received):
         self._server.start()
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.stop(0).wait()
 
 
@@ -179,6 +175,6 @@ def _handler(received: Received) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
+            """Print nothing."""
 
     return Handler

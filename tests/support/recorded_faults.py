@@ -1,7 +1,7 @@
-"""Recordings with a fault put into their spans on purpose, before turns are made of them.
+"""Recordings with a fault inserted into their spans, before turns are created from them.
 
-Instrumentations write the same fact under different names, so facts are found by their values: a result's text is replaced
-wherever the trace repeats it, as JSON in JSON too.
+Instrumentations write the same fact under different names, so facts are found by their values. A result's text is replaced
+everywhere in the trace, including JSON inside JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from otel_agenteval.turns.recordings import Reading, read_items, turn_of, wholes
 Draw = random.Random
 Data = dict[str, Any]
 _SHORTEST = 8
-"""Characters of a text that is found by its value."""
+"""Minimum length of a text that is found by its value."""
 _NUMBER = re.compile(r"(?<![\w.,-])\d{2,6}(?![\w.,%-])")
 _PLACE = re.compile(r"(.*(?:messages|prompt|prompts))\.(\d+)(\..*)")
 _STOPS = {"stop": "length", "end_turn": "max_tokens", "STOP": "MAX_TOKENS", "completed": "length", "COMPLETE": "MAX_TOKENS"}
@@ -31,7 +31,7 @@ _STOPPED = re.compile(r"""((?:finish|stop)_?reason\\*["']:\s*\\*["'])(stop|end_t
 
 
 class FaultyRecording(NamedTuple):
-    """A recording whose turn fails, and why."""
+    """A recording with a failed turn, and the inserted fault."""
 
     name: str
     text: str
@@ -41,7 +41,7 @@ class FaultyRecording(NamedTuple):
 
 
 class _NotHere(Exception):
-    """The turn has no place for this fault."""
+    """Raised if the fault can't be inserted into the turn."""
 
 
 class Trace:
@@ -87,7 +87,7 @@ class Trace:
         next(group for group in self.groups if any(span is beside for span in group)).extend(added)
 
     def replace(self, old: Any, new: Any) -> None:
-        """Replace a value wherever the trace has it."""
+        """Replace a value everywhere in the trace."""
         found = rewritten(self.messages, replacing(old, new))
         if found == self.messages:
             raise _NotHere
@@ -95,7 +95,7 @@ class Trace:
 
 
 def rewritten(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a value with its parts changed, JSON in texts too."""
+    """Return a value with its parts changed, including JSON in strings."""
     new = change(value)
     if new is not value:
         return new
@@ -114,7 +114,7 @@ def rewritten(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def replacing(old: Any, new: Any) -> Callable[[Any], Any]:
-    """A change of all that equals ``old``, or has it in a text that isn't JSON."""
+    """Return a change that replaces values equal to ``old``, and occurrences in strings that aren't JSON."""
     text = jsonio.text_of(old)
     if len(text) < _SHORTEST:
         raise _NotHere
@@ -152,7 +152,7 @@ def _times(span: Data) -> tuple[int, int]:
 
 
 def fail(span: Data, error: str, message: str) -> None:
-    """Set what an SDK sets for an exception."""
+    """Set the status, attributes and event that an SDK sets for an exception."""
     span["status"] = {"code": 2, "message": message}
     pairs = (("exception.type", error), ("exception.message", message))
     attributes = [{"key": key, "value": {"stringValue": value}} for key, value in pairs]
@@ -161,7 +161,7 @@ def fail(span: Data, error: str, message: str) -> None:
 
 
 def lose(span: Data, value: Any) -> None:
-    """Remove the attributes and events that have a value."""
+    """Remove the attributes and events that contain a value."""
     for name in ("attributes", "events"):
         span[name] = [one for one in span.get(name) or () if not holds(one, value)]
 
@@ -196,7 +196,7 @@ def reported_error(trace: Trace, draw: Draw) -> str:
 
 
 def loop(trace: Trace, draw: Draw) -> str:
-    """Repeat a tool's span, and the model's call that asked for it."""
+    """Repeat a tool's span and the model call that requested it."""
     calls = trace.turn.tool_calls or []
     same = [(call.name, call.arguments) for call in calls]
     fits = [
@@ -215,12 +215,12 @@ def loop(trace: Trace, draw: Draw) -> str:
     pattern = [*([max(asked, key=lambda span: _times(span)[1])] if asked else []), tool]
     others = [trace.span(call.span_id) for call in calls if call.span_id and call is not calls[at]]
     if any(_times(pattern[0])[0] <= _times(one)[0] < _times(tool)[1] for one in others):
-        raise _NotHere  # it ran beside others
+        raise _NotHere  # it ran in parallel with others
     names = {one.response_id for one in trace.turn.llm_calls} | {calls[at].call_id}
     step = max(_times(tool)[1] - _times(pattern[0])[0], 1)
     rounds = draw.randint(4, 6)
     shift = (rounds + 1) * step
-    for span in trace.spans:  # what came later comes later still
+    for span in trace.spans:  # move later spans
         start, end = _times(span)
         span["startTimeUnixNano"] = str(start + (shift if start >= _times(tool)[1] else 0))
         span["endTimeUnixNano"] = str(
@@ -314,7 +314,7 @@ def failed_handoff(trace: Trace, draw: Draw) -> str:
 
 
 def lost_instructions(trace: Trace, draw: Draw) -> str:
-    """Remove the instructions from a later prompt and those after it, as a history that is cut at its beginning."""
+    """Remove the instructions from a prompt and later prompts, as if the beginning of the history was cut."""
     turn = trace.turn
     if not turn.system or len(turn.llm_calls) < 2:
         raise _NotHere
@@ -332,7 +332,7 @@ def lost_instructions(trace: Trace, draw: Draw) -> str:
 
 
 def forget(span: Data, text: str) -> None:
-    """Remove a message from a prompt, in each form in which instrumentations write prompts."""
+    """Remove a message from a prompt, in each form that instrumentations use."""
 
     def without(value: Any) -> Any:
         if _is_list(value):
@@ -399,7 +399,7 @@ class Recorded(NamedTuple):
 
 
 def recorded(path: Path) -> Recorded:
-    """Read a recording, with the file of its logs."""
+    """Read a recording and its log file."""
     paths = [one for one in (path, path.with_suffix(".logs.jsonl")) if one.exists()]
     groups = wholes_of(read_items(paths, Reading(), lambda _: None))
     steps = {f"{record.span_id:016x}": read(record) for group in groups for record in group.members}
@@ -408,7 +408,7 @@ def recorded(path: Path) -> Recorded:
 
 
 def faulty_recordings(given: Iterable[tuple[Recorded, Turn]], most: int, seed: int = 1) -> Iterator[FaultyRecording]:
-    """Yield up to ``most`` recordings with each fault, each in one of these turns."""
+    """Yield up to ``most`` recordings with each fault. Each fault is in one of the given turns."""
     places = [*given]
     for name, (kind, put_in) in KINDS.items():
         draw = random.Random(f"{name} {seed}")

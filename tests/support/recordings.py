@@ -1,4 +1,4 @@
-"""Single recordings out of the packed corpus."""
+"""Access to single recordings in the packed archives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CORPUS_B = CORPUS.with_name("corpus_b.tar.xz")
 
 @cache
 def recording(name: str) -> bytes:
-    """The bytes of a recording, such as ``pydantic_ai-native_v6/s2.jsonl``."""
+    """Return the content of a recording, such as ``pydantic_ai-native_v6/s2.jsonl``."""
     with tarfile.open(CORPUS) as corpus:
         member = corpus.extractfile(name)
         assert member is not None, name
@@ -20,21 +20,21 @@ def recording(name: str) -> bytes:
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """The recording as a file in ``folder``."""
+    """Write a recording to ``folder``."""
     path = folder / name.replace("/", "-")
     path.write_bytes(recording(name))
     return path
 
 
 def unpack_all(archive: Path, folder: Path) -> None:
-    """Every recording of an archive, with the truth beside it."""
+    """Unpack all recordings of an archive, with their truth files."""
     with tarfile.open(archive) as packed:
-        # newer versions of Python ask for a filter, older ones know none
+        # newer Python versions require a filter, older ones don't support it
         packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
 
 
 @cache
 def files_in(archive: str) -> dict[str, str]:
-    """The text of every file in an archive of ``tests/data``, by its path inside."""
+    """Return the text of every file in an archive of ``tests/data``, by path in the archive."""
     with tarfile.open(CORPUS.parent / archive) as packed:
         return {member.name: packed.extractfile(member).read().decode() for member in packed.getmembers() if member.isfile()}  # type: ignore[union-attr]

@@ -12,13 +12,13 @@ _KEEPS_EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always", "--save"
 
 
 class RedisServer:
-    """A server that keeps every write (append-only file), so that it can be killed and started again.
+    """A server that persists every write (append-only file), so that it can be killed and started again.
 
     Args:
-        folder: where it keeps its files.
-        options: more of its command line, as in ``("--cluster-enabled", "yes")``. A Sentinel's (``--sentinel``) begin with its file, which says all.
-        port: where it listens; None takes a free one.
-        plain: whether it speaks without TLS there; otherwise ``options`` say how it does.
+        folder: folder for its files.
+        options: further arguments, such as ``("--cluster-enabled", "yes")``. For a Sentinel (``--sentinel``), the first is its file.
+        port: its port, or None for a free port.
+        plain: True if the port doesn't use TLS. Otherwise, ``options`` configure TLS.
     """
 
     def __init__(self, folder: Path, options: Sequence[str] = (), port: int | None = None, plain: bool = True) -> None:
@@ -32,29 +32,27 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Its address."""
         return f"redis://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     def client(self, **options: Any) -> Any:
-        """A client of its own."""
+        """Return a new client."""
         import redis
 
         return redis.Redis(port=self.port, **options)
 
     def start(self) -> None:
-        """Start it again, and wait until something listens."""
+        """Start the server again, and wait until it listens."""
         self._process.start()
 
     def kill(self) -> None:
-        """End it at once, as a machine that fails does."""
+        """Kill the server, as in a machine failure."""
         self._process.kill()
 
     def stop(self) -> None:
-        """End it in order; nothing happens when it has ended."""
+        """Stop the server, if it is running."""
         if self._process.running:
             self._process.stop()

@@ -1,4 +1,4 @@
-"""Security options that a configuration loses, and what a sidecar does when it reloads it."""
+"""Reloads of a configuration that lost a security option."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _OTHER_ORIGIN = {"Origin": "https://other.example", "Authorization": "Bearer of-
 
 @dataclass(frozen=True)
 class Secured:
-    """A configuration that only an option protects.
+    """A configuration that is protected only by one option.
 
     Attributes:
         serve: section ``serve``.
-        option: path of the option in it; empty for the whole file.
-        emptied, invalid: values that the option may get.
-        headers: of the requests that must be refused.
-        tls: whether the server has a certificate, and requests use TLS. For the certificate itself, they don't.
+        option: path of the option in this section, or empty for the whole file.
+        emptied, invalid: values that the option can get.
+        headers: headers of requests that must be refused.
+        tls: True if the server has a certificate and requests use TLS, except if the option is the certificate.
     """
 
     serve: Mapping[str, Any]
@@ -64,23 +64,23 @@ CHANGES = ("removed", "emptied", "replaced by invalid data")
 
 @dataclass(frozen=True)
 class Reloaded:
-    """Outcome of a reload: responses to a sender and to a reader of the page, before and after."""
+    """Responses to a sender and to a reader of the web UI, before and after a reload."""
 
     before: tuple[str, str]
     after: tuple[str, str]
     successful: bool
     """``last_reload_successful``."""
     needs_restart: bool
-    """True if the log names the option as one that a restart applies."""
+    """True if the log names the option as one that needs a restart."""
 
     @property
     def is_well(self) -> bool:
-        """Return True if nobody gets in, and nobody is told that the change is in use."""
+        """Return True if no one gets access, and the sidecar doesn't report that the change is in use."""
         return "200" not in self.before + self.after and self.after == self.before and (not self.successful or self.needs_restart)
 
 
 def reloaded(option: str, change: str, folder: Path) -> Reloaded:
-    """Reload a configuration whose option is ``removed``, ``emptied`` or ``replaced by invalid data``, at an address that counts as reachable."""
+    """Reload a configuration whose option is ``removed``, ``emptied`` or ``replaced by invalid data``, at a reachable address."""
     secured = OPTIONS[option]
     serve = dict(secured.serve)
     trusted = None
@@ -132,7 +132,7 @@ def _change(file: Path, secured: Secured, change: str) -> None:
 
 
 def _status(method: str, url: str, path: str, body: bytes, headers: Mapping[str, str], trusted: Path | None) -> str:
-    """Return the status of a request without credentials, or ``refused`` for a connection that ends."""
+    """Return the status of a request without credentials, or ``refused`` if the connection is closed."""
     address = url.removeprefix("http://")
     connection = http.client.HTTPConnection(address, timeout=30)
     if trusted is not None:

@@ -1,4 +1,4 @@
-"""A provider with our span processor, where a test sees everything that leaves; and agents to send through it."""
+"""A provider with our span processor and in-memory exporters, and scripted agents."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from otel_agenteval.evaluation.scored_turn import ScoredTurn
 
 
 class Rig:
-    """One tracer provider with an :class:`AgentEvalSpanProcessor` and exporters into memory.
+    """A tracer provider with an :class:`AgentEvalSpanProcessor` and in-memory exporters.
 
     Args:
-        config: as for the processor; unless they are named, ``outlets.prometheus`` is off (the default registry is the process's) and
+        config: configuration of the processor. By default, ``outlets.prometheus`` is off (the default registry is global),
             ``outlets.log_events`` is ``all``, and ``inline.expected`` is off.
-        clock: the processor's.
-        before: span processors that are added before ours. The exporter into memory comes after it.
-        provider: to attach to, instead of a plain TracerProvider.
-        attach: whether our processor is added at once; else the test calls :meth:`attach`.
-        **options: of the TracerProvider.
+        clock: clock of the processor.
+        before: span processors that are added before ours. The in-memory exporter is added after it.
+        provider: existing provider, instead of a new TracerProvider.
+        attach: False if the test calls :meth:`attach` itself.
+        **options: options of the TracerProvider.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Rig:
             self.attach()
 
     def attach(self) -> None:
-        """Add our processor, then the exporter into memory."""
+        """Add our processor, then the in-memory exporter."""
         self.provider.add_span_processor(self.processor)
         self.provider.add_span_processor(SimpleSpanProcessor(self._spans))
 
@@ -77,57 +77,54 @@ class Rig:
         self.provider.shutdown()
         self.logger_provider.shutdown()
 
-    # --- what left
+    # --- output
 
     def scored(self) -> list[ScoredTurn]:
-        """The turns evaluated so far, in the order in which they were rendered."""
+        """Return the evaluated turns, in the order in which they were rendered."""
         assert self.processor.force_flush()
         return list(self.kept)
 
     def turns(self) -> list[Turn]:
-        """The turns evaluated so far."""
         return [scored.turn for scored in self.scored()]
 
     def turn(self) -> Turn:
-        """The only turn evaluated so far."""
         turns = self.turns()
         assert len(turns) == 1, turns
         return turns[0]
 
     def exported(self, name: str) -> Any:
-        """The exported span of this name."""
+        """Return the exported span with this name."""
         found = [span for span in self._spans.get_finished_spans() if span.name == name]
         assert len(found) == 1, [span.name for span in self._spans.get_finished_spans()]
         return found[0]
 
     def exported_names(self) -> list[str]:
-        """Names of all exported spans."""
         return [span.name for span in self._spans.get_finished_spans()]
 
     def score_events(self, name: str) -> dict[str, dict[str, Any]]:
-        """Attributes of the score events on the exported span of this name, by metric."""
+        """Return the attributes of the score events on an exported span, by metric."""
         return events_of(self.exported(name))
 
     def log_events(self) -> list[Any]:
-        """The log records that are scores."""
+        """Return the log records that are scores."""
         assert self.processor.force_flush()
         return [item.log_record for item in self._logs.get_finished_logs() if item.log_record.event_name == EVENT]
 
     def count(self, name: str) -> dict[tuple[str, ...], float]:
-        """A counter of ours, by label values."""
+        """Return one of our counters by label values."""
         return {key: value for key, value in self.engine.telemetry.read(name).values.items() if value}
 
     # --- agents
 
     def agent(self, name: str = "bot", *, attributes: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        """An agent's run, as the current span."""
+        """Start an agent span as the current span."""
         known = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name, **(attributes or {})}
         return self.tracer.start_as_current_span(f"invoke_agent {name}", attributes=known, **more)
 
     def chat(
         self, user: str | None = None, says: str | None = None, *, calls: Sequence[dict[str, Any]] = (), **more: Any
     ) -> None:
-        """A model call that is over at once."""
+        """Create a finished model call."""
         self.start_chat(user, says, calls=calls, **more).end()
 
     def start_chat(
@@ -139,23 +136,23 @@ class Rig:
         attributes: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Any:
-        """A model call that is still open; not the current span."""
+        """Start a model call, without making it the current span."""
         return self.tracer.start_span("chat m-1", attributes={**chat_attributes(user, says, calls), **(attributes or {})}, **more)
 
     def tool(self, name: str = "search", *, attributes: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """A tool call that is over at once."""
+        """Create a finished tool call."""
         known = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, **(attributes or {})}
         self.tracer.start_span(f"execute_tool {name}", attributes=known, **more).end()
 
     def run(self, name: str = "bot", user: str = "What is the capital of France?", says: str = "Paris.", **more: Any) -> None:
-        """A whole turn: an agent with one tool call and one model call."""
+        """Create a whole turn: an agent with one tool call and one model call."""
         with self.agent(name, **more):
             self.tool()
             self.chat(user, says)
 
 
 def chat_attributes(user: str | None = None, says: str | None = None, calls: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """A model call's attributes: what the user said, what the model answered, which tools it wants."""
+    """Return the attributes of a model call: user message, answer and requested tools."""
     known: dict[str, Any] = {
         "gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 5,
     }  # fmt: skip
@@ -169,5 +166,5 @@ def chat_attributes(user: str | None = None, says: str | None = None, calls: Seq
 
 
 def events_of(span: Any) -> dict[str, dict[str, Any]]:
-    """Attributes of the score events on an SDK span, by metric."""
+    """Return the attributes of the score events on an SDK span, by metric."""
     return {event.attributes["gen_ai.evaluation.name"]: dict(event.attributes) for event in span.events if event.name == EVENT}

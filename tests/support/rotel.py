@@ -1,4 +1,4 @@
-"""rotel, a Collector in Rust, whose program comes in its package."""
+"""rotel, a Collector written in Rust, whose program is part of its Python package."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.servers import Process, free_port, listens
 
 
 class Rotel(Process):
-    """rotel on free ports, forwarding spans over OTLP.
+    """rotel on free ports, which forwards spans over OTLP.
 
     Args:
-        folder: for its log.
-        endpoint: where to: a URL.
+        folder: folder for its log.
+        endpoint: URL of the receiver.
         protocol: ``grpc`` or ``http``.
     """
 

@@ -1,4 +1,4 @@
-"""A client that sends whole turns to a sidecar, and sends refused requests again, as a Collector does."""
+"""A client that sends whole turns to a sidecar, and resends refused requests as a Collector does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ANSWERED = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content
 
 
 def turn_id(number: int) -> str:
-    """Of a turn that we send."""
+    """Return the id of a turn."""
     return f"{number:032x}-{1:016x}"
 
 
 def body(numbers: Sequence[int]) -> bytes:
-    """A request with whole turns."""
+    """Return a request with whole turns."""
     chat = {
         "gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1",
         "gen_ai.input.messages": SAID, "gen_ai.output.messages": ANSWERED,
@@ -39,13 +39,13 @@ def body(numbers: Sequence[int]) -> bytes:
 
 
 class Sender:
-    """Sends turns over HTTP from a few threads, and each request again until it is taken.
+    """Sends turns over HTTP from a few threads, and resends each request until it is accepted.
 
     Args:
-        ports: where to, in turn; a proxy or a Collector may be there. Others may be set at any time.
-        turns: how many.
-        threads: how many requests are under way at once.
-        hold: the share of the turns that is sent until :meth:`release`, so that a fault in between does not come after all of them.
+        ports: ports of receivers (sidecar, proxy or Collector), used alternately. You can replace them at any time.
+        turns: number of turns.
+        threads: number of simultaneous requests.
+        hold: share of the turns to send before :meth:`release`, so that some turns are sent after a fault.
     """
 
     def __init__(self, ports: Sequence[int], turns: int, threads: int = 3, hold: float = 1.0) -> None:
@@ -102,24 +102,24 @@ class Sender:
                 time.sleep(0.1)
 
     def release(self) -> None:
-        """Send the rest too."""
+        """Send the remaining turns."""
         with self._lock:
             self._hold = 1.0
             self._lock.notify_all()
 
     def until(self, share: float, timeout: float = 60.0) -> None:
-        """Until that share of the turns is accepted, or the time is up."""
+        """Wait until that share of the turns is accepted, or the time is up."""
         with self._lock:
             self._lock.wait_for(lambda: len(self.accepted) >= self.turns * share, timeout)
 
     def until_refused(self, times: int = 3, timeout: float = 30.0) -> None:
-        """Until so many more requests were refused, or the time is up."""
+        """Wait until ``times`` more requests were refused, or the time is up."""
         with self._lock:
             wanted = self.refused + times
             self._lock.wait_for(lambda: self.refused >= wanted or len(self.accepted) >= self.turns, timeout)
 
     def end(self, timeout: float = 60.0) -> None:
-        """Until all is accepted or the time is up; then nothing more is sent."""
+        """Wait until all turns are accepted or the time is up. After that, send nothing."""
         self.release()
         self.until(1.0, timeout)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Real servers for tests: their programs, free ports, and their processes."""
+"""Real servers for tests: their programs, free ports, and processes."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from scripts import get_servers
 T = TypeVar("T")
 
 REQUIRED = os.environ.get("AGENTEVAL_REQUIRE_SERVERS") == "1"
-"""Whether a server that cannot be had fails a test, instead of skipping it."""
+"""True if a missing server fails the test instead of skipping it."""
 
 _ports_held: set[int] = set()
 
 
 def program(name: str) -> Path:
-    """An executable: from PATH, from the cache, or got now if it needn't be built (scripts/get_servers.py has the names).
+    """Return the path of a program, and install it if it needn't be built. The names are in scripts/get_servers.py.
 
-    Without it the test is skipped, with the reason; under ``AGENTEVAL_REQUIRE_SERVERS=1`` it fails.
+    If it is unavailable, the test is skipped with the reason or, with ``AGENTEVAL_REQUIRE_SERVERS=1``, fails.
     """
     try:
         return get_servers.get(name, build=False)
@@ -47,7 +47,7 @@ def program(name: str) -> Path:
 
 @contextlib.contextmanager
 def for_every_user(name: str) -> Iterator[Path]:
-    """The folder of a program, as :func:`program` finds it, where other users of this machine can run it: the cache is in a home, which they cannot enter."""
+    """Yield a folder with a program that other users can run. They can't enter the cache in the home directory."""
     found = program(name)
     kit = found.parent.parent
     if get_servers.cache() not in kit.parents:
@@ -59,28 +59,28 @@ def for_every_user(name: str) -> Iterator[Path]:
 
 
 def free_port(beside: Sequence[int] = ()) -> int:
-    """A TCP port of 127.0.0.1 that nothing listens on, below those that outgoing connections take.
+    """Return a free TCP port of 127.0.0.1, below the range of outgoing connections.
 
-    No process of this user is given it again as long as this one lives, so that there is time to start what listens there.
+    While this process runs, no other process of this user gets the port, so that there is time to start a server on it.
 
     Args:
-        beside: distances of further ports, which are free and held as well.
+        beside: distances of further ports, which must be free and are reserved too.
     """
     for _ in range(1000):
         port = random.randrange(20_000, 32_000)
         wanted = [port, *(port + distance for distance in beside)]
         if all(_hold(each) for each in wanted):
             return port
-    raise RuntimeError("no free port in a thousand tries")
+    raise RuntimeError("no free port found in 1,000 tries")
 
 
 def _hold(port: int) -> bool:
-    """Take a port for this process, if nobody has it."""
+    """Reserve a port for this process, if no other process has it."""
     if port in _ports_held:
         return False
     folder = Path(tempfile.gettempdir(), f"otel-agenteval-ports-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder / str(port), os.O_RDWR | os.O_CREAT)  # open, and so locked, until this process ends
+    lock = os.open(folder / str(port), os.O_RDWR | os.O_CREAT)  # stays open and locked until this process ends
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with socket.socket() as probe:
@@ -93,12 +93,12 @@ def _hold(port: int) -> bool:
 
 
 def until(condition: Callable[[], T], what: str, timeout: float = 60, every: float = 0.05) -> T:
-    """The first true value of ``condition``. Other programs tell nobody when they are done, so they are asked again and again.
+    """Poll until ``condition`` is true, and return its value. Connection and HTTP errors are treated as false.
 
-    A refused connection and an HTTP error count as no.
+    Polling is needed because servers don't notify clients.
 
     Raises:
-        AssertionError: it was not true in time; the text has ``what`` and the last error.
+        AssertionError: If the condition isn't true in time. The message contains ``what`` and the last error.
     """
     end = time.monotonic() + timeout
     last: Exception | None = None
@@ -111,12 +111,12 @@ def until(condition: Callable[[], T], what: str, timeout: float = 60, every: flo
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
         if time.monotonic() > end:
-            raise AssertionError(f"not within {timeout} s: {what}" + (f" ({last})" if last else ""))
+            raise AssertionError(f"not true within {timeout} s: {what}" + (f" ({last})" if last else ""))
         time.sleep(every)
 
 
 def answers(url: str) -> Callable[[], bool]:
-    """A condition: an HTTP GET is answered with success."""
+    """Return a condition that is true if an HTTP GET request succeeds."""
 
     def condition() -> bool:
         with urllib.request.urlopen(url, timeout=60) as answer:
@@ -126,7 +126,7 @@ def answers(url: str) -> Callable[[], bool]:
 
 
 def listens(port: int) -> Callable[[], bool]:
-    """A condition: something accepts connections on a port of 127.0.0.1."""
+    """Return a condition that is true if a port of 127.0.0.1 accepts connections."""
 
     def condition() -> bool:
         with socket.create_connection(("127.0.0.1", port), timeout=60):
@@ -136,17 +136,17 @@ def listens(port: int) -> Callable[[], bool]:
 
 
 class Process:
-    """A server that runs from construction to :meth:`stop`, or to the end of a ``with`` block.
+    """A server that runs until :meth:`stop`, or until the end of a ``with`` block.
 
     Args:
         command: program and arguments.
-        log: where its output goes, appended.
-        ready: true as soon as it answers.
-        env: variables over this process's, without ``OTEL_…``.
+        log: file for its output, which is appended.
+        ready: condition that is true when the server responds.
+        env: variables in addition to this process's, without ``OTEL_…``.
         timeout: seconds to become ready.
 
     Raises:
-        AssertionError: it ended or did not become ready in time; the text has the end of its log.
+        AssertionError: If it exits or isn't ready in time. The message contains the end of its log.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        """Start it, again after :meth:`stop` or :meth:`kill`, and wait until it answers."""
+        """Start the server, and wait until it is ready. Can be called again after :meth:`stop` or :meth:`kill`."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._env, cwd=self._cwd
@@ -183,23 +183,22 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Of the process as last started."""
+        """Id of the process that was last started."""
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
         return self._process.poll() is None
 
     def text(self) -> str:
-        """Its log so far."""
+        """Return its log."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def stop(self, timeout: float = 30) -> int:
-        """SIGTERM, and its exit status when it has ended.
+        """Send SIGTERM, and return the exit status.
 
         Raises:
-            AssertionError: it did not end in time; it is killed then.
+            AssertionError: If the server doesn't exit in time. It is then killed.
         """
         self._process.terminate()
         try:
@@ -211,11 +210,11 @@ class Process:
             atexit.unregister(self.kill)
 
     def wait(self, timeout: float = 60) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Wait until the process exits, and return the exit status."""
         return self._process.wait(timeout)
 
     def kill(self) -> None:
-        """SIGKILL, as ``kill -9``; nothing happens when it has ended."""
+        """Send SIGKILL, if the process is running."""
         self._process.kill()
         self._process.wait()
         atexit.unregister(self.kill)

@@ -1,4 +1,4 @@
-"""The sidecar in this process, on free loopback ports; and agents that send to it with the SDK's own exporters."""
+"""The sidecar in this process, on free loopback ports, and the SDK's exporters that send to it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ ANY_PORT = "127.0.0.1:0"
 
 
 class Sidecar:
-    """A running :class:`Service`. Turns close when the test says so (:meth:`turns`), or by the injected clock.
+    """A running :class:`Service`. Turns close when the test calls :meth:`turns`, or when the test's clock moves.
 
     Args:
-        config: over a configuration that listens on free ports.
-        clock: the service's.
+        config: configuration, in addition to defaults that listen on free ports.
+        clock: clock of the service.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, *, clock: Any = SYSTEM_CLOCK) -> None:
@@ -46,7 +46,7 @@ class Sidecar:
         given["statistics"] = {
             "state": None,
             **given.get("statistics", {}),
-        }  # else every test would go on where another one ended
+        }  # otherwise, each test would continue with the state of another test
         self.kept: deque[ScoredTurn] = deque()
         self.ledger: dict[str, Any] = {}
         self.service = Service(load_config(given), clock=clock)
@@ -63,11 +63,11 @@ class Sidecar:
 
     @property
     def engine(self) -> Any:
-        """The engine; another one after a reload."""
+        """Return the current engine. A reload replaces it."""
         return self.service.engine
 
     def on_loop(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Run a coroutine where the service runs."""
+        """Run a coroutine on the service's event loop."""
 
         async def run() -> Any:
             return await work()
@@ -81,7 +81,7 @@ class Sidecar:
         self.stop()
 
     def stop(self) -> dict[str, Any]:
-        """Drain, as on SIGTERM. The ledger."""
+        """Drain as on SIGTERM, and return the ledger."""
         if self._thread.is_alive():
             self.ledger = self.on_loop(self.service.drain)
             self._end_loop()
@@ -92,10 +92,10 @@ class Sidecar:
         self._thread.join(10)
         self._loop.close()
 
-    # --- what came of it
+    # --- results
 
     def turns(self) -> list[Turn]:
-        """Every turn so far: what is open is closed and evaluated."""
+        """Close and evaluate all open turns, and return every turn."""
         engine = self.engine
         with engine.assembler.lock:
             closed = engine.assembler.close_all("delay")
@@ -104,7 +104,7 @@ class Sidecar:
         return [scored.turn for scored in self.kept]
 
     def scores(self) -> dict[tuple[str, str], Any]:
-        """What every score of every turn says, by turn id and metric, without what takes time."""
+        """Return the content of every score by turn id and metric, without durations."""
         self.turns()
         return said_by(self.kept)
 
@@ -119,7 +119,7 @@ class Sidecar:
         server: str = "http",
         method: str = "POST",
     ) -> tuple[int, dict[str, str], bytes]:
-        """One HTTP request: status, headers (in lower case), body."""
+        """Send an HTTP request. Return the status, the headers (in lower case) and the body."""
         host, _, port = self.addresses[server].rpartition(":")
         connection = http.client.HTTPConnection(host, int(port), timeout=60)
         try:
@@ -134,25 +134,25 @@ class Sidecar:
             connection.close()
 
     def get(self, path: str, server: str = "http", headers: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """One GET: status and text."""
+        """Send a GET request. Return the status and the text."""
         status, _, body = self.post(path, headers=headers, server=server, method="GET")
         return status, body.decode()
 
     def exporter(self, transport: Transport, **options: Any) -> Any:
-        """The SDK's own exporter, set up to send here."""
+        """Return the SDK's own exporter, configured to send to this sidecar."""
         if transport == "grpc":
             return GrpcExporter(endpoint=self.addresses["grpc"], insecure=True, timeout=60, **options)
         return HttpExporter(endpoint=f"http://{self.addresses['http']}/v1/traces", timeout=60, **options)
 
     def provider(self, exporter: Any) -> TracerProvider:
-        """A provider that sends every span at once."""
+        """Return a provider that sends every span immediately."""
         provider = TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(exporter))
         return provider
 
 
 def left_in(folder: Path, *requests: tuple[Signal, bytes, bool, str | None]) -> None:
-    """Leave requests in the journal of a service that had one process: each with its signal, whether it is JSON, and its tenant."""
+    """Write requests to the journal of a service with one process: signal, body, True for JSON, and tenant."""
     whole = JournalFolder(str(folder))
     folder.mkdir(exist_ok=True)
     whole.share_out(ALONE)
@@ -163,7 +163,7 @@ def left_in(folder: Path, *requests: tuple[Signal, bytes, bool, str | None]) -> 
 
 
 def said_by(scored: Iterable[ScoredTurn]) -> dict[tuple[str, str], Any]:
-    """What scores say, by turn id and metric."""
+    """Return the content of scores by turn id and metric."""
     return {
         (item.turn.turn_id, score.metric): (
             score.status, score.value, score.passed, score.label, score.explanation, score.detail.get("reason"), score.result_id,
@@ -174,7 +174,7 @@ def said_by(scored: Iterable[ScoredTurn]) -> dict[tuple[str, str], Any]:
 
 
 def request(*spans: Mapping[str, Any], scope: str = "acme", service: str = "shop") -> bytes:
-    """An ExportTraceServiceRequest of hand-made spans: ``trace``, ``id``, ``parent`` as numbers, ``name``, ``attributes``."""
+    """Return an ExportTraceServiceRequest of given spans: ``trace``, ``id``, ``parent`` (numbers), ``name``, ``attributes``."""
     message = ExportTraceServiceRequest()
     group = message.resource_spans.add()
     attribute = group.resource.attributes.add()
@@ -207,7 +207,7 @@ CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1"}
 
 
 def turn_of(trace: int, *, parent: int = 0) -> bytes:
-    """A request with one whole turn: an agent with a model call."""
+    """Return a request with one whole turn: an agent with a model call."""
     return request(
         {"trace": trace, "id": 1, "parent": parent, "name": "invoke_agent bot", "attributes": AGENT},
         {"trace": trace, "id": 2, "parent": 1, "attributes": CHAT},

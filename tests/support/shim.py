@@ -1,4 +1,4 @@
-"""``scripts/fault_shim.c`` in a process, and the switch for what it does."""
+"""Loads ``scripts/fault_shim.c`` into a process, and switches its faults."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing_extensions import Self
 from tests.support.process import ROOT
 
 HUNG = "on-a-hung-disk"
-"""Part of the name of files that :meth:`Shim.silence` and :meth:`Shim.slow` are about."""
+"""Files with this text in their names are affected by :meth:`Shim.silence` and :meth:`Shim.slow`."""
 _SYNCS, _FILES, _SLOW_FILES = 1, 2, 3
 
 
 class CannotBeHad(Exception):
-    """This machine lacks what a row needs."""
+    """Raised if this machine lacks a requirement of a row."""
 
 
 class Shim:
     """The library, built in a folder.
 
     Attributes:
-        env: variables of the process.
+        env: environment variables for the process.
 
     Raises:
-        CannotBeHad: there is no C compiler.
+        CannotBeHad: If there is no C compiler.
     """
 
     def __init__(self, folder: Path) -> None:
         library = folder / "fault_shim.so"
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
-            raise CannotBeHad("no C compiler")
+            raise CannotBeHad("no C compiler found")
         source = ROOT / "scripts" / "fault_shim.c"
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
         switch = folder / "faults"
@@ -49,22 +49,22 @@ class Shim:
         self._map[:] = struct.pack("qq", offset, hang)
 
     def silence(self) -> None:
-        """Let every write and sync of the files hang."""
+        """Let every write and sync of these files hang."""
         self.set(hang=_FILES)
 
     mute = silence
 
     def slow(self, seconds: float) -> None:
-        """Delay every write and sync of the files; ``seconds`` is for the same signature as elsewhere."""
+        """Delay every write and sync of these files. ``seconds`` is ignored, and exists only for the common signature."""
         del seconds
         self.set(hang=_SLOW_FILES)
 
     def heal(self) -> None:
-        """Let everything go on."""
+        """End all faults."""
         self.set()
 
     def close(self) -> None:
-        """Let everything go on, and forget the switch."""
+        """End all faults, and remove the switch."""
         self.set()
         self._map.close()
 

@@ -1,4 +1,4 @@
-"""``otel-agenteval serve`` in a process of its own, on free ports."""
+"""``otel-agenteval serve`` in a separate process, on free ports."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.support.servers import Process, answers, free_port
 
 
 class Sidecar(Process):
-    """The sidecar, from its start to its end; :meth:`kill` and :meth:`start` give another process with the same ports and files.
+    """The sidecar's process. After :meth:`kill`, :meth:`start` starts a new process with the same ports and files.
 
     Args:
-        folder: for its configuration, log and files.
-        config: ours; turns are decided a second after their root unless it says otherwise.
-        journal: whether it keeps one, in ``folder/journal``.
-        script: Python to run before, in its process: for metrics of a test.
-        options: more of the command line.
-        env: variables of its environment.
-        ready: when it is up; by default, when its health is answered, or when all of several processes are ready.
-        processes: how many there are, and the most that :meth:`set_processes` may set.
-        host: a name of this machine. ``127.1`` counts as reachable from other machines, and isn't.
+        folder: folder for its configuration, log and files.
+        config: configuration. By default, turns are decided one second after their root.
+        journal: True to keep a journal in ``folder/journal``.
+        script: Python code to run first in its process, such as a test's metrics.
+        options: further command-line arguments.
+        env: environment variables.
+        ready: condition for readiness. By default, the health endpoint responds, or all of several processes are ready.
+        processes: number of processes, and the maximum for :meth:`set_processes`.
+        host: a name of this machine. ``127.1`` is treated as reachable from other machines, but isn't.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Sidecar(Process):
         )
 
     def set_processes(self, count: int) -> None:
-        """Have so many processes from the next start on."""
+        """Set the number of processes for the next start."""
         self.command[-1] = str(count)
 
     def metric(self, name: str, **labels: str) -> float:
-        """One of its metrics by its name in Prometheus; absent is 0."""
+        """Return one of its metrics by Prometheus name, or 0 if it is missing."""
         return value(f"http://{self.metrics}/metrics", name, **labels)
 
     def ledger(self) -> dict[str, Any]:
-        """What the last process that ended by itself said became of everything."""
+        """Return the ledger of the last process that exited by itself."""
         return dict(json.loads([line for line in self.text().splitlines() if line.startswith('{"ledger"')][-1])["ledger"])

@@ -1,4 +1,4 @@
-"""Fleets whose truth is known, and samples of them: what estimates are tried on, by the tests and by ``benchmarks/estimates.py``."""
+"""Simulated fleets with a known mean, and samples of them, for tests of estimates and ``benchmarks/estimates.py``."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from otel_agenteval.statistics.weighted import PROXIES, Estimate, Everyone, Sums
 
 _NORMAL_POINTS = np.sort(np.random.default_rng(7).normal(size=400_000))
 _TROUBLED = 0.05
-"""Of the turns have something about them for which a rule may choose them, and fail eight times as often."""
+"""Share of the turns that a rule may select. They fail eight times as often."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Turns of an hour, and how they are chosen."""
+    """Turns of an hour, and how they are sampled."""
 
     name: str
     turns: int
     failing: float | None
-    """Share of the turns that fail; None for scores between 0 and 1, with a mean of 0.6."""
+    """Share of the turns that fail. None for scores between 0 and 1 with a mean of 0.6."""
     rate: float
-    """At which turns are drawn."""
+    """Sampling rate of all turns."""
     rule: float = 0.0
-    """At which those with something about them are chosen; 0 where there is no rule."""
+    """Sampling rate of turns that a rule may select. 0 without a rule."""
     correlation: float = 0.0
-    """Of the proxy with what is behind the score."""
+    """Correlation of the proxy with the variable behind the score."""
     skewed: bool = False
-    """Most scores near 1."""
+    """True if most scores are near 1."""
 
     def draw(self, dice: Any) -> tuple[Any, Any, Any, Any]:
-        """Scores, proxies, chances, and whether a turn was chosen."""
+        """Return scores, proxies, sampling probabilities, and which turns were selected."""
         troubled = dice.random(self.turns) < _TROUBLED
         behind = dice.normal(size=self.turns)
         other = self.correlation * behind + np.sqrt(1 - self.correlation**2) * dice.normal(size=self.turns)
@@ -51,11 +51,11 @@ class Fleet:
         return scores, proxies, chances, dice.random(self.turns) < chances
 
     def truth(self) -> float:
-        """The mean over all turns that could come."""
+        """Return the true mean over all possible turns."""
         return 1 - self.failing if self.failing is not None else float(_between(_NORMAL_POINTS, self.skewed).mean())
 
     def sums(self, dice: Any) -> tuple[Sums, Everyone, float]:
-        """One hour of it, as estimates keep it; and the plain mean of what was chosen."""
+        """Return the sums of one hour, as estimates keep them, and the plain mean of the selected turns."""
         scores, proxies, chances, chosen = self.draw(dice)
         weights = 1 / chances[chosen]
         traces = np.column_stack(
@@ -90,18 +90,18 @@ FLEETS = (
 
 @dataclass
 class Coverage:
-    """How often intervals held the truth, and how wide they were."""
+    """How often intervals contain the true mean, and how wide they are."""
 
     plain: float
     predicted: float
     narrower: float
-    """By how much intervals with proxies are narrower, of those without."""
+    """Share by which proxies narrow the intervals."""
     naive_bias: float
-    """What the plain average of what was judged is off by, in its own standard deviations."""
+    """Error of the plain mean of the judged turns, in its own standard deviations."""
 
 
 def coverage(fleet: Fleet, runs: int, seed: int = 1) -> Coverage:
-    """Try a fleet many times."""
+    """Sample a fleet many times."""
     dice = np.random.default_rng(seed)
     truth, held, widths, naive = fleet.truth(), np.zeros(2), np.zeros(2), []
     for _ in range(runs):
@@ -120,7 +120,7 @@ def _holds(estimate: Estimate, truth: float) -> bool:
 
 
 def ever_missed(fleet: Fleet, runs: int, looks: int = 30, seed: int = 2) -> tuple[float, float]:
-    """How often an interval misses the truth at one of many looks, as scores come in: one for a single look, and the confidence sequence."""
+    """Return how often an interval misses the true mean in at least one of many checks: ordinary interval, confidence sequence."""
     dice = np.random.default_rng(seed)
     truth, missed = fleet.truth(), np.zeros(2)
     for _ in range(runs):

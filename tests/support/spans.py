@@ -1,4 +1,4 @@
-"""Span records for tests: fixed ids and times, one line each."""
+"""Short functions that create span records with fixed ids and times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def span(
     logs: list[LogPart] | None = None,
     resource: Mapping[str, Any] | None = None,
 ) -> SpanRecord:
-    """A span that starts ``at`` milliseconds and takes ``ms``."""
+    """Return a span that starts at ``at`` and takes ``ms`` milliseconds."""
     record = SpanRecord(
         name, trace_id, span_id, parent_id, remote_parent=remote, start_ns=START + int(at * MS), end_ns=START + int((at + ms) * MS),
         status=ERROR if error else 0, status_message=error, attributes=dict(attributes or {}), events=events or [], scope=scope,
@@ -57,7 +57,7 @@ def chat(
     messages: list[dict[str, Any]] | None = None,
     **more: Any,
 ) -> SpanRecord:
-    """A model call: what the user said, and what the model answered or which tools it wants."""
+    """Return a model call: user message, and answer or requested tools."""
     attributes: dict[str, Any] = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m-1", **more.pop("attributes", {})}
     if user is not None:
         messages = [{"role": "user", "parts": [{"type": "text", "content": user}]}, *(messages or [])]
@@ -76,14 +76,14 @@ def tool(span_id: int, parent_id: int = 0, name: str = "search", **more: Any) ->
 
 
 def turns_of(*records: SpanRecord) -> list[Turn]:
-    """The turns in these spans of one trace."""
+    """Return the turns of some spans of one trace."""
     return [
         build_turn(group.root, group.members, close_reason="recorded_file", complete=group.all_seen) for group in split(records)
     ]
 
 
 def turn_of(*records: SpanRecord) -> Turn:
-    """The only turn in these spans."""
+    """Return the only turn of some spans."""
     found = turns_of(*records)
     assert len(found) == 1, found
     return found[0]

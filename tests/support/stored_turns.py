@@ -1,4 +1,4 @@
-"""Rows of a score store, made up: some turns by hand, or very many."""
+"""Made-up rows of a score store: some written by hand, or very many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from otel_agenteval.outlets.store.writer import Retention, Rows, ScoreStore
 from tests.support.clock import FakeClock
 
 NOW = 1_795_000_000.0
-"""2026-11-18, when all of these stores are looked at."""
+"""2026-11-18, the time at which tests read these stores."""
 AGENTS, MODELS, METRICS = (
     ("travel", "support", "billing"),
     ("gpt-5", "qwen3"),
@@ -25,7 +25,7 @@ _NO_TURN, _NO_SCORE = dict.fromkeys(TURN_COLUMNS), dict.fromkeys(SCORE_COLUMNS)
 
 
 def turn_row(number: int, **more: Any) -> dict[str, Any]:
-    """The row of a turn; ``content`` may be an object."""
+    """Return the row of a turn. ``content`` can be an object."""
     trace = f"{number + 1:032x}"
     row = {
         **_NO_TURN, "turn_id": f"{trace}-{number + 1:016x}", "trace_id": trace, "span_id": f"{number + 1:016x}", "revision": 1, "is_conversation": 0,
@@ -39,12 +39,12 @@ def turn_row(number: int, **more: Any) -> dict[str, Any]:
 
 
 def failed_row(number: int, fault: Fault, represents: float | None = 1.0, **more: Any) -> dict[str, Any]:
-    """The row of a turn that failed, as the outlet writes it."""
+    """Return the row of a failed turn, as the outlet writes it."""
     return turn_row(number, fault=fault._asdict(), mode=fault.mode, failed=represents, **more)
 
 
 def score_row(turn: dict[str, Any], metric: str = "code_refusal", value: float | None = 1.0, **more: Any) -> dict[str, Any]:
-    """The row of a score of a turn: of 0.5 and more it passes."""
+    """Return the row of a score. It passes from 0.5."""
     passed = None if value is None else int(value >= 0.5)
     row = {
         **_NO_SCORE, "result_id": f"{turn['turn_id']}:{metric}:{turn['revision']}", "turn_id": turn["turn_id"], "revision": turn["revision"], "metric": metric,
@@ -58,14 +58,14 @@ def score_row(turn: dict[str, Any], metric: str = "code_refusal", value: float |
 
 
 def store_at(path: str | Path, clock: FakeClock | None = None) -> ScoreStore:
-    """A store that deletes nothing."""
+    """Return a store that deletes nothing."""
     return ScoreStore(path, Retention(1e9, 1 << 40), *([clock] if clock is not None else []))
 
 
 def some_turns(
     count: int, *, days: float = 3.0, seed: int = 1, content: bool = False
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Turns with scores, spread over the days before :data:`NOW`; a tenth of them judged."""
+    """Yield turns with scores, spread over the days before :data:`NOW`. A tenth of them is judged."""
     rng = random.Random(seed)
     for number in range(count):
         at = NOW - days * 86_400 * (1 - number / count)
@@ -99,7 +99,7 @@ def some_turns(
 def failing_turns(
     fact: str, value: str, prompt: str, *, tenant: str | None = None, start: int = 0, count: int = 400
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Turns that mostly fail ``code_tool_success`` if they have both a fact and a prompt."""
+    """Yield turns that mostly fail ``code_tool_success`` if they have both the fact and the prompt."""
     draw = random.Random(1)
     for number in range(start, start + count):
         has, used = draw.random() < 0.3, draw.choice([prompt, "p2"])
@@ -119,7 +119,7 @@ def filled(
     path: Path,
     turns: Sequence[tuple[dict[str, Any], list[dict[str, Any]]]] | Iterator[tuple[dict[str, Any], list[dict[str, Any]]]],
 ) -> str:
-    """A store with these turns."""
+    """Create a store with these turns, and return its path."""
     store = store_at(path)
     batch: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     for one in turns:

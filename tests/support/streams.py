@@ -1,4 +1,4 @@
-"""Recordings as a stream: one span or log record after the other, into an engine without outlets."""
+"""Recordings as a stream: sends single spans and log records into an engine without outlets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.clock import FakeClock
 
 
 def pieces(lines):
-    """Every span and every log record as a request of its own: (is_log, line)."""
+    """Return every span and every log record as a separate request: (is_log, line)."""
     for line in lines:
         message = json.loads(line)
         for outer, inner, leaf in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
@@ -25,7 +25,7 @@ def pieces(lines):
 
 
 def standing(evaluated):
-    """The turns that no later one supersedes or contains, in their last revisions."""
+    """Return the last revision of each turn that no later turn supersedes or contains."""
     last = {}
     for scored in evaluated:
         for earlier in (scored.supersedes, *scored.absorbs):
@@ -35,7 +35,7 @@ def standing(evaluated):
 
 
 class Stream:
-    """An engine without outlets that gets spans and log records after their end."""
+    """An engine without outlets that receives spans and log records after their end."""
 
     def __init__(self):
         self.clock = FakeClock()
@@ -55,20 +55,20 @@ class Stream:
                     self.engine.intake.take(self.engine.assembler.add(item.trace_id, item, size, local_root))
 
     def send_logs(self, lines):
-        """Log records, of which some may belong to no turn."""
+        """Send log records, some of which may not belong to a turn."""
         for line in lines:
             for item in from_json(loads(line)):
                 if isinstance(item, OtlpLog):
                     self.engine.assembler.add_log(item.trace_id, item.span_id, item.part)
 
     def finish(self):
-        """Wait as long as anything can take."""
+        """Wait longer than any timeout."""
         for _ in range(3):
             self.clock.advance(400)
             self.engine.intake.tick()
             assert self.engine.flush(60)
 
     def turns(self):
-        """What stands at the end: every turn in its last revision."""
+        """Return the last revision of each final turn."""
         self.finish()
         return {turn.turn_id: turn.to_dict() for turn in standing(self.kept)}

@@ -1,4 +1,4 @@
-"""Turns as OTLP export requests: many, small, and each of them cut into several requests."""
+"""Turns as OTLP export requests: many small turns, each split into several requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = 1_767_225_600_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One request with spans of one trace."""
+    """A request with spans of one trace."""
 
     trace_id: bytes
     proto: bytes
@@ -27,7 +27,7 @@ class Message:
 
 
 def messages_of(turns: int, seed: int = 1, together: int = 20) -> list[Message]:
-    """The requests of so many turns: an agent, a model call and a tool call each, in two requests, about so many at a time."""
+    """Return two requests for each turn (agent, model call and tool call). About ``together`` turns are open at the same time."""
     chosen = random.Random(seed)
     waiting: list[Message] = []
     found: list[Message] = []
@@ -40,7 +40,7 @@ def messages_of(turns: int, seed: int = 1, together: int = 20) -> list[Message]:
 
 
 def apart(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """The same requests without what was said, and requests of log records that say it, as instrumentations write it today."""
+    """Return the requests without content, and requests with log records that contain it, as current instrumentations write it."""
     spans, logs = [], []
     for message in messages:
         request = ExportTraceServiceRequest.FromString(message.proto)
@@ -63,7 +63,7 @@ def apart(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
 
 
 def write(messages: Sequence[Message], path: Path) -> Path:
-    """The same as a file of OTLP/JSON lines."""
+    """Write the requests to a file as OTLP/JSON lines."""
     path.write_bytes(b"".join(message.json + b"\n" for message in messages))
     return path
 

@@ -1,6 +1,6 @@
-"""A web application with an agent in it, as a server's workers run it: ``/ask`` makes a turn, ``/metrics`` is the page, both say which process answered.
+"""A web application with an agent, for a server's workers. ``/ask`` makes a turn (``/ask?fail=1`` a failed turn), ``/metrics`` is the page.
 
-``/ask?fail=1`` makes a turn whose tool fails. The same as WSGI (``wsgi``), as ASGI (``asgi``, with FastAPI) and as a Celery task (``celery``).
+Both return the process id. The application exists as WSGI (``wsgi``), ASGI (``asgi``, FastAPI) and Celery task (``celery``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ tracer = trace.get_tracer("acme.desk")
 
 
 def answer(*, fails: bool = False) -> int:
-    """One turn; the number of this process."""
+    """Make one turn, and return the process id."""
     with tracer.start_as_current_span(
         "invoke_agent desk", attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
     ):
@@ -39,7 +39,7 @@ _metrics = oa.metrics_app()
 
 
 def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """As gunicorn wants it."""
+    """The application for gunicorn."""
     process = ("X-Process", str(os.getpid()))
     if environ["PATH_INFO"] == "/metrics":
 
@@ -54,7 +54,7 @@ def wsgi(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterabl
 
 
 def make_asgi() -> Any:
-    """As uvicorn wants it."""
+    """Return the application for uvicorn."""
     from fastapi import FastAPI, Request, Response
 
     application = FastAPI()
@@ -75,7 +75,7 @@ def make_asgi() -> Any:
 
 
 def make_celery() -> Any:
-    """With files for a broker: in ``WORKER_APP_FOLDER``."""
+    """Return the Celery application. Its broker uses files in ``WORKER_APP_FOLDER``."""
     from celery import Celery
 
     folder = Path(os.environ["WORKER_APP_FOLDER"])
@@ -98,7 +98,7 @@ def make_celery() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """``asgi`` and ``celery`` are made when a server asks for them: each needs its framework."""
+    """Create ``asgi`` and ``celery`` on first use, because each needs its framework."""
     made = {"asgi": make_asgi, "celery": make_celery}.get(name)
     if made is None:
         raise AttributeError(name)
