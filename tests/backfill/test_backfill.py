@@ -1,4 +1,4 @@
-"""Stored traces get the scores that ``eval`` gives them, whatever they are stored in and whoever brings them together."""
+"""Stored traces get the same scores as with ``eval``, in any storage and with any way to group spans into traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ METRIC = "llm_relevance"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: Any) -> Path:
-    """A folder of recordings of several frameworks, traces and logs: OTLP/JSON lines."""
+    """Write a folder with OTLP/JSON lines of recordings of several frameworks, traces and logs."""
     folder = tmp_path_factory.mktemp("recorded")
     with tarfile.open(CORPUS) as corpus:
         for member in corpus:
@@ -51,7 +51,7 @@ def recorded(tmp_path_factory: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def parquet(recorded: Path, tmp_path_factory: Any) -> Path:
-    """The same spans in three Parquet files, every trace spread over them."""
+    """Write the spans to three Parquet files, with every trace spread over them."""
     folder = tmp_path_factory.mktemp("parquet")
     items = list(read_items(sorted(recorded.iterdir()), Reading(), print))
     for i in range(3):
@@ -61,7 +61,7 @@ def parquet(recorded: Path, tmp_path_factory: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def wanted(recorded: Path) -> dict[str, tuple[Any, ...]]:
-    """What ``eval`` says, by result id."""
+    """Return the scores of ``eval`` by result id."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         assert main(["eval", *map(str, sorted(recorded.iterdir()))]) == 0
@@ -71,7 +71,7 @@ def wanted(recorded: Path) -> dict[str, tuple[Any, ...]]:
 
 
 def results(folder: Path) -> dict[str, tuple[Any, ...]]:
-    """What a backfill left, by result id; each is there once."""
+    """Return the scores of a backfill by result id, and check that each occurs once."""
     rows = [row for file in sorted(folder.rglob("parts/*.parquet")) for row in pq.read_table(file).to_pylist()]
     found = {row["result_id"]: tuple(row[name] for name in ("turn_id", "metric", "status", "value", "passed")) for row in rows}
     assert len(found) == len(rows)
@@ -169,7 +169,7 @@ def test_shards_are_the_parts_of_a_whole(parquet: Path, wanted: dict[str, Any], 
 
 
 def judged(models: ScriptedModels, folder: Path, metrics: Any = (METRIC,), **judge: Any) -> Path:
-    """A configuration with metrics that ask the scripted judge."""
+    """Write a configuration with metrics that call the scripted judge."""
     given = {"base_url": models.url, "model": "scripted", "max_concurrency": 1, **judge}
     config = folder / "agenteval.yaml"
     config.write_text(json.dumps({"judge": given, "metrics": metrics, "inline": {"metrics": []}}))
@@ -228,7 +228,7 @@ def test_a_judge_s_errors_are_tried_again_and_answers_are_not(
 
 
 def clickhouse_like() -> pa.Table:
-    """Two turns as the Collector's ClickHouse exporter stores them: every attribute is a text."""
+    """Return two turns as the Collector's ClickHouse exporter stores them, with strings as attribute values."""
     texts = pa.map_(pa.string(), pa.string())
     nothing = {
         "TraceState": "",

@@ -1,4 +1,4 @@
-"""Backfill from ClickHouse: its own engine (chdb) answers our SQL, behind as much of its HTTP interface as the client uses."""
+"""Backfill from ClickHouse: chdb runs our SQL behind a minimal HTTP interface."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CREATE TABLE otel_traces (
     Events Nested (Timestamp DateTime64(9), Name LowCardinality(String), Attributes Map(LowCardinality(String), String))
 ) ENGINE = MergeTree ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))
 """
-"""As the Collector's ClickHouse exporter makes it; the columns that nothing here reads are left out."""
+"""The table that the Collector's exporter creates, without columns that aren't read."""
 
 
 class ClickHouse:
-    """The engine behind HTTP."""
+    """chdb behind HTTP."""
 
     def __init__(self, folder: Path) -> None:
         self.queries: list[str] = []
@@ -76,7 +76,7 @@ def _handler(server: ClickHouse) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST
 
         def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
+            """Print nothing."""
 
     return Handler
 
@@ -95,7 +95,7 @@ def clickhouse(tmp_path_factory: Any) -> Iterator[ClickHouse]:
 
 
 def rows(copies: int) -> pa.Table:
-    """Turns enough for several parts: the two of the other test, under other trace ids."""
+    """Return enough turns for several parts: copies of two turns with other trace ids."""
     tables = []
     for i in range(copies):
         table = clickhouse_like()

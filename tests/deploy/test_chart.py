@@ -1,4 +1,4 @@
-"""The Helm chart: every mode and option makes objects that Kubernetes takes, that belong together, and whose command starts."""
+"""Tests of the Helm chart: every mode and option gives valid and consistent objects, and a command that starts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _options(settings: tuple[str, ...]) -> list[str]:
 
 @cache
 def rendered(*settings: str) -> dict[str, dict[str, Any]]:
-    """The objects of a release called ``live``, by kind. They are shared: don't change them."""
+    """Return the objects of a release called ``live``, by kind. They are shared, so don't change them."""
     done = helm("template", "live", CHART, "--kube-version", f"{KUBERNETES}.0", *_options(settings))
     assert done.returncode == 0, done.stderr
     found = [item for item in yaml.safe_load_all(done.stdout) if item]
@@ -203,11 +203,11 @@ def test_secrets_of_the_chart_stand_in_a_secret_alone() -> None:
 
 
 def started(objects: dict[str, dict[str, Any]], folder: Path, ready: str, tls: Path) -> tuple[Process, dict[str, int]]:
-    """Start the container of some objects as a process of this machine. Return the process and its ports by name.
+    """Run the container's command as a local process. Return the process and its ports by name.
 
     Args:
-        ready: the name of the port that says so, and the path.
-        tls: the folder that stands for the mounted certificates.
+        ready: name of the port for readiness, and the path.
+        tls: folder in place of the mounted certificates.
     """
     container = ours(objects)
     (folder / "etc").mkdir()
@@ -283,7 +283,7 @@ def test_the_container_starts_as_the_chart_says_and_its_probes_answer(settings: 
 
 
 def moved(argument: str, ports: dict[int, int], folder: Path) -> str:
-    """An argument with this machine's ports and folders in place of the container's."""
+    """Replace the container's ports and folders in an argument with local ones."""
     for port, free in ports.items():
         argument = argument.replace(f":{port}", f":{free}")
     argument = argument.replace("0.0.0.0:", "127.0.0.1:")

@@ -1,4 +1,4 @@
-"""The compose file: valid, without anything that reaches beyond the machine, and its parts find each other."""
+"""Tests of the compose file: it is valid and local, and its services refer to each other correctly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_has_all_parts_and_each_is_locked_down() -> None:
 
 
 def mounts(service: str) -> dict[str, Path]:
-    """Path in the container → path here, of what is bound from the repository."""
+    """Return the files that are mounted from the repository, by path in the container."""
     bound = (volume.split(":") for volume in SERVICES[service].get("volumes", ()) if volume.startswith("."))
     return {inside: (FOLDER / source).resolve() for source, inside, *_ in bound}
 

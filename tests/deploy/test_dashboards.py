@@ -1,4 +1,4 @@
-"""The dashboards are what their code says, and every panel shows something of the real application."""
+"""The dashboards match their code, and every panel shows data of a real application."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ RAISED = {
     "AgentEvalResultsDropped",
     "AgentEvalSpansDropped",
 }
-"""Alerts that a fleet raises whose agents fail half of their turns, and whose desk is short of everything."""
+"""Alerts of a fleet whose agents fail half of their turns, and whose service desk lacks all resources."""
 
 
 class Query(NamedTuple):
-    """One query of one panel."""
-
     place: str
     expr: str
     exemplar: bool
@@ -41,7 +39,7 @@ class Query(NamedTuple):
 
 @pytest.fixture(scope="module")
 def build() -> ModuleType:
-    """deploy/grafana/build.py as a module."""
+    """Import deploy/grafana/build.py."""
     pytest.importorskip("grafana_foundation_sdk", reason="needs Python 3.11")
     return module_of(GRAFANA / "build.py")
 
@@ -60,7 +58,7 @@ def queries() -> list[Query]:
 
 
 def filled_in(expr: str, metric: str = "llm_relevance") -> str:
-    """A query as Grafana sends it, for all services and agents."""
+    """Return a query as Grafana sends it, for all services and agents."""
     values = {"$__rate_interval": "15s", "$__range": "1m", "$agent": ".*", "$service": ".*", "$metric": metric}
     for variable, value in values.items():
         expr = expr.replace(variable, value)
@@ -102,7 +100,7 @@ def test_a_panel_without_data_says_what_is_missing(title: str, says: str) -> Non
 
 
 class Watched(NamedTuple):
-    """A fleet that Prometheus scrapes, and what didn't come although it had every chance."""
+    """A fleet scraped by Prometheus, with the expressions that never returned data."""
 
     fleet: Fleet
     prometheus: Prometheus
@@ -111,7 +109,7 @@ class Watched(NamedTuple):
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """Play until every query of a panel, every rule that records, and all that alerts look at has shown a number."""
+    """Run the fleet until every query of a panel, every recording rule and all inputs of alerts have returned data."""
     folder = tmp_path_factory.mktemp("prometheus")
     rules = [hurried(file, folder) for file in RULES]
     with Fleet() as fleet:
@@ -131,7 +129,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def looked_at(prometheus: Prometheus) -> set[str]:
-    """Every expression that a panel, a recording rule or an alert asks for, and the alerts that are raised here."""
+    """Return every expression that a panel, a recording rule or an alert uses, and the alerts that this fleet raises."""
     panels = {filled_in(query.expr) for query in queries()}
     of_any_metric = [query for query in queries() if query.place.startswith("metric.json") and "__name__" in query.expr]
     for metric in ("code_latency", "code_token_usage", "code_tool_success"):
@@ -145,11 +143,11 @@ def looked_at(prometheus: Prometheus) -> set[str]:
 
 
 NOT_HERE = {"count(agenteval_serve_certificate_expiry_timestamp_seconds)"}
-"""The fleet has no certificate. tests/server/test_tls.py has one."""
+"""Expressions without data, because the fleet has no certificate. tests/server/test_tls.py covers them."""
 
 
 def hurried(rule: Path, folder: Path) -> Path:
-    """A copy of a file of rules whose groups are evaluated as often as Prometheus scrapes."""
+    """Copy a rules file, with its groups evaluated as often as Prometheus scrapes."""
     text = yaml.safe_load(rule.read_text(encoding="utf-8"))
     for group in text["groups"]:
         group.pop("interval", None)
@@ -159,7 +157,7 @@ def hurried(rule: Path, folder: Path) -> Path:
 
 
 def test_all_that_panels_and_rules_look_at_is_there(watched: Watched) -> None:
-    """What asks for a series or a label that nobody writes stays empty, or silent, for ever."""
+    """A query for a series or label that nothing writes would stay empty forever."""
     assert watched.missing == NOT_HERE
     assert [rule["name"] for rule in watched.prometheus.rules() if rule["health"] != "ok"] == []
 

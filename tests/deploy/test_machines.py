@@ -1,4 +1,4 @@
-"""The image and the systemd unit: what can be known of them without building or installing, and their commands run."""
+"""Tests of the image and the systemd unit that need no build or installation. Their commands run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNIT = ROOT / "deploy" / "systemd" / "otel-agenteval.service"
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Instruction and arguments, with continued lines joined."""
+    """Return instructions and arguments, with continued lines joined."""
     text = re.sub(r"^#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return [tuple(line.split(maxsplit=1)) for line in re.sub(r"\\\n\s*", "", text).splitlines() if line.strip()]  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""Rules for Prometheus: well-formed, unit-tested by promtool, and each alert fires in a unit test."""
+"""Tests of the Prometheus rules: they are valid, promtool's unit tests pass, and each alert fires in a unit test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def unit_tests(folder: Path, without: str = "") -> subprocess.CompletedProcess[str]:
-    """The unit tests on a copy of the rules, without those of one file."""
+    """Run the unit tests on a copy of the rules without one file."""
     for file in RULES:
         text = "groups: []" if file.name == without else file.read_text(encoding="utf-8")
         (folder / file.name).write_text(text, encoding="utf-8")
@@ -103,7 +103,7 @@ ABSENT: Scrape = {}
 
 
 def test_no_alert_fires_for_a_healthy_sidecar(tmp_path: Path) -> None:
-    """Report: AgentEvalJudgeBudgetSpent fired on each sidecar with a judge from its start, with 99 % of the budget left."""
+    """Report: AgentEvalJudgeBudgetSpent fired on each sidecar with a judge right after the start, with 99 % of the budget left."""
     models = ScriptedModels()
     models.play(*[{"score": 90, "reason": "Good."}] * 15)
     judge = {"base_url": models.url, "model": "scripted", "api_key": "test", "budget": {"calls_per_day": 1_000}}
@@ -127,7 +127,7 @@ def test_no_alert_fires_for_a_healthy_sidecar(tmp_path: Path) -> None:
 
 
 def test_a_scrape_of_a_faulty_sidecar_makes_alerts_fire(tmp_path: Path) -> None:
-    """So that the test above would see them."""
+    """Shows that the test above would detect alerts."""
     assert "AgentEvalReloadFailed" in firing(tmp_path, [{sample("agenteval_config_last_reload_successful", {}): 0.0}] * 60)
 
 
@@ -141,13 +141,13 @@ def scrape(sidecar: Sidecar) -> Scrape:
 
 
 def sample(name: str, labels: Mapping[str, str]) -> str:
-    """A sample's name and labels as Prometheus stores them."""
+    """Return a sample's name and labels as Prometheus stores them."""
     given = {**labels, "job": "agenteval", "instance": "a"}
     return f"{name}{{{', '.join(f'{key}={json.dumps(value)}' for key, value in sorted(given.items()))}}}"
 
 
 def after_turns(sidecar: Sidecar, traces: Sequence[int]) -> Scrape:
-    """Send turns, and scrape once the judge has answered and all scores are stored."""
+    """Send turns, and scrape after all scores are judged and stored."""
     before = sidecar.metric("agenteval_judge_requests_total", outcome="ok")
     for trace in traces:
         body = request({"trace": trace, "id": 1, "attributes": chat_attributes(f"Where is {trace}?", "There.")})
@@ -165,7 +165,7 @@ def after_turns(sidecar: Sidecar, traces: Sequence[int]) -> Scrape:
 
 
 def firing(folder: Path, minutes: Sequence[Scrape]) -> str:
-    """Return what promtool reports about alerts that fire while Prometheus scrapes this, minute by minute."""
+    """Return the alerts that fire while Prometheus scrapes this page every minute, as promtool reports them."""
     series = [
         {"series": name, "values": " ".join(f"{scraped[name]:.9f}" if name in scraped else "_" for scraped in minutes)}
         for name in sorted({name for scraped in minutes for name in scraped})

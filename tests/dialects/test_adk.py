@@ -1,4 +1,4 @@
-"""Google ADK's spellings, its older layout and its newer one → one step."""
+"""Attributes of Google ADK's older and newer spans."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_an_answer_given_as_an_output_tool_s_arguments():
 
 
 def test_a_tool_that_raised_in_adk_for_js():
-    """It writes only the span's name; what it was given stands in the request."""
+    """The tool's span has only a name. Its arguments are in the request."""
     asked = '{"content":{"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":1},"id":"c1"}}]}}'
     turn = turn_of(
         span(1, name="invocation", scope="gcp.vertex.agent", ms=100),

@@ -1,4 +1,4 @@
-"""AG2's types of spans → one step; what its recordings do not show."""
+"""AG2's span types that its recordings don't contain."""
 
 from __future__ import annotations
 

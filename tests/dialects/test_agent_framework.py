@@ -1,5 +1,3 @@
-"""Microsoft Agent Framework's spellings → one step."""
-
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,4 @@
-"""The Anthropic SDK writes spans of its own: beside or under another instrumentation's, the same call counts once."""
+"""The Anthropic SDK's own spans. A call that another instrumentation also records counts once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_sdk_s_own_count_is_the_provider_s(seen, said, expected):
 
 
 def test_several_results_in_one_message_of_openinference_for_js():
-    """It writes only the last of them; all stand in the request. Its result in the user's name is no word of the user's."""
+    """The span has only the last result, but the request has all of them. A tool result with the user role isn't the user's input."""
     asked = {f"llm.output_messages.0.message.tool_calls.{at}.tool_call.{key}": value for at in (0, 1)
              for key, value in (("id", f"c{at}"), ("function.name", "look"), ("function.arguments", f'{{"at": {at}}}'))}  # fmt: skip
     asked["llm.output_messages.0.message.role"] = "assistant"

@@ -1,4 +1,4 @@
-"""Frameworks that no recording shows → turns, by general rules. Each table has one rule in several spellings."""
+"""General rules for frameworks without a recording. Each table tests one rule with several attribute names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(span_id, parent, given, made, *, at=0.0, **more):
 
 
 def loop(*, called="support.agent", tool="weather", **everywhere):
-    """A run with one tool call. All spans have the attributes ``everywhere``."""
+    """Return a run with one tool call. All spans have the attributes ``everywhere``."""
     return (
         fw(1, 0, called, {"fw.kind": "agent", "fw.input": ASKED, "fw.output": SAID, **everywhere}, ms=100),
         model(2, 1, [USER], WANTS, **everywhere),
@@ -223,7 +223,7 @@ def test_calls_come_from_a_runs_messages_without_tool_spans(kind, key, wrapped):
 
 
 def answered(made, given=(USER,)):
-    """Turns of a model call in a framework's and in the convention's attributes."""
+    """Return the turns of a model call, with a framework's attributes and with the convention's."""
     texts = [one if isinstance(one, str) else json.dumps(one) for one in (given, made)]
     framework = {
         "fw.kind": "llm",

@@ -1,4 +1,4 @@
-"""AutoGen's messages → steps, and the traces of one turn → a turn."""
+"""AutoGen's messages, and turns that consist of several traces."""
 
 from __future__ import annotations
 

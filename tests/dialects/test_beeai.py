@@ -1,5 +1,3 @@
-"""BeeAI's runs and their events → steps."""
-
 from __future__ import annotations
 
 import json

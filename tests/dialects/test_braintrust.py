@@ -1,5 +1,3 @@
-"""Braintrust's spellings, and what they say."""
-
 from __future__ import annotations
 
 import json

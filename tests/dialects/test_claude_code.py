@@ -1,5 +1,3 @@
-"""Claude Code's spellings → one step."""
-
 from __future__ import annotations
 
 import pytest

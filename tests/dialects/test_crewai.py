@@ -1,4 +1,4 @@
-"""CrewAI's spellings → one step: what a crew was asked, what it gave back, and who did the work."""
+"""CrewAI's spans: input and output of a crew, and the agents that did the work."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def task_output(description: str, messages: str) -> str:
 
 
 def test_a_crew_that_ran_before_was_asked_what_it_ran_with():
-    """Its tasks still hold what was filled in for the run before."""
+    """The crew's tasks still contain the inputs of its previous run."""
     outputs = ran(task_output("What now?", "[]"))
     assert turn_of(workflow(tasks=tasks("What before?"), result="x", tasks_output=outputs), chat(2, 1)).input == "What now?"
 

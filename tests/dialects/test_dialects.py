@@ -1,4 +1,4 @@
-"""Each dialect's spellings → one step. The recordings (tests/turns/test_corpus.py) show them together."""
+"""Attributes of each dialect. The recordings (tests/turns/test_corpus.py) contain them together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DSPy's spellings, as OpenInference writes them → one step."""
+"""DSPy's spans by OpenInference."""
 
 from __future__ import annotations
 

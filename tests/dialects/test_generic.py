@@ -1,4 +1,4 @@
-"""Spellings that nobody has named → steps, by their shape. ``scripts/unseen.py`` measures the whole of it; here each rule stands alone."""
+"""Single rules that read unknown attribute names by their shape. ``scripts/unseen.py`` measures all rules together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USAGE = {"prompt_tokens": 12, "completion_tokens": 5}
 
 
 def request(span_id=2, parent=1, *, given=(ASKED,), made=SAID, at=0.0, name="call", **more):
-    """A model's call as a framework of nobody's writes it."""
+    """Return a model call of an unknown framework."""
     attributes = {
         "fw:input": json.dumps({"model": "gpt-4.1-mini", "messages": [*given]}),
         "fw:output": json.dumps(
@@ -222,7 +222,7 @@ def test_span_events_and_log_records_are_messages():
 
 
 def test_usage_of_answer_event_counts_after_input_attribute():
-    """The token counts in an input are of earlier calls. Those in an event after it are the call's own."""
+    """Token counts in an input are those of earlier calls. Counts in an event after the input are the call's own."""
     answer = {**SAID, "usage": USAGE}
     events = [SpanEvent("fw.choice", {"message": json.dumps(answer)})]
     step = step_of({"fw.llm.model": "gpt-4o", "fw.llm.prompt": "Hi"}, events=events)
@@ -232,7 +232,7 @@ def test_usage_of_answer_event_counts_after_input_attribute():
 @pytest.mark.parametrize("more", [{"events": 1}, {"logs": 1}])
 @pytest.mark.parametrize("content", [{"results": FOUND}, {"matches": FOUND}, FOUND, {"results": []}, [], {}, ""])
 def test_events_may_be_search_results(content, more):
-    """They are no message, also if the span has no other content."""
+    """Search results in events aren't messages, even if the span has no other content."""
     said = {"content": json.dumps(content)}
     more = {key: [SpanEvent("fw.response", said) if key == "events" else LogPart("fw.response", said, None, 1)] for key in more}
     agent = span(1, None, "agent.run", {"fw.input": "Where is Paris?", "fw.output": "In France.", "fw.kind": "agent"}, scope="fw")
@@ -294,7 +294,7 @@ def test_an_application_s_span_around_an_agent_stays_its_own():
 
 
 def test_the_convention_in_a_scope_that_nobody_knows_is_filled_in():
-    """Who writes the convention's names, and the content under names of its own, is read as far as both go."""
+    """If a span has the convention's names and its own names for content, both are read."""
     turn = turn_of(span(1, 0, "chat", {
         "gen_ai.operation.name": "chat", "gen_ai.request.model": "openai/gpt-4o", "mine.input": json.dumps([ASKED]),
         "mine.output": '{"type": "text", "value": "It is 18 °C."}',
@@ -344,7 +344,7 @@ def test_identities_of_another_sdk_do_not_say_who_wrote_a_span():
 
 
 def test_scores_on_a_span_are_no_words_of_its_agent():
-    """Recordings of scored traces are scored again: what the scores say is nothing that anybody said."""
+    """If a recording contains scores, their text isn't part of the agent's input or output."""
     scored = [SpanEvent("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "x", "gen_ai.evaluation.score.label": "pass",
                                                      "gen_ai.evaluation.explanation": '{"role": "assistant", "content": "well done"}'})]  # fmt: skip
     run = span(
@@ -489,7 +489,7 @@ JAVA_STATE = (
 
 
 def calls_of_graph(answer, **failed):
-    """The turn of a graph whose spans hold Java's lists of messages, around a call without content."""
+    """Return the turn of a graph whose spans contain Java message lists, around a call without content."""
     state = f"{JAVA_STATE}, AssistantMessage [toolCalls=[], textContent={answer}]]}}"
     return turn_of(
         span(1, 0, "fw.graph", {"fw.ai.state": state}, ms=90, scope="fw"),
@@ -544,7 +544,7 @@ def test_content_under_shared_names_leaves_role_to_shape():
 
 
 def test_langchain_messages_as_str_have_only_their_text():
-    """traceAI writes a graph's state so."""
+    """traceAI writes the state of a graph in this form."""
     asked, answered = "content='Weather?' additional_kwargs={} id='1'", "content=\"It's sunny.\" additional_kwargs={} id='2'"
     tool = "content='18' name='get_weather' tool_call_id='c1'"
     state = json.dumps({"messages": [asked, tool, answered]})

@@ -1,4 +1,4 @@
-"""Haystack's own spellings, and OpenInference's of it → one step."""
+"""Haystack's own spans, and its spans by OpenInference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One odd attribute costs its own value, and nothing else of the trace."""
+"""An invalid attribute only loses its own value. The rest of the trace is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of what Java's ``toString`` writes ends for every text."""
+"""The parser of Java's ``toString`` output terminates for every text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Koog's spellings → one step, beside what the recordings hold."""
+"""Koog's attributes that the recordings don't contain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def step_of(**attributes):
 
 
 def test_hidden_content_is_unknown():
-    """Content is off unless the feature is verbose."""
+    """Content is only recorded if the feature is verbose."""
     hidden = step_of(
         gen_ai__operation__name="execute_tool", gen_ai__tool__name="t", gen_ai__tool__call__arguments="HIDDEN:non-empty",
         gen_ai__tool__call__result="HIDDEN:non-empty",

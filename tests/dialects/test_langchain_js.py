@@ -1,4 +1,4 @@
-"""LangChain.js as OpenLLMetry and OpenInference write it, beside what the recordings hold."""
+"""LangChain.js spans by OpenLLMetry and OpenInference that the recordings don't contain."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def message(kind, **fields):
     ],
 )
 def test_which_agent(output, agent):
-    """The name stands in what the model said."""
+    """The agent's name is in the model's message."""
     step = read(one(1, "workflow", name="LangGraph", attributes={"traceloop.entity.output": json.dumps(output)}))
     assert step.agent == agent
 
 
 def test_a_tool_that_failed_is_named_by_its_request():
-    """Its span has the name of a class; the arguments tell which request it was."""
+    """The tool's span has a class name. Its arguments identify the request."""
     given = {"traceloop.entity.input": '{"args":["{\\"at\\":1}"]}', "traceloop.entity.name": "DynamicStructuredTool"}
     asked = [{"id": "c1", "name": "other", "arguments": {"at": 2}}, {"id": "c2", "name": "look", "arguments": {"at": 1}}]
     root = span(1, 0, "x.workflow", {"traceloop.span.kind": "workflow"}, scope="@traceloop/node-server-sdk", ms=100)
@@ -55,7 +55,7 @@ def test_a_tool_that_failed_is_named_by_its_request():
 
 
 def test_a_tool_s_message_says_that_it_failed():
-    """Its status, and what it is called."""
+    """The message's status and name show the failure."""
     output = json.dumps(message("ToolMessage", status="error", name="look", content="no", tool_call_id="c1"))
     step = read(
         one(1, "execute_tool", name="Tool", attributes={"traceloop.entity.output": output, "traceloop.span.kind": "task"})

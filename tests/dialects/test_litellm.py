@@ -1,4 +1,4 @@
-"""LiteLLM's spellings → one step; what its recordings do not show."""
+"""LiteLLM's attributes that its recordings don't contain."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_literal_that_was_cut_is_no_message():
 
 
 def test_a_raw_request_knows_better():
-    """The messages that went over the wire are whole; those of the span around it may not be."""
+    """The raw request has the complete messages. The surrounding span can lack some."""
     turn = turn_of(
         chat(1, user="Look!", says="", scope="shop", ms=100),
         span(

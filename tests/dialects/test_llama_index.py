@@ -1,4 +1,4 @@
-"""LlamaIndex's spellings → one step, from OpenInference, OpenLLMetry and LlamaIndex's own package."""
+"""LlamaIndex's spans by OpenInference, OpenLLMetry and its own package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NATIVE = "llamaindex.opentelemetry.tracer"
 
 
 def stop(rest: str) -> str:
-    """The ``repr`` of a workflow's last event."""
+    """Return the ``repr`` of a workflow's last event."""
     message = "ChatMessage(role=<MessageRole.ASSISTANT: 'assistant'>, additional_kwargs={}, blocks=[TextBlock(block_type='text', "
     return f"StopEvent(result=AgentOutput(response={message}{rest}"
 

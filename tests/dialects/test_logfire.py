@@ -1,4 +1,4 @@
-"""Logfire's spans around provider clients → one call each."""
+"""Logfire's spans of provider clients become one call each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logfire's spans of the OpenAI Agents SDK → one step each."""
+"""Logfire's spans of the OpenAI Agents SDK become one step each."""
 
 from __future__ import annotations
 

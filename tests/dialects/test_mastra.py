@@ -1,4 +1,4 @@
-"""Mastra's spellings → one step, and its loops → calls, beside what the recordings hold."""
+"""Mastra's attributes and loops that the recordings don't contain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def one(span_id, kind, parent_id=0, attributes=None, **more):
     ],
 )
 def test_answers(gave, content, calls):
-    """An answer's text, object and requests for tools."""
+    """An answer can be text, an object or tool requests."""
     step = read(one(1, "model_step", attributes={"mastra.model_step.output": json.dumps({**gave, "reasoningText": "why"})}))
     (message,) = decode(step.output_messages, "assistant").messages
     assert (message.content, message.reasoning) == (content, "why")
@@ -38,7 +38,7 @@ def test_answers(gave, content, calls):
 
 
 def test_other_answers_are_taken_as_they_are():
-    """A text, or an object of an unknown form."""
+    """A text, or an object of an unknown form, is the answer."""
     step = read(one(1, "agent_run", attributes={"mastra.agent_run.output": "Hello"}))
     assert decode(step.output_messages, "assistant").messages[0].content == "Hello"
 
@@ -52,13 +52,13 @@ def test_other_answers_are_taken_as_they_are():
     ],
 )
 def test_first_token(time, seconds):
-    """When the answer began is written as a time of day."""
+    """The start of the answer is a timestamp instead of a duration."""
     assert START == 1_767_225_600_000_000_000
     step = read(one(1, "model_inference", attributes={"mastra.completion_start_time": time}))
     assert step.time_to_first_token_s == seconds
 
 
 def test_a_tool_that_says_that_it_failed():
-    """Whatever the status."""
+    """The result shows the failure, whatever the span's status is."""
     step = read(one(1, "tool_call", attributes={"gen_ai.tool.success": False, "gen_ai.tool.name": "look", "input": "{}"}))
     assert step.error is not None

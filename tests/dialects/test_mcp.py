@@ -1,4 +1,4 @@
-"""MCP's spellings: the convention, OpenLLMetry's and Logfire's session spans → one tool call."""
+"""MCP spans by the convention, OpenLLMetry and Logfire become one tool call."""
 
 from __future__ import annotations
 

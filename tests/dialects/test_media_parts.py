@@ -1,4 +1,4 @@
-"""Images, sounds, videos and documents in messages, in the form of each API and framework: the turn holds them as they were given."""
+"""Images, audio, video and documents in messages of each API and framework are kept unchanged in the turn."""
 
 from __future__ import annotations
 

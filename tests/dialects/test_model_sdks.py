@@ -1,4 +1,4 @@
-"""What the instrumentations of models' own SDKs write in a way of their own → one step, one turn."""
+"""Special forms of the instrumentations for model SDKs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenLLMetry's spellings before the convention's attributes, and its decorators."""
+"""OpenLLMetry's attributes from before the convention's attributes, and its decorators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pydantic-ai's first format: everything in ``events``, roles in span names."""
+"""pydantic-ai's first format: content in ``events``, roles in span names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and results inside the texts of messages, and answers that only their order gives to a call."""
+"""Tool calls and results inside message texts, and results that belong to a call only by their order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETRY = (
 
 
 def said(*texts):
-    """Messages of a user and a model by turns, the user first."""
+    """Return alternating messages of a user and a model, starting with the user."""
     return [{"role": ("user", "assistant")[index % 2], "content": text} for index, text in enumerate(texts)]
 
 
@@ -88,7 +88,7 @@ def test_only_a_failure_is_no_word_of_the_user():
 
 
 def code(text, definitions=({"name": "f", "parameters": {"properties": {"x": {}, "y": {}}}}, {"name": "final_answer"})):
-    """The tools that a code agent's code called."""
+    """Return the tools that a code agent's code called."""
     ran = f"Calling tools:\n[{{'id': 'c', 'type': 'function', 'function': {{'name': 'python_interpreter', 'arguments': {text!r}}}}}]"
     talk = said("Go", ran, "Observation:\nExecution logs:\n7\nLast output from code snippet:\nNone")
     defined = {"gen_ai.tool.definitions": json.dumps(definitions)}
@@ -113,7 +113,7 @@ def test_code_that_calls_tools(text, calls):
 
 
 def answers(*results, of="f"):
-    """A prompt in which every id is another one than the call's."""
+    """Return a prompt whose result ids differ from the call ids."""
     asked = [
         {"role": "assistant", "parts": [{"type": "tool_call", "id": f"{of}_{n}", "name": of, "arguments": {}}]}
         for n in range(len(results))

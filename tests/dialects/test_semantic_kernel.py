@@ -1,5 +1,3 @@
-"""Semantic Kernel's spellings → one step."""
-
 from __future__ import annotations
 
 import json

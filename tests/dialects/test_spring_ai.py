@@ -1,4 +1,4 @@
-"""Spring AI's spellings → one step, beside what the recordings hold."""
+"""Spring AI's attributes that the recordings don't contain."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def texts(raw, role):
     ],
 )
 def test_roles(attributes, role):
-    """The kind says what a span is; the scope is that of everything in an application."""
+    """The span kind determines the role, because all spans of an application have the same scope."""
     assert role_of(attributes, BOOT, "one") == role
 
 
 def test_log_records_are_spring_ai_s_by_their_scope():
-    """Loggers are named after classes; spans are of Spring Boot's scope, which is no sign of GenAI."""
+    """Loggers are named after classes. Spans have Spring Boot's scope, which isn't specific to GenAI."""
     assert is_genai_scope("org.springframework.ai.chat.observation.ChatModelCompletionObservationHandler")
     assert not is_genai_scope(BOOT)
 
 
 def test_a_milestone_s_client_holds_what_the_user_said():
-    """Milestones wrote it as attributes."""
+    """Milestone releases wrote the user's message as an attribute."""
     step = step_of(
         spring__ai__kind="chat_client",
         spring__ai__chat__client__user__text="Hi",
@@ -57,13 +57,13 @@ def test_a_milestone_s_client_holds_what_the_user_said():
 
 
 def test_a_failed_call_has_no_model_named_none():
-    """Micrometer writes a word for what is not there."""
+    """Micrometer writes ``none`` for missing values."""
     asked = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4.1-mini", "gen_ai.response.model": "none"}
     assert read(span(1, attributes=asked, scope=BOOT)).model == "gpt-4.1-mini"
 
 
 def test_a_search_holds_its_query_and_logs_its_documents():
-    """The texts of documents are in a log record, or in an attribute of milestones."""
+    """Document texts are in a log record or, in milestone releases, in an attribute."""
     found = 'Vector Store Query Response:\n["returns: 30 days", "a \\"quote\\""]'
     step = step_of([found], spring__ai__kind="vector_store", db__operation__name="query", db__vector__query__content="how long?")
     assert step.query == "how long?"
@@ -73,7 +73,7 @@ def test_a_search_holds_its_query_and_logs_its_documents():
 
 
 def test_a_prompt_has_texts_without_roles():
-    """The last one that has words is the user's, without the documents that an advisor wrote below it."""
+    """The prompt contains texts without roles. The last non-empty text is the user's, without documents added by an advisor."""
     rag = "How long?\n\nContext information is below, surrounded by ---------------------\n\n30 days"
     log = f'Chat Model Prompt Content:\n["Be kind", "{rag}", "null", ""]'
     step = step_of([log, "Chat Model Completion:\n[]", "something else", None], gen_ai__operation__name="chat")
@@ -87,7 +87,7 @@ def test_a_prompt_has_texts_without_roles():
 
 
 def test_a_client_s_answer_in_a_log():
-    """Newer versions log it for the client, too."""
+    """Newer versions also log the client's answer."""
     step = step_of(['Chat Client Completion:\n["Hi"]'], spring__ai__kind="chat_client")
     assert texts(step.output_messages, "assistant") == [("assistant", "Hi")]
 
@@ -104,6 +104,6 @@ def test_a_client_s_answer_in_a_log():
     ],
 )
 def test_a_tool_s_failure_is_no_json(result, failed):
-    """Results are written as JSON, and an exception's message as it is."""
+    """Results are written as JSON, but an exception's message is plain text."""
     step = step_of(spring__ai__kind="tool_call", spring__ai__tool__definition__name="t", spring__ai__tool__call__result=result)
     assert (step.error is not None) is failed

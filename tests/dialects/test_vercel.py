@@ -1,4 +1,4 @@
-"""The Vercel AI SDK's spellings → one step, and its runs → turns."""
+"""The Vercel AI SDK's attributes, and the turns of its runs."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_an_error_of_a_span_below_is_not_the_run_s():
 
 
 def run(span_id, parent=0, *, reason="stop", text=None, calls=None, messages=None, at=0.0, scope="ai"):
-    """A run of one request."""
+    """Return a run with one request."""
     attributes = {"ai.model.id": "m", "ai.response.finishReason": reason}
     if text is not None:
         attributes["ai.response.text"] = text

@@ -1,4 +1,4 @@
-"""VoltAgent's spellings → one step, and its runs → calls, beside what the recordings hold."""
+"""VoltAgent's attributes and runs that the recordings don't contain."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def one(span_id, kind=None, parent_id=0, attributes=None, **more):
     ],
 )
 def test_what_was_found(gave, contents):
-    """A retriever gives a text or documents."""
+    """A retriever returns text or documents."""
     step = read(one(1, "retriever", attributes={"input": "what?", "output": gave}))
     assert ([document.content for document in step.documents], step.query) == (contents, "what?")
     assert read(one(1, "retriever")).documents is None
 
 
 def test_workflows_and_conversations():
-    """What goes in and comes out; whose conversation it is."""
+    """Workflows have an input, an output and a conversation id."""
     attributes = {"entity.type": "workflow", "input": "a", "output": "b", "conversation.id": "c"}
     step = read(span(1, name="w", attributes=attributes, scope="@voltagent/core"))
     assert (step.input_value, step.output_value, step.conversation_id) == ("a", "b", "c")

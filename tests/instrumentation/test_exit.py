@@ -1,4 +1,4 @@
-"""The end of a process: scores leave before the providers go, whichever was created first, and nothing waits for long."""
+"""Process exit: scores are delivered before providers shut down, in any order of creation, and without long waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEEDS = "import grpc, numpy, opentelemetry.sdk, opentelemetry.exporter.otlp.pro
 
 
 def python_3_12():
-    """A Python 3.12 that has the core's packages: ``AGENTEVAL_TEST_PYTHON312``, else ``python3.12``; None without one."""
+    """Return a Python 3.12 with the core's packages (``AGENTEVAL_TEST_PYTHON312`` or ``python3.12``), or None."""
     if sys.version_info[:2] == (3, 12):
         return None
     found = os.environ.get("AGENTEVAL_TEST_PYTHON312") or shutil.which("python3.12")

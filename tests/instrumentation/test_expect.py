@@ -1,4 +1,4 @@
-"""References said in code: which turns get them, and what never leaves the process."""
+"""References set in code: which turns get them, and which values never leave the process."""
 
 from __future__ import annotations
 

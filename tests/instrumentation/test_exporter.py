@@ -1,4 +1,4 @@
-"""The door for set-ups that take exporters only: spans come after their end, in batches, in any order."""
+"""Our span exporter, for setups without span processors: ended spans arrive in batches and in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUIET = {"outlets": {"prometheus": None, "log_events": False}}
 
 
 class Door:
-    """A provider with our exporter, and the turns that it evaluated."""
+    """A provider with our exporter, and the turns that the exporter evaluated."""
 
     def __init__(self, delay="0ms", make=BatchSpanProcessor, **options):
         self.exporter = oa.AgentEvalSpanExporter({**QUIET, "turn": {"decision_delay": delay}})

@@ -1,4 +1,4 @@
-"""Whatever breaks, the agent goes on: no exception of ours, of a metric or of an outlet reaches it."""
+"""No exception of otel-agenteval, a metric or an outlet reaches the agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BrokenOutlet(Outlet):
 
 
 class Hostile:
-    """Raises whatever is asked of it."""
+    """An object whose methods all raise."""
 
     def __getattr__(self, name):
         raise RuntimeError(name)

@@ -1,4 +1,4 @@
-"""What force_flush promises: everything that closed is handed over, or False."""
+"""force_flush delivers everything that has closed, or returns False."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.rig import Rig
 
 
 class BlockingOutlet(Outlet):
-    """An outlet that waits until it is let go."""
+    """An outlet that blocks until the test releases it."""
 
     name = "blocking"
 

@@ -1,4 +1,4 @@
-"""A forked child: the parent's turns, queue and port stay the parent's; the child's own work goes on."""
+"""In a forked child, the parent's turns, queue and port aren't used. The child's own turns are scored."""
 
 from __future__ import annotations
 

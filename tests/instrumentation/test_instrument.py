@@ -1,5 +1,3 @@
-"""The one line, and everything that it must not do."""
-
 from __future__ import annotations
 
 import importlib

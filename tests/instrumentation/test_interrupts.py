@@ -1,4 +1,4 @@
-"""A metric raises what ends threads and programs: on our threads it is an error of the metric, on the host's nothing is lost."""
+"""If a metric raises SystemExit or similar exceptions, the worker reports a metric error, and the host's turns aren't lost."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ try:
 except ImportError:  # then the class is known by its name all the same
 
     class GreenletExit(BaseException):  # type: ignore[no-redef]
-        """As the one of greenlet."""
+        """Like greenlet's exception."""
 
 
 class Odd(BaseException):
-    """No Exception, and nothing that anybody sends from outside."""
+    """A BaseException that no library sends to threads."""
 
 
 MEANT_FOR_HOST = [KeyboardInterrupt, asyncio.CancelledError, GreenletExit]
 EVERYTHING = [*MEANT_FOR_HOST, SystemExit, GeneratorExit, Odd, MemoryError]
 raises: list[type[BaseException]] = []
-"""What the metric raises, one at a time; nothing once they are used up."""
+"""Exceptions that the metric raises, one at a time. Then it succeeds."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def rig_of(*metrics: str, **more: Any) -> Rig:
 
 
 def outcomes(rig: Rig) -> list[tuple[str, str | None]]:
-    """Status and error type of the metric's scores, in order."""
+    """Return status and error type of the metric's scores, in order."""
     return [(scored.scores[0].status, scored.scores[0].error_type) for scored in rig.scored()]
 
 
@@ -117,7 +117,7 @@ def test_an_outlet_may_raise_it_too(kind: type[BaseException]) -> None:
 
 
 def end_from_outside(thread: threading.Thread) -> None:
-    """As a watchdog does it: the thread gets the exception at its next step."""
+    """Raise an exception in the thread at its next step, as a watchdog would."""
     assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)) == 1
 
 
@@ -257,7 +257,7 @@ def test_a_flush_by_the_worker_itself_does_not_wait() -> None:
 
 
 def read_by_the_host(rig: Rig, kind: type[BaseException]) -> None:
-    """An exporter of the host's is faster than the worker, and is interrupted while the turn is evaluated."""
+    """Let the host's exporter read spans before the worker, and interrupt the exporter during evaluation."""
     with rig.engine.worker._working:
         rig.run()
         raises.append(kind)
@@ -283,12 +283,12 @@ def test_what_a_metric_makes_up_does_not_end_the_host(metric: str, kind: type[Ba
 
 @pytest.fixture
 def at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An SDK in which turns are evaluated on the host's thread, when their root has ended."""
+    """Use an SDK in which the host's thread evaluates turns after their root has ended."""
     monkeypatch.setattr(oa.AgentEvalSpanProcessor, "_on_ending", lambda self, span: None)
 
 
 def exit_on(number: int, frame: Any) -> None:
-    """A handler, as servers have one for SIGTERM."""
+    """Install a handler like servers' SIGTERM handlers."""
     raise SystemExit(7)
 
 

@@ -1,4 +1,4 @@
-"""Spans that metrics create are part of no turn. Otherwise, a metric that calls a traced model would be scored for ever."""
+"""Spans created by metrics aren't part of a turn. Otherwise, a metric that calls a traced model would be scored endlessly."""
 
 import threading
 from contextvars import copy_context
@@ -12,7 +12,7 @@ tracers, asked = [], []
 
 
 def ask():
-    """A traced call of a model, like an agent's."""
+    """Make a traced model call like an agent's."""
     tracer = tracers[-1]
     asked.append(threading.get_ident())
     with tracer.start_as_current_span("invoke_agent grader", attributes={"gen_ai.operation.name": "invoke_agent"}):
@@ -21,7 +21,7 @@ def ask():
 
 @pytest.fixture
 def metrics():
-    """A metric that asks a model, and one that does so on the worker and from a thread."""
+    """Register metrics that call a model: on the worker, and from a thread."""
 
     @oa.metric()
     def code_asks_a_model(turn):

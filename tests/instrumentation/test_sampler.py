@@ -1,4 +1,4 @@
-"""record_all: what a head sampler drops is evaluated, and still not exported."""
+"""record_all: spans that a head sampler drops are evaluated, but not exported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that open media have threads of their own: nothing else waits for them, and nothing is lost or said too early."""
+"""Metrics that open media run on separate threads. Nothing else waits for them, and no score is lost or emitted too early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PNG = uri(image(scenery(64, 48)), "image/png")
 
 
 class Gate:
-    """Holds the metric until the test opens it."""
+    """Blocks the metric until the test opens the gate."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -200,7 +200,7 @@ TURN, SEEN = Item("turn"), Item("seen")
 
 
 class Setting(Worker):
-    """A worker that sets "turn" aside, to come back as "seen"."""
+    """A worker that moves "turn" to a side thread, from which "seen" returns."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.done: list[Any] = []

@@ -1,4 +1,4 @@
-"""Score events on the turn's root: with this SDK, with one that does as the specification says, and with an older one."""
+"""Score events on the turn's root, with this SDK, an SDK that follows the specification, and an older SDK."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GATED = {"metrics": [{"code_tool_success": {}, "policy": "gate"}]}
 
 
 class SpecSpan(sdk_trace._Span):
-    """A span that is still recording while it is ending, as the specification says."""
+    """A span that still records in ``on_ending``, as the specification requires."""
 
     def end(self, end_time=None):
         end_time = end_time if end_time is not None else time.time_ns()
@@ -38,14 +38,14 @@ class SpecSpan(sdk_trace._Span):
 
 
 class OldMultiProcessor(SynchronousMultiSpanProcessor):
-    """Of an SDK from before ``_on_ending``."""
+    """The span processor of an SDK without ``_on_ending``."""
 
     def _on_ending(self, span):
         pass
 
 
 def failing_turn(rig):
-    """One tool fails, so that a score fails."""
+    """Run a turn with a failed tool, so that a score fails."""
     with rig.agent():
         rig.tool("broken", attributes={"error.type": "TimeoutError"})
         rig.chat("hello", "Hi.")
@@ -109,7 +109,7 @@ def spec_sdk(monkeypatch):
 
 
 def provider_of(sdk, monkeypatch, **options):
-    """A provider of this SDK, of one that does as the specification says, or of an older one."""
+    """Return a provider of one of the three SDKs."""
     if sdk == "specified":
         monkeypatch.setattr(sdk_trace, "_Span", SpecSpan)
     processor = OldMultiProcessor() if sdk == "old" else None
@@ -205,7 +205,7 @@ def test_a_budget_of_nothing_leaves_the_other_metrics_to_the_worker():
 
 @pytest.fixture
 def evaluations():
-    """A metric that notes the thread of each of its evaluations."""
+    """Register a metric that records the thread of each evaluation."""
     threads = []
 
     @oa.metric()
@@ -280,7 +280,7 @@ def test_turns_that_were_just_evaluated_are_not_counted_as_stuck_too() -> None:
 
         @property
         def _events(self) -> None:
-            """Read at the end of the evaluation. Just then, the worker has waited long enough for the other thread."""
+            """Read the events at the end of the evaluation, when the worker stops waiting for the other thread."""
             deferred.drop("stuck")
 
     services: Any = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Traces of any shape, started and ended in any order: nothing is lost, nothing is counted twice, nothing stays."""
+"""Traces of any shape, with spans started and ended in any order: no span is lost or counted twice, and no memory is leaked."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STARTS = {
     "chat": chat_attributes("q", "a"),
     "tool": {"gen_ai.tool.name": "t"},
 }
-"""Kinds of spans by what they say when they start. A ``late agent`` says what it is afterwards."""
+"""Kinds of spans by their attributes at the start. A ``late agent`` gets its attributes later."""
 
 ONE = {"inline": {"metrics": ["code_latency"]}, "outlets": {"log_events": False}}
 STEPS = st.lists(st.tuples(st.sampled_from([*STARTS, "end", "end"]), st.integers(0, 7)), min_size=2, max_size=25)
-"""Each step starts a span of a kind below one of the open ones, or ends one of those."""
+"""Each step starts a span of a kind below an open span, or ends an open span."""
 
 any_tree = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -42,13 +42,13 @@ class LosesSome(Sampler):
 
 
 class Tree:
-    """One trace that grows step by step."""
+    """One trace that is built step by step."""
 
     def __init__(self, rig):
         self.rig = rig
         self.open = [(rig.tracer.start_span("app"), False)]
         self.calls = []
-        """Ids of the model calls that have an agent above them."""
+        """Ids of the model calls below an agent."""
 
     def step(self, kind, pick):
         if kind == "end":
@@ -67,7 +67,7 @@ class Tree:
             self.open.append((span, below_agent or kind.endswith("agent")))
 
     def end(self, pick):
-        """End all that is open, in an order that depends on ``pick``."""
+        """End all open spans, in an order that depends on ``pick``."""
         while self.open:
             self.open.pop(pick % len(self.open))[0].end()
 

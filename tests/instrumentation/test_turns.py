@@ -1,4 +1,4 @@
-"""Turns out of live SDK spans: where they begin, when they end, what belongs to them."""
+"""Turns of live SDK spans: their start, their end, and their spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A framework that no dialect knows, in this process and behind the sidecar: its turns are scored, and it is said how they were read."""
+"""Turns of a framework without a dialect are scored, in this process and behind the sidecar, and the log reports how they were read."""
 
 from __future__ import annotations
 

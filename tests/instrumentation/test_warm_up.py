@@ -1,4 +1,4 @@
-"""What the first turn needs is prepared on a thread of its own, which no fork, no exit and no short program has to suffer from."""
+"""The warm-up runs on a separate thread, which doesn't affect forks, exits and short programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Steps:
-    """Steps that a test lets through one by one."""
+    """Steps that the test releases one by one."""
 
     def __init__(self, count: int, fault: BaseException | None = None) -> None:
         self.done = 0
@@ -42,12 +42,12 @@ class Steps:
 
 
 def never(where: str, error: BaseException) -> None:
-    """No step fails."""
+    """Fail the test if a step fails."""
     raise AssertionError(where) from error
 
 
 def started(steps: Steps, failed: Any = never) -> WarmUp:
-    """A warm-up that has begun its first step."""
+    """Return a warm-up that has started its first step."""
     found = WarmUp(steps, failed)
     found.start()
     assert steps.began.acquire(timeout=60)

@@ -1,4 +1,4 @@
-"""Without a line of code: ``opentelemetry-instrument`` and environment variables."""
+"""Instrumentation without code changes, by ``opentelemetry-instrument`` and environment variables."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operat
     }).end()
 print("the agent ran")
 """
-"""An application that knows nothing of us."""
+"""An application without otel-agenteval in its code."""
 
 pytestmark = pytest.mark.skipif(not INSTRUMENT.exists(), reason="opentelemetry-instrumentation is not installed")
 
 
 @pytest.fixture
 def start(tmp_path):
-    """Runs the application as ``opentelemetry-instrument python app.py`` would; the SDK is set up as a distribution does."""
+    """Run the application as ``opentelemetry-instrument python app.py`` does, with the SDK of a distribution."""
     site = tmp_path / "site"
     (site / "a_distro-1.0.dist-info").mkdir(parents=True)
     (site / "a_distro-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: a-distro\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Every metric of every closed turn ends in exactly one way that is counted, and ``why`` tells which."""
+"""Every metric of every closed turn has exactly one counted outcome, and ``why`` reports it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def config(models: ScriptedModels, **more: Any) -> dict[str, Any]:
 
 
 def outcomes(rig: Rig) -> dict[str, dict[str, float]]:
-    """By metric: how many results there are of each outcome."""
+    """Return the number of results by outcome, for each metric."""
     found: dict[str, dict[str, float]] = {}
     for (metric, _, outcome), count in rig.count(semconv.RESULTS).items():
         if outcome != "superseded":
@@ -51,7 +51,7 @@ def outcomes(rig: Rig) -> dict[str, dict[str, float]]:
 
 
 def assert_accounted(rig: Rig, turns: int, waiting: int = 0) -> None:
-    """Turns × metrics is the sum of all outcomes, beside the jobs that still wait."""
+    """Check that outcomes and waiting jobs add up to turns × metrics."""
     found = outcomes(rig)
     assert sum(rig.count(semconv.TURNS).values()) == turns
     expected = {CODE, "code_takes_long", "llm_relevance", "llm_coherence", "code_empty_answer"}

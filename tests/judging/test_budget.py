@@ -1,4 +1,4 @@
-"""What judges may take: bounds by unit, window and metric, kept in memory or a file, and what happens near them."""
+"""Judge budgets: limits by unit, window and metric, in memory or in a file, and behavior near the limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MakeBook = Callable[[], SpendBook]
 
 @pytest.fixture(params=["memory", "sqlite"])
 def make(request: Any, tmp_path: Path) -> MakeBook:
-    """Makes a book; those in one file share what was spent."""
+    """Return a function that creates budgets. Budgets in the same file share their spending."""
 
     def book() -> SpendBook:
         return MemorySpendBook() if request.param == "memory" else SqliteSpendBook(str(tmp_path / "spent.db"))
@@ -127,7 +127,7 @@ def test_threads_do_not_take_more_than_there_is(make: MakeBook) -> None:
 
 
 def test_within_any_window_no_more_is_taken_than_its_limit(book: SpendBook) -> None:
-    """Whatever the moments: the sum over any minute stays within the bound."""
+    """At any time, the spending of the last minute is within the limit."""
     minute, taken = Counter("", "tokens", 60.0), []
     at = 0.0
     for step in range(600):
@@ -178,7 +178,7 @@ def test_every_option_is_a_bound() -> None:
 
 
 def test_questions_under_way_are_reckoned_with(book: SpendBook, clock: FakeClock) -> None:
-    """From the second on a question takes what such questions took, before it is answered."""
+    """Running calls count with the cost of earlier calls, from the second call on."""
     bounded = budget(book, clock, usd_per_hour=1.0)
     first = bounded.admit(METRIC)
     bounded.correct(first, 0.3, 1)
@@ -224,7 +224,7 @@ def results(rig: Rig, metric: str = METRIC) -> dict[str, float]:
 
 @contextmanager
 def stepping(given: Mapping[str, Any]) -> Iterator[tuple[Rig, FakeClock, Callable[[], None]]]:
-    """A rig whose judge jobs the test does itself, all that the budget allows at a time."""
+    """Return a rig whose judge jobs run only when the test steps, as many as the budget allows."""
     clock = FakeClock()
     with Rig(given, clock=clock) as rig:
         judging = held(rig)

@@ -1,4 +1,4 @@
-"""Many threads and one queue: jobs are claimed some at a time, none of them is kept back, and none is asked twice."""
+"""Many threads share one queue. Each job is claimed promptly, and only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composites over judged scores, live: made once each inner metric has its outcome, in whatever process that is."""
+"""Live composites of judged scores are created when each inner metric has an outcome, in any process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE, TWO, SEVERE, BAD = "llm_made_one", "llm_made_two", "llm_made_severe", "llm_
 
 @pytest.fixture(autouse=True)
 def _judged_metrics(_process: None) -> None:
-    """Metrics of one question each, whose values a test gives."""
+    """Register metrics with one judge call each, whose values the test sets."""
 
     @oa.metric(needs=("output",), threshold=0.5)
     def llm_made_one(turn: oa.Turn, judge: Any) -> float:
@@ -64,7 +64,7 @@ def drain(rig: Rig) -> None:
 
 
 def left(rig: Rig) -> dict[str, tuple[float | None, float]]:
-    """What left of judged scores: by metric its value and probability. None of them twice."""
+    """Return the value and probability of each exported judged score, and check that none occurs twice."""
     found = [
         (score.metric, score.value, scored.judged.probability)
         for scored in rig.scored()
@@ -289,7 +289,7 @@ def test_a_composite_of_conversations(models: ScriptedModels) -> None:
 
 @pytest.mark.parametrize("killed_after", [0, 1, 2])
 def test_a_kill_loses_no_composite(models: ScriptedModels, tmp_path: Path, killed_after: int) -> None:
-    """A process is gone in the middle, whatever it held in memory; the next one finds in the queue's file all that is needed."""
+    """If a process is killed, the next process finds all needed data in the queue's file."""
     wanted = config(models, ONE, {MEAN: {"metrics": [ONE, TWO, {TWO: {"tone": "cold"}}]}})
     wanted["judge"]["queue"] = {"backend": "sqlite", "path": str(tmp_path / "jobs.db"), "lease": "5s"}
     models.play({"score": 0.1}, {"score": 0.2}, {"score": 0.6})

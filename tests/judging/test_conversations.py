@@ -1,4 +1,4 @@
-"""Conversations that are judged while they go on: signals of their turns, and what was said before."""
+"""Conversations that are judged while they continue: signals of their turns, and earlier messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def confidence(value: float) -> dict[str, Any]:
 
 
 def config(models: ScriptedModels, *metrics: Any) -> dict[str, Any]:
-    """Session metrics of the signals that have a metric here; those of weight 0 aren't needed."""
+    """Return session metrics and the signals that they need. Signals of weight 0 aren't needed."""
     others = {"signal_weights": {signal: 0 for name, signal in SIGNALS.items() if name not in metrics}}
     server = {"base_url": models.url, "model": "scripted", "max_concurrency": 1}
     return {

@@ -1,4 +1,4 @@
-"""Turns that failed count as tasks that were not done; turns that were given up do not count."""
+"""Failed turns count as tasks that weren't completed. Abandoned turns don't count."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config(models: ScriptedModels, *metrics: Any) -> dict[str, Any]:
 
 
 def fail(rig: Rig, error: BaseException, user: str | None = "What is the capital of France?") -> None:
-    """An agent that asks a model, which fails, and fails with it."""
+    """Run an agent whose model call fails."""
     with rig.agent(record_exception=False, set_status_on_exception=False) as root:
         with rig.tracer.start_as_current_span("chat m-1", attributes=chat_attributes(user)) as call:
             call.set_attribute("error.type", type(error).__name__)

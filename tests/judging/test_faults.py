@@ -1,4 +1,4 @@
-"""Judging while everything fails: every job has one end, budgets hold, and memory does not grow."""
+"""Judging with many faults: every job ends once, budgets hold, and memory doesn't grow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USD_PER_HOUR = 15.0
 
 
 class JumpingClock:
-    """The real time, and what a test has jumped over."""
+    """Real time plus the time that the test skipped."""
 
     def __init__(self) -> None:
         self.jumped = 0.0
@@ -39,7 +39,7 @@ class JumpingClock:
 
 
 class Bill:
-    """What the server would bill, and when."""
+    """Costs that the server would bill, with their times."""
 
     def __init__(self, clock: JumpingClock) -> None:
         self._clock = clock
@@ -49,7 +49,7 @@ class Bill:
         self._times.append(self._clock.monotonic())
 
     def dearest_hour(self) -> float:
-        """USD of the hour in which most was asked."""
+        """Return the USD of the most expensive hour."""
         times, first, most = sorted(self._times), 0, 0
         for index, moment in enumerate(times):
             while times[first] < moment - 3_600:
@@ -59,7 +59,7 @@ class Bill:
 
 
 def work_off(rig: Rig, clock: JumpingClock) -> None:
-    """Do all jobs, jumping to where the next ones are due."""
+    """Do all jobs, and skip the time until the next jobs are due."""
     judging = rig.engine.judging
     assert judging is not None
 

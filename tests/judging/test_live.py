@@ -1,4 +1,4 @@
-"""Judged metrics on live turns: from the agent's spans to every outlet, with a real judge on loopback."""
+"""Judged metrics on live turns, from the agent's spans to every outlet, with a real judge on loopback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def config(models: ScriptedModels | None, *metrics: Any, judge: Mapping[str, Any
 
 
 def held(rig: Rig) -> Dispatcher:
-    """The rig's judging, whose threads do nothing: the test does what they would, by ``step``."""
+    """Return the rig's judging without its threads. The test runs their work with ``step``."""
     judging = rig.engine.judging
     assert judging is not None
     judging.may_start = False

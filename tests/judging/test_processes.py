@@ -1,4 +1,4 @@
-"""Judging across the ends of processes: killed, exiting, forking."""
+"""Judging when processes are killed, exit or fork."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def config(models: ScriptedModels, **more: Any) -> dict[str, Any]:
 
 
 class Killing(ScriptedModels):
-    """Kills the process that asks, before it answers."""
+    """Kills the process during a judge call."""
 
     asking: subprocess.Popen[bytes] | None = None
 
@@ -158,7 +158,7 @@ def test_processes_grow_with_concurrency_up_to_cores(judge: dict[str, Any], core
 
 
 class Workers:
-    """Two processes and their parent."""
+    """Two worker processes and their parent."""
 
     def __init__(self, folder: Path, config: dict[str, Any]) -> None:
         file = folder / "agenteval.yaml"

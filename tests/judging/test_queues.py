@@ -1,4 +1,4 @@
-"""What every queue must do, run against each of them."""
+"""Requirements of every queue, tested on each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOM = 10_000
 
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory: Any) -> Iterator[RedisServer]:
-    """A server for all tests of this module."""
+    """Return a Redis server for all tests of this module."""
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     yield server
     server.stop()
@@ -35,7 +35,7 @@ def redis_server(tmp_path_factory: Any) -> Iterator[RedisServer]:
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
 def make(request: Any, tmp_path: Path, clock: FakeClock) -> Iterator[Callable[..., JobQueue]]:
-    """Makes a queue with a bound; those in one file, or on the server, share its jobs."""
+    """Return a function that creates queues with a limit. Queues in the same file or server share their jobs."""
     made: list[JobQueue] = []
 
     def queue(max_bytes: int = ROOM) -> JobQueue:

@@ -1,4 +1,4 @@
-"""The queue in Redis, with real servers: what the other queues cannot be asked."""
+"""Tests of the Redis queue that don't apply to other queues, with real servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD = {"score": 90, "reason": "It answers."}
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server of the test's own."""
+    """Return a separate server for the test."""
     found = RedisServer(tmp_path / "redis")
     yield found
     found.stop()
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def proxy(server: RedisServer) -> Iterator[Proxy]:
-    """The way to it, which can be cut."""
+    """Return a proxy to the server, which the test can cut."""
     found = Proxy(server.port)
     yield found
     found.close()
@@ -183,7 +183,7 @@ def test_time_is_the_server_s_so_a_wrong_clock_does_no_harm(server: RedisServer,
 
 
 def test_a_job_is_acknowledged_when_its_score_was_kept(server: RedisServer, models: ScriptedModels, tmp_path: Path) -> None:
-    """The store's file is in use when the judge has answered: a process that is killed now must find the job again."""
+    """If the process is killed while the store's file is locked, another process must find the job again."""
     models.play(GOOD, GOOD)
     store = tmp_path / "scores.db"
     given: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Which turns are judged, and what a condition may say."""
+"""Selection of turns for judging, and conditions."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ TURNS = 20_000
 
 
 class Population:
-    """Turns of three agents over some hours: failing ones are rare and bad, and a cheap metric guesses at the expensive one's value."""
+    """Turns of three agents over some hours. Failed turns are rare and bad, and a cheap metric predicts the judged metric."""
 
     def __init__(self, seed: int) -> None:
         drawn = random.Random(seed)
@@ -216,7 +216,7 @@ RULES: dict[str, SamplingRule] = {
 
 
 def draw(rule: SamplingRule, population: Population, seed: str = "") -> list[tuple[str, str, float, float]]:
-    """(trace, agent, value, probability) of the turns that are judged, by the steps that a live turn takes."""
+    """Return (trace, agent, value, probability) of the turns that are judged, with the code for live turns."""
     judged = []
     for trace, turn, value, cheap, at in population.turns:
         place = position(trace, seed)
@@ -447,7 +447,7 @@ def test_a_user_s_feedback_on_a_span_is_a_reason_to_judge(models: ScriptedModels
 
 
 def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
-    """The chance is drawn once for a turn: a quota that is met by now does not undo it."""
+    """A turn is drawn only once, so a quota that has been reached since doesn't change the decision."""
     models.play(*[GOOD] * 10)
     clock = FakeClock()
     with Rig(config(models, {"rate": 0, "min_per_hour": 1}, None), clock=clock) as rig:
@@ -467,7 +467,7 @@ def test_a_revised_turn_is_judged_if_it_was(models: ScriptedModels) -> None:
 
 
 def refused(given: Any) -> None:
-    """Read a configuration whose sample is not valid."""
+    """Load a configuration with an invalid sample, and return the error."""
     found = load_config(given, {})
     rules_of(found, select_metrics(found))
 

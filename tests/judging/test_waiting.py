@@ -1,4 +1,4 @@
-"""Jobs that have to wait: what they learned is kept, none is held up by one that a server fails on, and servers are left alone."""
+"""Waiting jobs keep earlier results, don't wait for jobs that fail on a server, and don't overload servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """Moved by a judge's sleeping, and by the test."""
+    """Return a clock that the judge's sleeping and the test move."""
     clock = FakeClock()
     monkeypatch.setattr(factory, "judge_from", lambda config: judge_from(config, clock=clock, sleep=clock.advance))
     return clock
@@ -58,7 +58,7 @@ def rig_of(server: Server, clock: FakeClock, *metrics: Any, **judge: Any) -> Rig
 
 
 def work(rig: Rig) -> None:
-    """All that is due, and what follows from it."""
+    """Do all due jobs, and their follow-up jobs."""
     judging = held(rig)
     rig.turns()
     for _ in range(100):

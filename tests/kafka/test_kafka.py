@@ -36,7 +36,7 @@ def authority(tmp_path_factory: Any) -> Authority:
 
 @pytest.fixture(scope="module")
 def kafka(authority: Authority, tmp_path_factory: Any) -> Iterator[Kafka]:
-    """A broker with four partitions for each topic, and one more address that wants TLS and an account."""
+    """Return a broker with four partitions per topic, and a second address with TLS and an account."""
     folder = tmp_path_factory.mktemp("kafka")
     with Kafka(folder, partitions=4, account=("reader", PASSWORD), certificate=authority.issue("broker")) as broker:
         yield broker
@@ -44,7 +44,7 @@ def kafka(authority: Authority, tmp_path_factory: Any) -> Iterator[Kafka]:
 
 @pytest.fixture
 def topic(request: Any) -> str:
-    """A topic of the test's own."""
+    """Return a new topic."""
     return f"spans-{abs(hash(request.node.name)) % 10**8}"
 
 
@@ -57,7 +57,7 @@ def produce(kafka: Kafka, topic: str, messages: Sequence[Message], form: Callabl
 
 
 class SpanWorker(Process):
-    """``otel-agenteval worker --spans`` as a process."""
+    """An ``otel-agenteval worker --spans`` process."""
 
     def __init__(
         self, folder: Path, address: str, topic: str, name: str = "worker", query: str = "", scheme: str = "kafka", **config: Any
@@ -90,7 +90,7 @@ def rows(*workers: SpanWorker) -> dict[str, tuple[Any, ...]]:
 
 
 def said_by(lines: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """Scores of JSON lines by result id; two with one id must be equal."""
+    """Return the scores of JSON lines by result id. Scores with the same id must be equal."""
     found: dict[str, tuple[Any, ...]] = {}
     for row in map(json.loads, lines):
         if row["status"] != "skipped":
@@ -100,19 +100,19 @@ def said_by(lines: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def written(*files: Path) -> dict[str, tuple[Any, ...]]:
-    """What files hold, without a last line that a killed worker didn't end."""
+    """Return the content of files, without an incomplete last line of a killed worker."""
     lines = (line for file in files if file.exists() for line in file.read_text().splitlines(keepends=True))
     return said_by([line for line in lines if line.endswith("}\n")])
 
 
 def expected(messages: Sequence[Message], folder: Path, capsys: Any) -> dict[str, tuple[Any, ...]]:
-    """What ``eval`` says of the same spans."""
+    """Return the scores of ``eval`` for the same spans."""
     assert main(["eval", str(write(messages, folder / "all.jsonl"))]) == 0
     return said_by(capsys.readouterr().out.splitlines())
 
 
 def uncommitted(kafka: Kafka, topic: str) -> int:
-    """Messages that the group has not committed."""
+    """Return the number of messages that the group hasn't committed."""
     consumer = kafka_client.Consumer({"bootstrap.servers": kafka.address, "group.id": topic})
     try:
         places = consumer.committed([kafka_client.TopicPartition(topic, i) for i in range(4)], timeout=60)
@@ -126,7 +126,7 @@ def uncommitted(kafka: Kafka, topic: str) -> int:
 
 
 def all_is_done(kafka: Kafka, topic: str, wanted: dict[str, tuple[Any, ...]], *workers: SpanWorker) -> None:
-    """Wait until the workers wrote all that is wanted, and what they read is committed."""
+    """Wait until the workers have written all expected scores and committed their messages."""
     until(lambda: len(rows(*workers)) >= len(wanted), "all scores")
     until(lambda: uncommitted(kafka, topic) == 0, "everything is committed")
 
@@ -153,7 +153,7 @@ def test_partition_with_offsets_of_another_version_is_not_read(kafka: Kafka, top
 
 @pytest.mark.slow
 def test_what_was_said_comes_by_a_topic_of_log_records(kafka: Kafka, topic: str, tmp_path: Path, capsys: Any) -> None:
-    """Two workers: each gets spans and log records of the same traces."""
+    """Two workers each receive spans and log records of the same traces."""
     messages = messages_of(60)
     spans, logs = apart(messages)
     for name, some in ((topic, spans[:2]), (f"{topic}-logs", logs[:1])):
@@ -200,7 +200,7 @@ def test_what_cannot_be_read_goes_to_the_dead_letters_with_its_reason(kafka: Kaf
 def test_a_turn_that_is_open_is_read_again_by_who_gets_its_partition(
     kafka: Kafka, topic: str, tmp_path: Path, capsys: Any
 ) -> None:
-    """Half of every turn is there; one worker is killed, another leaves in order. Then comes the other half."""
+    """After the first half of every turn, one worker is killed and another leaves. Then the second half arrives."""
     messages = messages_of(120, together=10_000)
     first, rest = messages[::2], messages[1::2]
     produce(kafka, topic, first)
@@ -256,7 +256,7 @@ def test_partitions_that_move_while_reading_pauses_are_read_again(
 
 
 class Told(Patience):
-    """Counts the seconds of reading, and lets turns wait for them only when told."""
+    """Counts the seconds of reading, and lets turns wait only when told."""
 
     heard, runs = 0.0, False
 
@@ -269,7 +269,7 @@ class Told(Patience):
 def test_turns_do_not_age_while_their_partition_is_away(
     topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """The roots are there, and what belongs to them is in a broker that can't be read."""
+    """The roots have arrived, but their other spans are in a broker that can't be read."""
     messages = messages_of(60, together=10_000)
     behind = free_port()
     proxy = Proxy(behind)
@@ -311,7 +311,7 @@ def test_turns_do_not_age_while_their_partition_is_away(
 
 
 def test_a_broker_behind_tls_and_an_account(kafka: Kafka, authority: Authority, topic: str, tmp_path: Path, capsys: Any) -> None:
-    """Spans as protobuf and as JSON give the scores that ``eval`` gives, and only with the right password."""
+    """Spans as protobuf and as JSON give the scores of ``eval``, but only with the right password."""
     messages = messages_of(20)
     produce(kafka, topic, messages, lambda i: "json" if i % 2 else "proto")
     options = f"&ssl.ca.location={authority.file}&sasl.mechanism=SCRAM-SHA-512"

@@ -1,4 +1,4 @@
-"""What may be committed of a partition: whoever reads on gets every open trace as a whole, and no rest of one that is done."""
+"""Offsets of a partition that may be committed: the next reader gets every open trace completely, and no part of a finished trace."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_can_no_longer_matter_is_forgotten() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(seed: int) -> None:
-    """Traces of random lengths, interleaved; readers that commit at random and die at random."""
+    """Interleaved traces of random lengths, with readers that commit and die at random."""
     chosen = random.Random(seed)
     log: list[int] = []  # the partition: trace of each message
     sizes: dict[int, int] = {}
@@ -120,7 +120,7 @@ def test_however_often_it_dies_every_trace_is_scored_whole_and_never_in_part(see
 
 
 def test_who_looked_back_tells_the_next_to_do_so_until_all_rests_are_behind() -> None:
-    """A trace from 3 on was done; its last message is 8. While the one at 6 is open, whoever reads on meets that rest again."""
+    """A trace that ends at message 8 is done. While another trace is open at message 6, the next reader sees its rest again."""
     partition = Partition(Place(6, 3), 10)
     for offset in (3, 4, 5):
         partition.skip(offset, [1])

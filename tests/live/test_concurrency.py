@@ -1,6 +1,6 @@
-"""Many turns at once, of all frameworks: as many come out as were run, and none holds anything of another.
+"""Many concurrent turns of all frameworks stay separate, and none is lost.
 
-Every turn has a mark: in its question, its tool's argument and result, its answer, its tokens and its conversation's id.
+Every turn has a mark in its question, tool arguments, tool result, answer, tokens and conversation id.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MARK = re.compile(r"[mM](\d{4})x")
 
 
 class Job(NamedTuple):
-    """What one turn is about."""
+    """Content of one turn."""
 
     number: int
 
@@ -70,7 +70,7 @@ class Job(NamedTuple):
 
     @property
     def tokens(self):
-        """Given and answered, of both calls together; no two jobs have the same."""
+        """Return the input and output tokens of both calls together, which are unique for each job."""
         return 2 * self.number + 1_100, self.number + 30
 
 
@@ -86,7 +86,7 @@ TOOLS = {"look_up": look_up}
 
 @pytest.fixture(autouse=True, scope="module")
 def _scripts():
-    """The scripted server's part in every job. Its tool calls' ids hold the mark too."""
+    """Return the scripted replies for every job. The tool call ids also contain the mark."""
     for job in JOBS:
         asked = C([("look_up", {"code": job.mark})], 100 + job.number, 10 + job.number)
         SCRIPTS[job.mark] = (job.question, [asked, T(job.answer, 1_000 + job.number, 20)])
@@ -106,7 +106,7 @@ def live():
 
 
 def answering(history, info):
-    """A model that knows its job by the question."""
+    """Return a model that identifies its job by the question."""
     (number,) = set(_MARK.findall(str(history[0].parts[-1].content)))
     job = Job(int(number))
     if len(history) == 1:
@@ -117,8 +117,6 @@ def answering(history, info):
 
 
 class PydanticAi:
-    """Agents of pydantic-ai."""
-
     def __init__(self, live, url):
         self._agent = pydantic_agent(live, FunctionModel(answering), tools=[look_up])
 
@@ -131,7 +129,7 @@ class PydanticAi:
 
 
 class OpenAi:
-    """A hand-written loop around the OpenAI SDK, below a span of the application, with its content in log records."""
+    """A hand-written loop around the OpenAI SDK, below an application span, with content in log records."""
 
     capture = "EVENT_ONLY"
 
@@ -156,7 +154,7 @@ class OpenAi:
 
 
 class OpenAiWithoutSpan(OpenAi):
-    """The same without the application's span and with content on spans: every model call is a trace of its own."""
+    """A hand-written loop without an application span, with content on spans. Every model call is a separate trace."""
 
     capture = "SPAN_ONLY"
 
@@ -165,8 +163,6 @@ class OpenAiWithoutSpan(OpenAi):
 
 
 class LangGraph:
-    """Agents of LangGraph."""
-
     def __init__(self, live, url):
         self._live, self._url = live, url
 
@@ -190,7 +186,7 @@ def marks_in(value):
 
 
 def check(live, jobs, folder, framework=None):
-    """Every job is one turn, whole and alone; nothing stays; and the file of what was sent gives the same."""
+    """Check that each job is one complete turn without other data, that nothing is left, and that the exported file gives the same turns."""
     turns = [scored.turn for scored in live.scored()]
     assert len(turns) == len(jobs)
     by_number = {int(number): turn for turn in turns for number in marks_in(turn.to_dict())}
@@ -242,7 +238,7 @@ def told(turn):
 
 
 def run_tasks(runs):
-    """(framework's run, job) pairs, all at once."""
+    """Run (framework run, job) pairs concurrently."""
 
     async def all_at_once():
         begin = asyncio.Event()
@@ -277,7 +273,7 @@ def test_turns_in_concurrent_tasks_hold_nothing_of_each_other(live, llm, framewo
 
 
 def test_tool_calls_of_concurrent_agents_that_call_every_tool_stay_apart(live):
-    """TestModel's calls of different agents look alike but for the tools' names."""
+    """The calls of different agents differ only in the tools' names."""
 
     def tool_of(job):
         def tool() -> str:
@@ -303,7 +299,7 @@ def test_tool_calls_of_concurrent_agents_that_call_every_tool_stay_apart(live):
 
 
 def run_threads(live, runs):
-    """One list of (framework's run, job) pairs for each thread; they begin together, and one more exports all the while."""
+    """Run one list of (framework run, job) pairs per thread. All start together, and one more thread exports all the time."""
     start = threading.Barrier(len(runs) + 1)
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Media that real SDKs and frameworks put into their telemetry: the turn holds the bytes or the address that the user gave."""
+"""Media in the telemetry of real SDKs and frameworks: the turn has the bytes or the address that the user gave."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def client(llm: str) -> Iterator[openai.OpenAI]:
 
 
 def asked(turn: oa.Turn) -> oa.Turn:
-    """The turn, whose text is not disturbed by what is beside it."""
+    """Return the turn, and check that media don't change its text."""
     assert turn.input == QUESTION
     assert IMAGE not in str(turn.output)
     return turn
@@ -94,7 +94,7 @@ def test_pydantic_ai(live: Live, version: int) -> None:
 
 
 def test_a_turn_with_an_image_is_scored_as_it_runs(llm: str) -> None:
-    """The whole way: the agent's spans, our worker, and what it measured of the image."""
+    """From the agent's spans over our worker to the image's measurements."""
     live = Live(config={"metrics": ["code_image_sharpness"], "inline": {"metrics": []}})
     try:
         settings = InstrumentationSettings(tracer_provider=live.provider, version=5, include_binary_content=True)

@@ -37,7 +37,7 @@ def client(llm):
 
 
 def handled(live, client, script, **more):
-    """The loop below a span of the application."""
+    """Return the loop below an application span."""
     with live.tracer.start_as_current_span("handle_message", attributes={"session.id": "conv-1"}):
         return tool_loop(asker(client, OFFERED, **more), question(script), TOOLS)
 

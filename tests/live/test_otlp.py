@@ -1,4 +1,4 @@
-"""What real OTLP exporters send besides spans and log records over HTTP: spans over gRPC, and metrics."""
+"""Other OTLP exports: spans over gRPC, and metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_score_events_arrive_over_grpc(position):
 
 @pytest.fixture
 def pushed():
-    """The metrics that arrived after one turn, by name."""
+    """Return the exported metrics after one turn, by name."""
     receiver = Receiver()
     reader = PeriodicExportingMetricReader(
         OTLPMetricExporter(endpoint=f"{receiver.url}/v1/metrics"), export_interval_millis=3_600_000

@@ -1,4 +1,4 @@
-"""pydantic-ai with its own OpenTelemetry output: no instrumentation package, no network."""
+"""pydantic-ai with its own OpenTelemetry output, without an instrumentation package or network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEPS = [
 
 
 def scripted(messages, info):
-    """Answers with the step that comes after those in the history."""
+    """Return the reply that follows the steps in the history."""
     return STEPS[sum(isinstance(message, ModelResponse) for message in messages)]
 
 

@@ -1,6 +1,6 @@
-"""The turns made in the process are those that a file of the same telemetry gives: one meaning, two doors.
+"""Turns created in the process equal the turns of a file with the same telemetry.
 
-What a real OTLP exporter sends while agents run is written as OTLP/JSON lines and read back.
+The output of a real OTLP exporter is written as OTLP/JSON lines while agents run, and then read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def question(script):
 
 
 class Both:
-    """A set-up whose turns are asked for once from the process and once from the file of what it sent."""
+    """Telemetry whose turns are read from the process, and from the file of its exports."""
 
     def __init__(self, folder):
         self.clock = FakeClock()
@@ -59,12 +59,12 @@ class Both:
         self._folder = folder
 
     def wait(self, seconds):
-        """Let our clock go on; whatever is due is evaluated afterwards."""
+        """Advance our clock, and evaluate turns that are due."""
         self.clock.advance(seconds)
         assert self.live.handle.flush()
 
     def made(self):
-        """The last revision of every turn, once nothing more can come."""
+        """Return the last revision of every turn, after everything has arrived."""
         assert self.live.handle.flush()
         for seconds in (3, 40, 400):
             self.wait(seconds)
@@ -77,7 +77,7 @@ class Both:
         return last
 
     def check(self, turns=1, *, forced=False):
-        """The turns, by start; both doors must give the same. ``forced``: they were closed while something was open."""
+        """Return the turns by start, after checking that both ways agree. ``forced`` turns were closed while a span was open."""
         made = self.made()
         self.live.flush()
         assert self.live.logger_provider.force_flush()
@@ -92,7 +92,7 @@ class Both:
 
 
 def differences(turn, other, revised):
-    """What two turns say differently, as (path, one, other)."""
+    """Return the differences of two turns as (path, first value, second value)."""
     left_out = ("close_reason", *(_REVISED if revised else ()))
     return [found for found in unlike(turn.to_dict(), other.to_dict()) if found[0] not in left_out]
 
@@ -137,7 +137,7 @@ def run_report(name: str) -> str:
 
 
 def scripted(*steps):
-    """A model that answers with the step that comes after those in the history, whole or streamed."""
+    """Return a model with the reply that follows the steps in the history, complete or streamed."""
     messages = [
         step
         if isinstance(step, Exception)
@@ -287,7 +287,7 @@ def test_the_openai_sdk_with_a_call_that_fails(both, client, capture, script, be
 
 
 def open_stream(client):
-    """A stream of which one chunk was read."""
+    """Return a stream after its first chunk."""
     stream = client.chat.completions.create(model=MODEL, messages=begin(question("s20")), stream=True)
     next(iter(stream))
     return stream
@@ -354,7 +354,7 @@ def test_langgraph_with_a_failure(both, agent, script, error):
 
 
 def carried(span):
-    """The span's context as it comes out of a carrier."""
+    """Return the span's context after it was injected and extracted."""
     known = span.get_span_context()
     remote = SpanContext(known.trace_id, known.span_id, is_remote=True, trace_flags=TraceFlags(1))
     return trace.set_span_in_context(NonRecordingSpan(remote))

@@ -1,4 +1,4 @@
-"""What may be opened, from where, and how much of it."""
+"""Media that may be opened: their locations and sizes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PNG = image(scenery(64, 48))
 
 
 class Files:
-    """A server of media; ``answers`` are ``path -> function(handler)`` or bytes."""
+    """A media server. ``answers`` maps paths to functions of the handler, or to bytes."""
 
     def __init__(self, certificate: tuple[Path, Path] | None = None, host: str = "127.0.0.1") -> None:
         self.asked: list[str] = []
@@ -174,7 +174,7 @@ def test_hosts_are_compared_whole(host: str, allowed: bool) -> None:
      "2a00:1450::5efe:10.0.0.1", "2a00:1450::200:5efe:127.0.0.1"],
 )  # fmt: skip
 def test_a_name_with_a_private_address_is_not_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it has a public one beside it: such a name is made to get in."""
+    """This also applies if the name has a public address too, because attackers use such names."""
     found = [(2, 1, 6, "", ("93.184.216.34", 80)), (2, 1, 6, "", (address, 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: found)
     monkeypatch.setattr(outbound.Transport, "handle_request", lambda *a, **k: pytest.fail("it was asked"))
@@ -189,7 +189,7 @@ def test_public_addresses_are_asked(address: str) -> None:
 
 
 def test_the_address_that_was_looked_at_is_the_one_that_is_asked(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that answers differently the second time is not asked a second time."""
+    """A name isn't resolved a second time, because the second result could differ."""
     times: list[str] = []
     real = socket.getaddrinfo
 

@@ -1,4 +1,4 @@
-"""What a judge hears of a recording: its samples, and none of the words that its file has room for."""
+"""A judge receives a recording's samples, but no text from its file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PICTURE = image(scenery(32, 32), "JPEG", comment=MARK)
 
 
 def tagged(form: str, codec: str) -> bytes:
-    """A recording with tags of the file and of its track, and with words as a track of their own where the container has any."""
+    """Return a recording with tags of the file and the track and, if the container allows it, a text track."""
     plain = sound(tone(1, rate=48_000), form=form, codec=codec, rate=48_000)
     out = io.BytesIO()
     options = {"movflags": "use_metadata_tags"} if form == "mp4" else {}
@@ -65,7 +65,7 @@ def told_wav() -> bytes:
 
 
 def told_mp3() -> bytes:
-    """With a picture before it, and old and older tags behind it."""
+    """Return an MP3 with a picture before the audio, and older and newer tags after it."""
     frame = b"\0image/jpeg\0\3\0" + PICTURE
     picture = b"APIC" + struct.pack(">I", len(frame)) + b"\0\0" + frame
     size = len(picture)
@@ -96,7 +96,7 @@ def told_video() -> bytes:
 
 
 def vorbis_in(form: str) -> bytes:
-    """Vorbis keeps its comments in the track's own head: containers other than Ogg take it as it is."""
+    """Put Vorbis into a container other than Ogg, which keeps the comments in the track's header."""
     out = io.BytesIO()
     samples = (np.stack([tone(1, rate=48_000)] * 2) * 32_767).astype(np.int16)
     with av.open(out, "w", format="ogg") as target:

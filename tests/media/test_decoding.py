@@ -1,4 +1,4 @@
-"""Videos and recordings with faults that were made on purpose: each measure moves when its fault is there, and only then."""
+"""Videos and recordings with an inserted fault. Only the measure of this fault changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STILL_RULES = Rules()
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decode in this process, which needs no start of another one."""
+    """Decode in this process, because starting another process takes time."""
 
     def run(command: Any, **options: Any) -> Any:
         order, _, data = options["input"].partition(b"\n")
@@ -102,7 +102,7 @@ def test_noise() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_flicker() -> None:
-    """Brightness that goes up and down by so much is measured as so much."""
+    """A periodic change of brightness is measured with its size."""
     for much in (5, 20):
         found = measures(
             [np.clip(one.astype(int) + (much if n % 2 else -much), 0, 255).astype(np.uint8) for n, one in enumerate(GOOD[:25])]
@@ -297,7 +297,7 @@ def test_broken_files_are_errors_with_a_type() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_files_that_name_other_files_open_none(tmp_path: Path) -> None:
-    """Playlists are formats of the decoder, too: they never are asked for."""
+    """Playlists, which the decoder supports, are never opened."""
     secret = tmp_path / "secret.mp4"
     secret.write_bytes(video(GOOD[:5]))
     playlist = f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nfile://{secret}\n#EXT-X-ENDLIST\n"

@@ -1,4 +1,4 @@
-"""What is measured in images, and how a judge sees them."""
+"""Measurements of images, and the images that a judge receives."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_broken_and_cut_off() -> None:
 
 
 def test_a_bomb_is_known_by_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    """50,000 x 50,000 pixels in a few kB: 7.5 GB if anybody decoded it."""
+    """50,000 × 50,000 pixels in a few kB would take 7.5 GB after decoding."""
 
     def chunk(name: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))

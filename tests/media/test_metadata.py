@@ -1,4 +1,4 @@
-"""What is taken out of images before anybody else sees them."""
+"""Metadata that is removed from images before a judge receives them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_of_a_jpeg_only_which_side_is_up_stays(orientation: int) -> None:
 
 
 def profile(*, primaries: tuple[float, ...] = (), told: bytes = b"") -> bytes:
-    """A color profile of real numbers, with texts of its own in every place that has room for one."""
+    """Return a valid color profile with text in every possible place."""
     whole = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     (count,) = struct.unpack_from(">I", whole, 128)
     entries = [struct.unpack_from(">4sII", whole, 132 + 12 * number) for number in range(count)]
@@ -117,7 +117,7 @@ def segment(marker: int, body: bytes) -> bytes:
 
 
 def told_png() -> bytes:
-    """With every chunk that has room for words, and with more in those that have none."""
+    """Return a PNG with text in every chunk that can contain text, and also in other chunks."""
     data = image(PICTURE, "PNG")
     end = data.index(b"IDAT") - 4
     packed = zlib.compress(MARK)
@@ -131,7 +131,7 @@ def told_png() -> bytes:
 
 
 def told_jpeg() -> bytes:
-    """With every application's segment, comments, previews, and segments of no known meaning, also between its scans."""
+    """Return a JPEG with all application segments, comments, previews and unknown segments, also between scans."""
     data = image(PICTURE, "JPEG", progressive=True, icc_profile=profile(told=MARK), exif=with_exif())
     start = data.index(b"JFIF") - 4
     (size,) = struct.unpack_from(">H", data, start + 2)
@@ -158,7 +158,7 @@ def told_webp(**options: Any) -> bytes:
 
 
 def told_animation() -> bytes:
-    """Words within its frames, too."""
+    """Return an animation that also has text in its frames."""
     frame = riff(b"VP8 ", image(PICTURE, "WEBP", quality=50)[20:]) + riff(b"UNKN", MARK) + riff(b"EXIF", MARK)
     head = riff(b"VP8X", b"\x2e\0\0\0" + struct.pack("<I", 95)[:3] + struct.pack("<I", 63)[:3])
     area = bytes(6) + struct.pack("<I", 95)[:3] + struct.pack("<I", 63)[:3] + bytes(4)

@@ -1,4 +1,4 @@
-"""Recordings that are written down: by a server on loopback that speaks OpenAI's interface, and by a real model in the process."""
+"""Transcription by a loopback server with OpenAI's interface, and by a real model in this process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALL = {"modality": "audio", "uri": uri(WAV, "audio/wav")}
 
 
 class Recogniser:
-    """A server with ``/v1/audio/transcriptions``; ``answer`` gives status, body and headers of each request."""
+    """A server with ``/v1/audio/transcriptions``. ``answer`` returns status, body and headers."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []

@@ -29,7 +29,7 @@ FULL: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "llm_goal_accuracy": ({}, [SCORED]),
     "llm_topic_adherence": ({"allowed_topics": ["travel"]}, [SCORED]),
 }
-"""Metrics of one score from 0 to 1: parameters and replies, the last one with the score 0.75."""
+"""Metrics with one score from 0 to 1, with parameters and replies. The last reply has the score 0.75."""
 
 
 ANSWERED = ("llm_task_completion", "llm_task_success", "llm_goal_accuracy", "llm_topic_adherence")

@@ -1,4 +1,4 @@
-"""AgentUnit's calculators give AgentUnit's values, for its objects and for mappings (``tests/data/systems/agentunit_calculator.json``)."""
+"""AgentUnit's calculators return AgentUnit's values, for objects and mappings (``tests/data/systems/agentunit_calculator.json``)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARGUMENTS = {name: GIVEN[name] for name in ("interactions", "handoffs", "conflic
 
 
 def as_objects(value: Any) -> Any:
-    """Return the mappings as AgentUnit's objects: attributes, and an enumeration for the type."""
+    """Return the mappings as AgentUnit's objects, with attributes and an enumeration for the type."""
     if isinstance(value, dict) and "interaction_type" in value:
         kind = enum.Enum("InteractionType", {"X": value["interaction_type"]})
         return SimpleNamespace(**{**value, "interaction_type": kind.X})

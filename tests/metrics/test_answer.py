@@ -1,4 +1,4 @@
-"""The answer's state: a table of cases for every metric, what passes, what fails and what does not apply."""
+"""Metrics of an answer's state: turns that pass, fail and are skipped."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_cut_step_before_a_whole_answer_does_not_count() -> None:
 
 
 def turn_of(known: dict[str, Any]) -> Turn:
-    """A turn with these fields; of a number of calls nothing else is known."""
+    """Return a turn with these fields. If calls are a number, they have no content."""
     return Turn.from_dict(known) if isinstance(known.get("llm_calls"), int) else Turn(**known)
 
 

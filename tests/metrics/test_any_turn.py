@@ -1,4 +1,4 @@
-"""Whatever a turn holds and a judge replies, a metric gives a score within its range, never raises, says the same twice, and changes nothing."""
+"""For any turn and any judge reply, a metric returns a score in its range, doesn't raise, is deterministic, and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = [metric for metric in catalog() if metric.kind in ("code", "embed")]
 CANDIDATES = [
     "search", 1, 0.5, ["search"], {"type": "object"}, {"a": 1}, "code_word_count", ["code_word_count"], [{"tool": "search"}], lambda turn: 1.0,
 ]  # fmt: skip
-"""Values for required parameters: the first that is allowed is taken."""
+"""Values for required parameters. The first allowed value is used."""
 
 BUGS = (
     "TypeError", "AttributeError", "KeyError", "IndexError", "ZeroDivisionError", "RecursionError", "MemoryError",
@@ -79,7 +79,7 @@ turns = some(
 
 @cache
 def bound(name):
-    """The metric with something that is allowed for each required parameter."""
+    """Return the metric with allowed values for its required parameters."""
     metric = oa.get_metric(name).metric
     given = {}
     for needed in [parameter.name for parameter in metric.parameters.values() if parameter.required]:
@@ -100,14 +100,14 @@ def plain(turn):
 
 
 class Letters:
-    """An embedder in the process: how often some letters occur."""
+    """A local embedder that counts some letters."""
 
     def embed(self, texts):
         return [[float(text.count(letter)) for letter in "aeis "] for text in texts]
 
 
 def check(metric, turn):
-    """Check the form of a metric's score for a turn, and that a second look gives the same."""
+    """Check the form of a metric's score for a turn, and that a second evaluation gives the same score."""
     score = bound(metric.name).evaluate(turn, embedder=Letters())
     assert score == bound(metric.name).evaluate(turn, embedder=Letters())
     assert score.error_type not in BUGS, score
@@ -142,7 +142,7 @@ def test_large_turn_gives_a_score():
 
 
 class AnyReply(Answers):
-    """A judge whose replies have the requested form, but any value can be absent or of another type."""
+    """A judge with replies of the requested form, in which any value can be missing or have another type."""
 
     def __init__(self, seed):
         self.seed = seed

@@ -1,4 +1,4 @@
-"""Whether a metric has something to say about a turn is asked where turns are scored, and not by ``evaluate()``."""
+"""Live scoring checks whether a metric applies to a turn. ``evaluate()`` doesn't."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Known = Mapping[str, Any]
 
 
 def talk(*types: str, agents: int = 2, **more: Any) -> dict[str, Any]:
-    """Interactions of these types, around a ring of agents."""
+    """Return interactions of these types around a ring of agents."""
     names = [f"a{number}" for number in range(agents)]
     return {
         "interactions": [
@@ -103,7 +103,7 @@ CASES: dict[str, tuple[Known, str, Known]] = {
         (IMAGE, "missing:audio", AUDIO),
     ),
 }  # fmt: skip
-"""Of each metric that says when it applies: a turn on which it does not, why, and a turn on which it does."""
+"""For each metric with conditions: a turn to which it doesn't apply, the reason, and a turn to which it applies."""
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     "llm_audio_call_category": {"categories": ["order"]},
     "llm_audio_language": {"expected": "en"},
@@ -207,7 +207,7 @@ def test_why_metrics_were_skipped_is_counted() -> None:
 
 
 def test_a_turn_that_a_metric_does_not_apply_to_takes_none_of_its_quota(models: ScriptedModels) -> None:
-    """One turn in an hour is judged at least: the first on which there is something to judge."""
+    """With a quota of one turn per hour, the first turn to which the metric applies is judged."""
     models.play({"score": 7, "reason": "plain"})
     entry = {"llm_code_readability": {}, "sample": {"rate": 0.0, "min_per_hour": 1}}
     config = {"inline": {"metrics": []}, "judge": {"base_url": models.url, "model": "scripted"}, "metrics": [entry]}

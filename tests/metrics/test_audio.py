@@ -19,7 +19,7 @@ def evaluate(said: Any, heard: str | None, **params: Any) -> oa.Score:
 
 
 def distance(one: list[str] | str, other: list[str] | str) -> int:
-    """Edits between two sequences, by the plain table: the oracle."""
+    """Return the edit distance of two sequences by the full table, to compare with the fast version."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(one, 1):
         above, row = row, [i]

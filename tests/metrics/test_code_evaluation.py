@@ -1,4 +1,4 @@
-"""Finding code and its language; running it, and that nothing gets out of where it runs."""
+"""Finding code and its language, and running it in a sandbox from which nothing escapes."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_what_never_ends_is_ended(sandbox: str, code: str) -> None:
 
 
 def _left_over() -> list[str]:
-    """Processes of ours that a sandbox should have ended."""
+    """Return our processes that a sandbox should have ended."""
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
@@ -345,7 +345,7 @@ def _left_over() -> list[str]:
 
 
 def never_well(found: oa.Score) -> bool:
-    """It failed, or monty said that it does not even know such a thing."""
+    """Return True if the code failed, or if monty reported it as unsupported."""
     return found.passed is False or (found.error_type == "unsupported_program" and found.value is None)
 
 
@@ -483,7 +483,7 @@ os.write(int(args[args.index("--json-status-fd") + 1]), json.dumps({{"exit-code"
 
 @pytest.fixture
 def other_bwrap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Puts another program in the place of bubblewrap, where an unprivileged user can run it."""
+    """Replace bubblewrap with another program that an unprivileged user can run."""
     sandboxes.usable.cache_clear()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)

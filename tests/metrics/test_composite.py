@@ -1,4 +1,4 @@
-"""Scores made of other scores, from a turn and from scores that exist already; and what is refused when they are built."""
+"""Composites of other scores, evaluated on a turn or from existing scores, and their validation."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_inner_thresholds_have_the_scale_of_the_configuration() -> None:
 
 
 def test_inner_metrics_have_names_of_the_preset() -> None:
-    """The name is ambiguous without a preset."""
+    """Without the preset, the name is ambiguous."""
     (inner,) = live_metric("code_not", {"metric": "ToolSuccessMetric"}, system="agentunit").inner
     assert inner.key == get_metric("agentunit:ToolSuccessMetric").key
 

@@ -125,7 +125,7 @@ def test_reliability_flags_traces_above_half_the_risk_by_id_or_place() -> None:
 
 
 def reference_instability(traces: list[dict[str, float]], weights: dict[str, float]) -> float:
-    """The formula, written once more."""
+    """Return the result of the formula."""
     found = []
     for signals in traces:
         if "confidence" in signals:

@@ -17,7 +17,7 @@ IN_CONTEXT: dict[str, dict[str, Any]] = {
     "llm_memory_accuracy": {"reason": "fair", "score": 0.75, "facts_referenced": ["Ann"], "memory_errors": []},
     "llm_repetition": SCORED,
 }
-"""Metrics of an answer within its conversation, with a reply."""
+"""Metrics of an answer in its conversation, with a reply."""
 WHOLE: dict[str, dict[str, Any]] = {
     "llm_conversational_g_eval": {"criteria": "helpful"},
     "llm_knowledge_retention": {},
@@ -33,7 +33,7 @@ def said(*lines: tuple[str, str | None], **more: Any) -> oa.Turn:
 
 
 def answered(*earlier: Any, **more: Any) -> oa.Turn:
-    """A turn with a history."""
+    """Return a turn with a history."""
     return oa.Turn.from_dict({"input": "Book it.", "output": "What is your name?", "history": list(earlier), **more})
 
 
@@ -291,5 +291,5 @@ def test_whole_conversation_contains_history_that_messages_lack(models: Scripted
 
 
 def material(request: dict[str, Any]) -> str:
-    """What a judge reads, but for the word between whose lines the material stands."""
+    """Return the judge's material without the random delimiter."""
     return re.sub(r"[0-9a-f]{16}", "WORD", str(request["messages"][-1]["content"]))

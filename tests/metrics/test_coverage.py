@@ -1,4 +1,4 @@
-"""``docs/reference/metrics/coverage.md``: on which recorded turns each metric is evaluated, with what values, and what feeds it."""
+"""Tests of ``docs/reference/metrics/coverage.md`` and its script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data files of metrics have the form that their loaders expect."""
+"""The data files of metrics have the format that their loaders expect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otel_agenteval.metrics.registry import catalog
 METRICS = Path(oa.__file__).parent / "metrics"
 FAMILIES = sorted(path.stem for path in (METRICS / "prompts").glob("*.yaml"))
 PARTS = ("How: ", "Scale", "What counts: ", "What does not count: ", "Good: ", "Bad: ")
-"""Starts of a prompt's parts, in their order."""
+"""Starts of the parts of a prompt, in order."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -63,7 +63,7 @@ def test_file_of_a_tool_maps_its_metrics(prefix: str) -> None:
 
 
 def faults_of(parameters: dict[str, Any]) -> list[str]:
-    """Names of parameters whose spelling is neither a name nor a known conversion."""
+    """Return parameters whose mapping is neither a name nor a known conversion."""
     return [name for name, one in parameters.items() if not isinstance(one, str) and next(iter(one)) not in SPELLINGS]
 
 

@@ -1,4 +1,4 @@
-"""What metrics declare is what they read: a turn that takes notes is shown to each of them."""
+"""Metrics read only the turn fields that they declare. A turn that records each access checks them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ GIVEN = frozenset(
     ("ground_truth", "relevant_ids", "context", "history", "session", "workflow", "agents", "interactions", "conflicts", "metadata",
      "privacy", "logprobs", "handoffs", "attachments")
 )  # fmt: skip
-"""Fields that something has to be kept, asked for or given for; every other field is there whoever reads it."""
+"""Fields that exist only if content is captured, requested or provided. Other fields always exist."""
 VECTOR_LIST = [
     vector for path in sorted(VECTORS.glob("*.json")) for vector in json.loads(path.read_text(encoding="utf-8"))["vectors"]
 ]
 TURNS = list({frozenset(vector["turn"]): vector["turn"] for vector in VECTOR_LIST if "turn" in vector}.values())
-"""One of each shape."""
+"""One turn of each shape."""
 RULE = "Never mention the staff discount of Acme to a customer who asks."
 MORE = (
     ("code_max_cost", {"max_cost_usd": 1}, {"output": "a"}),
@@ -35,11 +35,11 @@ MORE = (
     ("code_secret_leak", {}, {"output": "The password is Kestrel!4417-Pond", "input": "Make me a password."}),
     ("code_ungrounded_numbers", {}, {"output": "4711 seats", "tool_calls": []}),
 )
-"""What the catalogue has no example of."""
+"""Turns that the catalog's examples lack."""
 
 
 class _References(dict[str, Any]):
-    """References that note which of them are asked for."""
+    """References that record which of them are read."""
 
     def __init__(self, given: dict[str, Any], noted: set[str]) -> None:
         super().__init__(given)
@@ -51,7 +51,7 @@ class _References(dict[str, Any]):
 
 
 class _Noting(oa.Turn):
-    """A turn that notes what is read of it."""
+    """A turn that records which fields are read."""
 
     def noting(self) -> tuple[set[str], set[str]]:
         fields: set[str] = set()
@@ -67,7 +67,7 @@ class _Noting(oa.Turn):
 
 
 class _Judge:
-    """Replies as a vector says; then it is gone."""
+    """A judge with the replies of a vector. After them, calls fail."""
 
     def __init__(self, replies: Sequence[Any] = ()) -> None:
         self._replies = [reply["reply"] for reply in replies if isinstance(reply.get("reply"), dict)]
@@ -84,7 +84,7 @@ class _Embedder:
 
 
 def _metrics(name: str, params: dict[str, Any]) -> list[Any]:
-    """A vector's metric, also without the parameters that take the place of references."""
+    """Return a vector's metric, with and without parameters that replace references."""
     if "oracle" in params:
         return []
     try:
@@ -97,7 +97,7 @@ def _metrics(name: str, params: dict[str, Any]) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def read() -> dict[str, set[str]]:
-    """Metric → the facts that it read in any of the examples, and on a turn of each shape."""
+    """Return the fields that each metric read in its examples, and on a turn of each shape."""
     found: dict[str, set[str]] = defaultdict(set)
 
     def note(metric: Any, turn: dict[str, Any], replies: Sequence[Any] = ()) -> None:

@@ -1,4 +1,4 @@
-"""The word lists and tables of detectors have the form that their loader expects."""
+"""The word lists and tables of detectors have the format that their loader expects."""
 
 from __future__ import annotations
 

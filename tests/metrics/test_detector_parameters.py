@@ -1,4 +1,4 @@
-"""Parameters that make detectors quiet on an organization's own traffic."""
+"""Parameters that silence detectors on an organization's own traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The detectors on labelled turns: how many there are and of what sort, how well they do, and that the page says so."""
+"""Results of the detectors on labeled turns. The page in the docs has the same figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Floor(NamedTuple):
-    """What a detector must reach on a half: precision and recall at least, false alarms at most."""
+    """Minimum precision and recall, and maximum false alarm rate, of a detector on a half."""
 
     precision: float
     recall: float
@@ -31,7 +31,7 @@ FLOORS = {
     "refusal": Floor(0.88, 0.75, 0.10),
     "system_prompt_leak": Floor(0.95, 0.82, 0.04),
 }
-"""Held on both halves; a little below what is reached on the test half."""
+"""Limits for both halves, slightly below the results on the test half."""
 
 
 def _script(name: str) -> ModuleType:
@@ -63,7 +63,7 @@ def test_a_detector_is_right_often_enough(name: str, half: str) -> None:
 
 @pytest.fixture(scope="module")
 def whole() -> Any:
-    """The default metrics on the whole turns that nobody tuned on."""
+    """Evaluate the default metrics on the whole turns that weren't used for tuning."""
     return whole_turns.evaluate("test")
 
 

@@ -1,4 +1,4 @@
-"""``code_pii_leakage`` with its precise rules and ``code_secret_leak``: what a careful reader calls a leak, and what not."""
+"""Labeled cases for ``code_pii_leakage`` (precise rules) and ``code_secret_leak``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Likeness by embeddings: which texts are embedded, and what their vectors say."""
+"""Similarity metrics: which texts are embedded, and the resulting scores."""
 
 from __future__ import annotations
 

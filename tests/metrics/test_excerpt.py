@@ -1,4 +1,4 @@
-"""What a score quotes is redacted after it was cut: so nothing is cut in half."""
+"""Excerpts are shortened before redaction, so they must not end within a secret."""
 
 from __future__ import annotations
 

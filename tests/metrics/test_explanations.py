@@ -1,4 +1,4 @@
-"""A failed score says why in one sentence, and quotes nothing that the agent or its user said."""
+"""A failed score explains the reason in one sentence, without quoting the agent or its user."""
 
 from __future__ import annotations
 

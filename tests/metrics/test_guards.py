@@ -1,4 +1,4 @@
-"""Tools, leaks, grounding and injection: what passes, what fails and what does not apply, per metric."""
+"""Metrics of tools, leaks, grounding and injection: turns that pass, fail and are skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def evaluate(name: str, known: dict[str, Any], **params: Any) -> Score:
 
 
 def outcome(score: Score) -> Any:
-    """``True`` or ``False`` for a result, ``"vacuous"``, or the reason why there is none."""
+    """Return True or False for a result, ``"vacuous"``, or the reason for skipping."""
     if score.status == "skipped":
         return score.detail["reason"]
     assert score.status == "ok", score.explanation
@@ -373,7 +373,6 @@ def test_ungrounded_numbers(output: str, source: Any, wanted: Any) -> None:
 
 
 def grounded(known: dict[str, Any]) -> Any:
-    """The outcome; True or False for a value."""
     score = evaluate("code_ungrounded_numbers", known)
     assert score.verdict is None
     return outcome(score) if score.status != "ok" or score.vacuous else score.value == 1.0

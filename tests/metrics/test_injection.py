@@ -1,4 +1,4 @@
-"""Orders to the agent in what it did not write: who is addressed, in which language and disguise, and what only reports an attack."""
+"""Instructions to the agent in text from others: addressees, languages, disguises, and texts that only describe attacks."""
 
 from __future__ import annotations
 

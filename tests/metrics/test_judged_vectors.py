@@ -1,4 +1,4 @@
-"""The catalogue's examples of metrics that ask: a scripted judge gives the replies of each vector, in its order and none too many."""
+"""The catalog's examples of judged metrics. A scripted judge gives the replies of each vector, in order."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _first_of_each(fits: Callable[[dict[str, Any]], Any]) -> list[Any]:
 
 
 def _number_in(vector: dict[str, Any]) -> str | None:
-    """The key of the number that is the verdict in the last reply."""
+    """Return the key of the verdict's number in the last reply."""
     last = ((vector.get("judge_replies") or [{}])[-1]).get("reply") or {}
     keys = ("score", "verdict") if "label" in last or "language" in last else ("score", "verdict", "confidence")
     return next((key for key in keys if isinstance(last.get(key), (int, float)) and last[key] is not True), None)
@@ -62,7 +62,7 @@ def _number_in(vector: dict[str, Any]) -> str | None:
 
 @pytest.mark.parametrize("vector", _first_of_each(lambda vector: vector["expected"]["status"] == "ok" and _number_in(vector)))
 def test_a_score_outside_its_scale_is_an_error(vector: dict[str, Any], models: Any) -> None:
-    """Neither moved to the bound nor counted: the judge used another scale than it was asked for, or no number."""
+    """The score isn't clipped, because the judge used another scale or no number."""
     *before, last = (reply["reply"] for reply in vector["judge_replies"])
     key = _number_in(vector)
     turn, vectors = oa.Turn.from_dict(vector["turn"]), vector.get("embeddings")

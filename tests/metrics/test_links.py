@@ -1,4 +1,4 @@
-"""What follows from what an agent was given, what is no link, and how links are disguised."""
+"""Grounding of links: derived links, texts that aren't links, and disguised links."""
 
 from __future__ import annotations
 

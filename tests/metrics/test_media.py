@@ -1,4 +1,4 @@
-"""Metrics on real images, recordings and videos: what they measure, and what models are sent."""
+"""Metrics on real images, recordings and videos: their measurements, and what models receive."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def evaluate(name: str, seen: oa.Turn, /, **params: Any) -> oa.Score:
 
 
 def clip() -> dict[str, Any]:
-    """Return a video of a second."""
+    """Return a video of one second."""
     return {"modality": "video", "data": base64.b64encode(video(moving(1))).decode()}
 
 
 def media_in(models: ScriptedModels) -> list[bytes]:
-    """The bytes of the images in the last question."""
+    """Return the images of the last judge call."""
     parts = models.requests[-1]["messages"][-1]["content"]
     return [base64.b64decode(part["image_url"]["url"].partition(",")[2]) for part in parts if part["type"] == "image_url"]
 
@@ -86,7 +86,7 @@ def test_an_image_that_is_there_twice() -> None:
 
 @pytest.fixture(scope="module")
 def invoice() -> dict[str, Any]:
-    """A picture of some writing."""
+    """Return a picture of some writing."""
     from PIL import ImageDraw, ImageFont
 
     page = Image.new("RGB", (640, 200), "white")
@@ -184,7 +184,7 @@ def test_silence_and_clipping_of_the_worst_recording() -> None:
 
 @pytest.fixture(scope="module")
 def call(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """An agent on the first channel, whom a user on the second one interrupts after 3 seconds."""
+    """Return a call in which a user (second channel) interrupts an agent (first channel) after 3 seconds."""
     folder = tmp_path_factory.mktemp("voices")
     agent = speech("Good morning, this is the service desk. Let me read you the conditions of your contract.", folder)
     user = speech("Stop please, I only want to cancel.", folder, voice="en+f3")
@@ -322,7 +322,7 @@ def test_frames_of_a_video_are_embedded(models: ScriptedModels) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder with an image, and where it is served."""
+    """Return a folder with an image, and its URL."""
     (tmp_path / "a.jpg").write_bytes(with_place(PICTURE))
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
     server.daemon_threads = True

@@ -18,7 +18,7 @@ def evaluate(metric: str, turn: dict[str, Any], **params: Any) -> oa.Score:
 
 
 def sent(*pairs: str, **facts: Any) -> list[dict[str, Any]]:
-    """``"a>b"`` is a request from a to b, ``"a>bc"`` one to both."""
+    """Return messages. ``"a>b"`` is a request from a to b, ``"a>bc"`` a request to both."""
     split = [pair.split(">") for pair in pairs]
     return [{"from": one, "to": list(to) if len(to) > 1 else to, **facts} for one, to in split]
 
@@ -34,7 +34,7 @@ SLOW = {"resolved": False, "resolution_time_s": 99}
 
 
 def kinds(*words: str) -> list[dict[str, Any]]:
-    """``"a request"``: sender and type."""
+    """Return messages with sender and type. ``"a request"`` is a request from a."""
     return [{"from": word.split()[0], "to": "z", "type": word.split()[1]} for word in words]
 
 
@@ -180,7 +180,7 @@ def test_fault_tolerance_says_what_it_is_made_of() -> None:
 
 
 def random_turns() -> list[Any]:
-    """Sparse, dense, with and without agents that stay alone."""
+    """Return random turns: sparse or dense, with and without isolated agents."""
     dice = random.Random(7)
     turns = []
     for n, edges, idle in [(4, 3, 2), (9, 20, 1), (12, 100, 0), (30, 60, 3)]:

@@ -1,4 +1,4 @@
-"""Every name of the catalogues that we cover resolves, with the parameters that it presets (``tests/data/names.json``)."""
+"""Every supported name of the catalogs resolves, with its preset parameters (``tests/data/names.json``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REGISTERED = {metric.name for metric in catalog()}
 ROWS = [row for row in CATALOGUE if row["metric"] in REGISTERED]
 NAMES = [(row["metric"], alias) for row in ROWS for alias in row["aliases"]]
 NEGATED = {"trusys:not-equals": "code_equals", "trusys:not-contains": "code_contains"}
-"""Names whose catalogue presets another metric's parameter ``inverse``."""
+"""Names that preset ``inverse`` of another metric."""
 
 
 def test_every_deterministic_metric_of_the_catalogues_is_there():

@@ -106,7 +106,7 @@ def test_values(metric: str, params: dict[str, Any], output: str, reference: Any
 
 
 def test_details() -> None:
-    """BLEU takes the shorter of two references that are as close, GLEU the first of the best, METEOR the first free word."""
+    """BLEU uses the shorter of two equally close references, GLEU the first of the best, METEOR the first unmatched word."""
     bleu = evaluate("code_bleu", "a b", ["a b c", "x"], max_n=2).detail
     assert bleu == {"precisions": [1, 1], "brevity_penalty": 1, "output_words": 2, "reference_words": 1}
     gleu = evaluate("code_gleu", "a b", ["x y", "a c", "b d"], max_n=2).detail
@@ -194,7 +194,7 @@ def test_runs_from_longer_to_shorter_are_an_error() -> None:
 
 
 def _pairs(vocabulary: str, seed: int, count: int = 40) -> list[tuple[str, list[str]]]:
-    """Random texts of small vocabularies, so that short and long runs of words match."""
+    """Yield random texts of small vocabularies, so that n-grams of any length match."""
     rng = random.Random(seed)
 
     def text() -> str:

@@ -1,4 +1,4 @@
-"""Every name in the table of other tools resolves, or says how it differs; its parameters go by the tool's names."""
+"""Every name in the table of other tools resolves or explains its difference. Parameters have the tool's names."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def test_a_cost_that_is_known_in_part() -> None:
 
 @pytest.fixture
 def newer_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the installed genai-prices were newer than the table of this package."""
+    """Pretend that the installed genai-prices is newer than the packaged table."""
     monkeypatch.setattr(prices, "newer_package", lambda: genai_prices)
     prices._model.cache_clear()
     prices.table_name.cache_clear()
@@ -250,7 +250,7 @@ TOKENS = [price_table.Tokens(*counts) for counts in COUNTS]
 
 
 def _asked(model: str, tokens: price_table.Tokens, at: datetime.datetime, **where: Any) -> float | None:
-    """What genai-prices says."""
+    """Return the cost by genai-prices."""
     usage = genai_prices.Usage(input_tokens=tokens.input, output_tokens=tokens.output, cache_read_tokens=tokens.cached or None)
     try:
         return float(genai_prices.calc_price(usage, model, genai_request_timestamp=at, **where).total_price)
@@ -263,7 +263,7 @@ NOON = datetime.datetime(2026, 6, 1, 12, tzinfo=datetime.timezone.utc)
 
 
 def _differences(every: int) -> list[Any]:
-    """Of all models, also those whose prices have steps, change with the time of the day, know no output, or cost something for each call."""
+    """Yield differences for all models, including models with price tiers, times of day, no output, or a price per call."""
     return [
         (provider.id, model.id, tokens)
         for provider in genai_prices.data_snapshot.get_snapshot().providers

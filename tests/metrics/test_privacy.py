@@ -160,7 +160,7 @@ def test_epsilon_can_stand_on_spans_where_other_values_are_ignored() -> None:
 
 
 def spent(epsilon: float, **known: Any) -> float:
-    """What was spent in the turn's scope, the turn included."""
+    """Return the total spending in the turn's scope, including the turn."""
     return budget({"privacy": {"epsilon": [epsilon]}, **known}).detail["total_spent"]
 
 

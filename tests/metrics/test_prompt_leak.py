@@ -1,4 +1,4 @@
-"""Which sentences of a prompt are instructions, and how copies of them are disguised."""
+"""Detection of a prompt's instructions, and of disguised copies."""
 
 from __future__ import annotations
 

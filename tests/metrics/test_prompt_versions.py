@@ -1,4 +1,4 @@
-"""A prompt that changes is a new version of its metric: a series of scores never goes on with another prompt."""
+"""A changed prompt needs a new metric version, so that a series of scores never mixes prompts."""
 
 from __future__ import annotations
 

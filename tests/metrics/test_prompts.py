@@ -1,4 +1,4 @@
-"""Every judge prompt by the same frame: reason before verdict, a sentence for each level, short instructions, compact material."""
+"""Rules for every judge prompt: reason before verdict, a sentence for each level, short instructions, compact material."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from tests.support.recordings import files_in, unpack
 
 PROMPTS = Path(oa.__file__).parent / "metrics" / "prompts"
 WRITTEN = [metric for metric in judged() if (PROMPTS / f"{metric.family}.yaml").exists()]
-"""Metrics whose family has a file of prompts."""
+"""Metrics whose family has a prompts file."""
 REASONS = ("reason", "reasoning", "progression_reason", "explanation", "description", "statement", "evidence")
 ENOUGH = 700
-"""Tokens of useful content from which on instructions must not outweigh it."""
+"""From this number of useful tokens, instructions must not exceed the useful content."""
 SHORT = 120
-"""Tokens of delimiters, names and the form of the reply."""
+"""Maximum tokens of delimiters, names and the reply form."""
 
 
 def objects_in(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A schema of an object, and those inside."""
+    """Yield an object schema and all nested object schemas."""
     if schema.get("type") == "object":
         yield schema
         for inner in schema["properties"].values():
@@ -55,7 +55,7 @@ def is_verdict(schema: Mapping[str, Any]) -> bool:
 
 
 def faults_of(form: str) -> list[str]:
-    """Verdicts that a form asks for before their reason, or without one."""
+    """Return verdicts that a reply form requests before their reason, or without a reason."""
     schema = schema_of(form)
     if schema is None:
         return []
@@ -73,7 +73,7 @@ def faults_of(form: str) -> list[str]:
 
 
 def unexplained_scales_of(question: Question) -> list[str]:
-    """The task, if it doesn't say what the ends of its scale and at least three levels between them mean."""
+    """Return the task if it doesn't explain both ends of its scale and at least three levels between them."""
     bounds = re.search(r'"(?:score|verdict|confidence|index)": <(?:whole number from )?(\d+) to (\d+)>', question.reply)
     if bounds is None or ("confidence" in bounds[0] and '"score"' in question.reply):
         return []
@@ -233,7 +233,7 @@ def test_documents_that_a_tool_returned_are_shown_once() -> None:
 
 @pytest.mark.parametrize(("scenario", "most"), [("s2", 80), ("s7", 220)])
 def test_the_same_turn_takes_about_as_many_tokens_whoever_recorded_it(scenario: str, most: int, tmp_path: Path) -> None:
-    """Raw attributes of spans made it 236 to 2,367 tokens for s2, and 649 to 5,171 for s7."""
+    """Raw span attributes made it 236 to 2,367 tokens for scenario s2, and 649 to 5,171 for s7."""
     sizes = {}
     for name in [name for name in files_in("corpus.tar.xz") if name.endswith(f"/{scenario}.jsonl")][::6]:
         for found in load_turns(unpack(name, tmp_path)):
@@ -277,7 +277,7 @@ def test_what_a_framework_wraps_around_steps_is_no_step() -> None:
 
 @pytest.mark.parametrize("size", [1, 40])
 def test_attributes_cost_nothing(size: int) -> None:
-    """The same turn with more or fewer raw attributes takes as many tokens."""
+    """The number of tokens doesn't depend on raw attributes."""
     noise = {f"gen_ai.noise.{n}": "x" * 500 for n in range(size)} | {"gen_ai.input.messages": json.dumps(["y" * 900] * size)}
     spans = [{"id": f"s{n}", "name": "chat", "attributes": {"gen_ai.request.model": "m", **noise}} for n in range(5)]
     assert len(steps_of(turn(spans=spans))) == len("1. model m\n") * 5 - 1

@@ -1,5 +1,3 @@
-"""Judges of answers in general: what they ask, and what they make of the replies."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Judges of answers from retrieved material: what they ask, and what they make of the replies."""
-
 from __future__ import annotations
 
 from typing import Any
@@ -52,7 +50,7 @@ TWO_QUESTIONS = [
 
 
 def unseen(models: ScriptedModels, names: str) -> list[str]:
-    """Texts of the turn that the judge was not shown."""
+    """Return texts of the turn that the judge didn't receive."""
     texts = [FACTS[name] for name in names.split()]
     parts = [part for text in texts for part in (text if isinstance(text, list) else [text])]
     return [part for part in parts if part not in "\n".join(models.asked)]
@@ -76,7 +74,7 @@ def test_one_question_shows_every_text_that_matters_and_gives_the_value(
 def test_verdicts_belong_to_items_by_position(
     models: ScriptedModels, name: str, key: str, words: Any, value: float, passed: bool | None, seen: str
 ) -> None:
-    """A judge that reads the context while it looks for claims finds those that the context has."""
+    """A judge that also reads the context finds only claims of the context."""
     score = models.score(name, turn(), {key: ["first", " ", "second", "third"]}, verdicts(*words))
     assert (score.status, score.value, score.passed) == ("ok", pytest.approx(value), passed)
     assert "1. first\n2. second\n3. third" in models.asked[1]
@@ -308,7 +306,7 @@ def test_sql_equivalence_compares_with_the_reference_query(models: ScriptedModel
 
 
 def test_value_of_a_metric_replaces_the_ground_truth(models: ScriptedModels) -> None:
-    """Trusys and promptfoo give the expected answer as ``value``."""
+    """Trusys and promptfoo pass the expected answer as ``value``."""
     turn = oa.Turn(input="?", output="a", context=["Lima"])
     replies = ({"claims": ["It is Lima."]}, {"verdicts": [{"claim": "1", "reason": "stated", "verdict": "SUPPORTED"}]})
     score = models.score("trusys:context-recall", turn, *replies, value="It is Lima.")

@@ -1,4 +1,4 @@
-"""Judges of captured reasoning: what they see of it, and what they make of the replies."""
+"""Judges of captured reasoning: their material, and scores from their replies."""
 
 from __future__ import annotations
 

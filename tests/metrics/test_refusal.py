@@ -1,4 +1,4 @@
-"""Refusals by what the answer does: it declines and delivers nothing."""
+"""A refusal is an answer that declines and delivers nothing."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_an_answer_in_json_that_says_declined_is_a_refusal() -> None:
 
 
 def test_answers_in_which_nothing_declines_are_read_no_further_and_are_no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The quick look rules out nothing that reading finds."""
+    """The quick check never rules out a refusal that the full check finds."""
     lines = (ORDINARY.parent / "test" / "refusal.jsonl").read_text(encoding="utf-8").split("\n")
     turns = [json.loads(line)["turn"] for line in lines if line]
     said = [(turn.get("output") or "", turn.get("input") or "", bool(turn.get("tool_calls"))) for turn in turns]

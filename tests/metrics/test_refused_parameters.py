@@ -1,4 +1,4 @@
-"""Values that a metric doesn't allow are refused when it is built, with the metric and the parameter that has them."""
+"""Invalid parameter values raise an error with the metric and the parameter."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def required(topic: str) -> dict[str, Any]:
 
 
 def bodies(models: ScriptedModels) -> str:
-    """What was asked, but for the word between whose lines the material stands: it is drawn for each question."""
+    """Return the judge calls without the random delimiters."""
     return re.sub(r"[0-9a-f]{16}", "WORD", json.dumps(models.requests))
 
 
@@ -175,7 +175,7 @@ def test_the_judge_sees_the_whole_turn_within_limits(models: ScriptedModels) -> 
 
 
 def blocks(text: str) -> dict[str, str]:
-    """The material of a question, by name."""
+    """Return the material of a judge call by name."""
     return {name: inner for name, _, inner in re.findall(r"<<<(\w+) (\w+)\n(.*?)\n\2>>>", text, re.DOTALL)}
 
 
@@ -269,6 +269,6 @@ def test_nothing_is_shown_more_than_once_or_like_another_message(models: Scripte
 
 
 def test_data_that_leaked_is_not_asked_for() -> None:
-    """A score never quotes it."""
+    """A score must never quote leaked data."""
     assert "never the data itself" in reply_form("sensitive_data_leak")
     assert "Never write out the data" in TASKS["sensitive_data_leak"]

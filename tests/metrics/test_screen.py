@@ -1,4 +1,4 @@
-"""One look at a text for the words of all detectors: what it rules out is not there, and what is found is the same without it."""
+"""One scan of a text for the words of all detectors. It never rules out an existing word, and results are the same without the scan."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outputs() -> list[str]:
 
 
 def test_no_group_is_ruled_out_of_a_text_that_has_one_of_its_pieces() -> None:
-    """Also where letters outside ASCII stand around it, and at the ends of the text."""
+    """This also holds next to letters outside ASCII, and at both ends of the text."""
     for name, group in GROUPS.items():
         for output in outputs():
             written = output.encode("utf-8", "replace")
@@ -53,14 +53,13 @@ def test_no_group_is_ruled_out_of_a_text_that_has_one_of_its_pieces() -> None:
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("around", ["{}", "é{}ü" + FILLER, FILLER.upper() + " 漢{}字"])
 def test_each_piece_is_seen_wherever_it_stands(group: str, around: str) -> None:
-    """Whatever stands beside it."""
     for piece in GROUPS[group]._pieces:
         assert GROUPS[group].may_be_in(Look(around.format(piece.decode()))), piece
 
 
 @pytest.mark.parametrize("gap", [" ", "-", "\u00a0", "\u3000"])
 def test_each_word_for_a_number_is_seen_between_all_kinds_of_gaps(gap: str) -> None:
-    """In small letters, in capitals, at both ends of a text."""
+    """This holds in lower and upper case, and at both ends of a text."""
     for word in words._ALONE:
         for text in (f"{word}{gap}{FILLER}", f"{FILLER}{gap}{word}", f"{FILLER}{gap}{word.upper()}{gap}{FILLER}"):
             if words.may_have_words(text):
@@ -68,7 +67,7 @@ def test_each_word_for_a_number_is_seen_between_all_kinds_of_gaps(gap: str) -> N
 
 
 def test_a_look_rules_out_what_is_not_there() -> None:
-    """Otherwise nothing would be gained."""
+    """Otherwise, the scan would be useless."""
     look = Look(FILLER * 3)
     assert not any(group.may_be_in(look) for group in GROUPS.values())
     assert not words.may_have_words(look.text, look)
@@ -77,7 +76,7 @@ def test_a_look_rules_out_what_is_not_there() -> None:
 
 @pytest.mark.parametrize("name", LOOKING)
 def test_detectors_find_the_same_without_looks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On labelled turns, whatever the look rules out."""
+    """Labeled turns give the same results, whatever the scan rules out."""
     metric = live_metric(f"code_{name}", {})
     some = list(turns(name))[::2]
     looked = [metric.evaluate(Turn.from_dict(turn)) for turn in some]
@@ -86,7 +85,7 @@ def test_detectors_find_the_same_without_looks(name: str, monkeypatch: pytest.Mo
 
 
 def test_a_turn_that_was_evaluated_keeps_no_look() -> None:
-    """Thousands of turns are kept for what comes late."""
+    """Thousands of turns are kept for late data, so memory matters."""
     turn = Turn.from_dict({"output": FILLER * 3 + " 1001"})
     metrics = [live_metric(f"code_{name}", {}) for name in LOOKING]
     metrics[0].evaluate(turn)
@@ -96,7 +95,7 @@ def test_a_turn_that_was_evaluated_keeps_no_look() -> None:
 
 
 def test_a_group_that_is_made_later_is_not_ruled_out_by_an_earlier_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Detectors are imported when they are first used."""
+    """Detectors are imported on first use."""
     monkeypatch.setattr(screen, "_GROUPS", list(screen._GROUPS))
     monkeypatch.setattr(screen, "_FINDER", screen.Finder())
     monkeypatch.setattr(screen, "_FOUND_GROUPS", 0)
@@ -113,7 +112,7 @@ LETTERS = st.lists(st.integers(1, 6), min_size=3, max_size=7).map(bytes)
 
 @given(pieces=st.lists(LETTERS, min_size=1, max_size=40), text=st.lists(st.integers(1, 6), max_size=60).map(bytes))
 def test_pieces_are_found_just_where_they_stand(pieces: list[bytes], text: bytes) -> None:
-    """Those of fewer than four letters too, which need letters behind them."""
+    """This includes pieces of fewer than four letters, which must be followed by letters."""
     finder = Finder([(piece, 1 << place % 8) for place, piece in enumerate(pieces)])
     padded = text + bytes(4)
     expected = 0

@@ -1,4 +1,4 @@
-"""Parameters under the names and in the units of the seeds, in camel case everywhere, and each of them once."""
+"""Parameters under the names and in the units of the five catalogs, in camel case, and each only once."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def evaluate(output: str | None, **params: Any) -> oa.Score:
 
 
 def shown(value: object) -> str:
-    """A short id for a long text."""
+    """Return a short id for a long text."""
     return repr(value)[:40]
 
 
@@ -98,7 +98,7 @@ def test_contains_json_needs_one_value_of_the_schema() -> None:
 
 
 def raw_decoded(text: str) -> list[tuple[int, int]]:
-    """The specification word by word, in quadratic time."""
+    """Return the result of a direct implementation of the specification, in quadratic time."""
 
     def refuse(name: str) -> None:
         raise ValueError(name)
@@ -233,7 +233,7 @@ XML_PIECES = st.sampled_from([
 
 
 def shortest_elements(text: str) -> list[tuple[int, int]]:
-    """The specification word by word, in cubic time: from each start tag on, the shortest span that is a document."""
+    """Return the shortest document from each start tag, by a direct implementation of the specification in cubic time."""
     found, position = [], 0
     while position < len(text):
         ends = (

@@ -1,4 +1,4 @@
-"""The small models of texts that two detectors read with."""
+"""The small text models of two detectors."""
 
 from __future__ import annotations
 

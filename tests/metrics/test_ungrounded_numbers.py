@@ -1,4 +1,4 @@
-"""Numbers that follow from what was given, and numbers that do not: rule by rule."""
+"""Rules for numbers that are derived from given numbers, and for numbers that aren't."""
 
 from __future__ import annotations
 

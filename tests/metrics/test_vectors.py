@@ -1,4 +1,4 @@
-"""The catalogue's own examples: every vector of every registered ``code_`` metric that this folder has the family of."""
+"""The catalog's examples for every ``code_`` metric with a family file in this folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _vectors() -> list[Any]:
 
 
 def _same(got: Any, want: Any, tolerance: float) -> bool:
-    """Numbers within the tolerance; of an object only the keys that are wanted; everything else exactly."""
+    """Compare numbers with a tolerance, objects by the expected keys only, and other values exactly."""
     if isinstance(want, dict):
         return isinstance(got, dict) and all(key in got and _same(got[key], inner, tolerance) for key, inner in want.items())
     if isinstance(want, list):

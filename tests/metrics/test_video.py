@@ -1,4 +1,4 @@
-"""Judges of videos: which frames they see, and what is made of their scores."""
+"""Judges of videos: the frames that they receive, and their scores."""
 
 from __future__ import annotations
 
