@@ -27,13 +27,13 @@ def graph(nodes: Any, edges: Any = (), **more: Any) -> dict[str, Any]:
 
 
 def steps(*executors: str, **more: Any) -> dict[str, Any]:
-    """Steps in order; a name with ``!`` failed."""
+    """Return steps in order. A name with ``!`` failed."""
     made = [{"executor": name.rstrip("!"), "status": "error" if name.endswith("!") else "ok"} for name in executors]
     return {"workflow": {"steps": made, **more}}
 
 
 def made(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Steps of executor A."""
+    """Return steps of executor A."""
     return {"workflow": {"steps": [{"executor": "A", **step} for step in found], **more}}
 
 
@@ -255,7 +255,7 @@ def test_an_agent_alone_is_no_workflow_and_given_steps_win_over_agents() -> None
 
 
 def calls(*names: str) -> dict[str, Any]:
-    """Tool calls; ``name@agent`` was made by that agent."""
+    """Return tool calls. ``name@agent`` is a call by that agent."""
     made = [dict(zip(("name", "agent"), name.split("@"), strict=False)) for name in names]
     return {"tool_calls": made}
 

@@ -1,5 +1,3 @@
-"""Requests to Bedrock, signed."""
-
 from __future__ import annotations
 
 import datetime
@@ -25,7 +23,7 @@ def credentials() -> Any:
 
 
 def test_a_signature_is_that_of_the_published_vectors(credentials: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Vector post-x-www-form-urlencoded, at its moment."""
+    """Signature of the published vector post-x-www-form-urlencoded, at its time."""
     moment = datetime.datetime(2015, 8, 30, 12, 36, tzinfo=datetime.timezone.utc)
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_, **__: moment)
     monkeypatch.setattr(bedrock, "_SERVICE", "service")

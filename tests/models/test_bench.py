@@ -1,4 +1,4 @@
-"""Several judges: other models for some metrics, a second opinion, a panel."""
+"""Several judges: different models for some metrics, a second opinion, and a panel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TURN = oa.Turn(input="q", output="a", agent="travel")
 
 
 class Models:
-    """Scores by model, told by whichever server is asked; one of two servers speaks Anthropic's format."""
+    """Scores by model, from two servers, one of which has Anthropic's API."""
 
     def __init__(self, server: Server, other: Server) -> None:
         self.scores: dict[str, Any] = {}

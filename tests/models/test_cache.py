@@ -1,4 +1,4 @@
-"""Verdicts that are known already."""
+"""The verdict cache."""
 
 from __future__ import annotations
 

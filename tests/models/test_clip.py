@@ -1,4 +1,4 @@
-"""Vectors of images and texts: a tiny CLIP of ONNX files, made here, and servers that take images in their own ways."""
+"""Embeddings of images and texts by a tiny CLIP model (generated ONNX files), and by servers with different image APIs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def picture(colour: str, width: int = 40, height: int = 24) -> ImageReference:
 
 
 def write_model(folder: Path, *, one_file: bool = False, below: str = "", crop: bool = True) -> Path:
-    """A model that knows three colours: a text's vector is the mean of its words', an image's is its mean colour."""
+    """Write a model that knows three colors. A text's vector is the mean of its words, an image's vector its mean color."""
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper, numpy_helper
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -96,7 +96,7 @@ def test_images_are_near_the_texts_that_say_what_they_show(model: ClipEmbedder) 
 
 
 def test_an_image_is_seen_as_the_model_was_trained_to(tmp_path: Path) -> None:
-    """Cropped in the middle: what stands at the sides is not seen."""
+    """Images are cropped to the center, so that the sides don't matter."""
     clip = ClipEmbedder(str(write_model(tmp_path)))
     wide = np.full((20, 100, 3), COLOURS["red"], np.uint8)
     wide[:, 30:70] = COLOURS["blue"]

@@ -1,4 +1,4 @@
-"""Replies as bytes on a socket: also those that servers shouldn't send."""
+"""Replies as raw bytes on a socket, including invalid replies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Script = Callable[[socket.socket], object]
 
 
 class Server:
-    """Accept one connection after the other, and run a script for each request on it. Then close the connection."""
+    """Accepts one connection at a time, runs a script for each request on it, and then closes it."""
 
     def __init__(self, *connections: list[Script], tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[bytes] = []

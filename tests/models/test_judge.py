@@ -1,4 +1,4 @@
-"""How a judge asks: what a model takes, cache, accounts, secrets, and that no instrumentation sees it."""
+"""Judge calls: supported settings, cache, usage accounts, secrets, and no instrumentation of the calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def forms(server: Server) -> list[str]:
 
 
 def refusing(server: Server, refused: dict[str, str], status: int = 400) -> None:
-    """Let the server refuse some settings, in its own words."""
+    """Make the server refuse some settings, with its own error texts."""
 
     def answer(request: Request) -> Response:
         for words, message in refused.items():

@@ -1,4 +1,4 @@
-"""The bench: how well a judge judges, on labelled cases."""
+"""The judge bench: the quality of a judge on labeled cases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_ID = {case.id: case for case in CASES}
 
 
 def by(goodness: Callable[[BenchCase], float]) -> BenchSummary:
-    """What is said of a judge that finds this goodness in each case."""
+    """Return the report on a judge that gives each case this goodness."""
     found = BenchRun(len(CASES))
     for case in CASES:
         found.outcomes += run(Aiming(case, min(max(goodness(case), 0.0), 1.0)), [case], threads=1).outcomes
@@ -160,7 +160,7 @@ def fields() -> list[BenchCase]:
 
 
 def answering(server: Server, score: Callable[[BenchCase], Any]) -> None:
-    """A model that knows what each field is worth."""
+    """Return a model that knows the value of each field."""
     known = {(str(json.loads(case.turn["output"])), str(case.turn["ground_truth"])): case for case in fields()}
 
     def answer(request: Request) -> Response:
@@ -314,7 +314,7 @@ def test_a_terminal_is_asked_before_anything_is(bench: Any, server: Server, monk
 
 
 class Moody(ScriptedModels):
-    """Gives each question the same score, moved by a mood."""
+    """Gives each call the same score, shifted by a mood."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -339,7 +339,7 @@ def moody() -> Iterator[Moody]:
 
 @pytest.fixture
 def files(tmp_path: Path, moody: Moody) -> tuple[str, str]:
-    """Anchors and configuration."""
+    """Write anchors and a configuration."""
     config = tmp_path / "agenteval.yaml"
     config.write_text(
         f"judge: {{base_url: '{moody.url}', model: m-1}}\noutlets: {{prometheus: null, store: {tmp_path / 'scores.db'}}}\n"

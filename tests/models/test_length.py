@@ -1,4 +1,4 @@
-"""What is longer than a question may be: it is cut and the score says so, or all of it is read, in pieces."""
+"""Material that is too long for a judge call is shortened, with a note in the score, or read in pieces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def long_with(passage: str, *, words: int = 5_000, at: float = 0.5) -> str:
 
 
 def reading(server: Server, *, unreadable: str | None = None) -> None:
-    """A model that finds the harmful passage if it is shown to it."""
+    """Return a model that finds the harmful passage if it receives the passage."""
 
     def answer(request: Request) -> Response:
         text = request.body["messages"][1]["content"]
@@ -164,7 +164,7 @@ def config(models: ScriptedModels, *metrics: Any, **judge: Any) -> dict[str, Any
 
 
 def test_live_each_piece_is_a_question_to_the_budget(models: ScriptedModels, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the job has to wait in the middle of them: what was read stays read, and the rest is not left out."""
+    """If the job has to wait between pieces, earlier pieces aren't read again, and later pieces aren't left out."""
     clock = FakeClock()
     passage = long_with(HARM, words=11_000, at=0.99)
     count = 0

@@ -1,4 +1,4 @@
-"""What a judge reads, and how its reply is understood."""
+"""Prompts of judges, and parsing of replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every provider's own form, both ways."""
+"""Requests and replies in every provider's format."""
 
 from __future__ import annotations
 

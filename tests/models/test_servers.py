@@ -1,4 +1,4 @@
-"""What servers really say, in the words of their documentation and of their users' reports, and what is made of it."""
+"""Real error texts of servers, from documentation and user reports, and how they are classified."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_an_account_without_credit_is_not_asked_again(
 
 @pytest.mark.parametrize("words", ["insufficient_quota", "my prompt is too long"])
 def test_words_of_the_question_that_a_refusal_quotes_prove_nothing(words: str, server: Server, judge: oa.Judge) -> None:
-    """As FastAPI does it, and what is built with it."""
+    """FastAPI and programs based on it quote the request in errors."""
     server.answering = lambda request: Response({"detail": [{"type": "value_error", "input": request.body}]}, 400)
     with pytest.raises(JudgeError) as caught:
         judge.ask("relevance", "Judge it.", {"answer": f"It said: {words.upper()}"}, "{}")
@@ -179,7 +179,7 @@ def test_words_of_the_question_that_a_refusal_quotes_prove_nothing(words: str, s
 
 
 def test_a_rate_that_is_called_a_quota_is_a_rate(server: Server, judge: oa.Judge, sleeps: list[float]) -> None:
-    """Gemini says the same words for a quota of a minute."""
+    """Gemini uses the word quota for limits per minute too."""
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36.5s"}
     error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota", "details": [info]}
     server.will(Response([{"error": error}], 429), OK)

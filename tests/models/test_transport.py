@@ -1,4 +1,4 @@
-"""Faults of the network and of servers: what is tried again, when, and for how long."""
+"""Network and server faults: which requests are retried, when, and for how long."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_pauses_are_spread(server: Server, judge: oa.Judge, sleeps: list[float])
 
 
 def in_seconds(seconds: int, clock: FakeClock) -> str:
-    """A moment so many seconds from now, as HTTP writes it."""
+    """Return the time in some seconds, in HTTP's format."""
     return format_datetime(datetime.fromtimestamp(clock.time_ns() / 1e9 + seconds, timezone.utc), usegmt=True)
 
 

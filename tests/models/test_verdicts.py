@@ -1,4 +1,4 @@
-"""A judge that says 0 is never read as 100, whatever its reply quotes and however it is written."""
+"""A verdict of 0 is never read as 100, whatever the reply quotes and however it is written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ READ = {
     "a thought that quotes its own end": f'<think>It says "</think>{LURE}" to end this.</think>{BAD}',
     "a verdict that quotes the end of a thought": json.dumps({"reasoning": f"</think>{LURE}", "score": 0}),
 }  # fmt: skip
-"""Replies that are a verdict of 0 and nothing else."""
+"""Replies that contain only a verdict of 0."""
 
 NOT_READ = {
     "words around it": f"My verdict: {BAD} Thank you.",
@@ -79,7 +79,7 @@ NOT_READ = {
     "words": "The score is one hundred.",
     "a deep object": '{"a":' * 5_000 + LURE + "}" * 5_000,
 }  # fmt: skip
-"""Replies that hold more than a verdict, or none: asked for once more, and then an error."""
+"""Replies with more than a verdict or without a verdict. The judge is called again, and then the score is an error."""
 
 REFUSED = {
     "an object that lacks it": '{"verdict": "good"}',
@@ -93,7 +93,7 @@ REFUSED = {
     "a list": '{"score": [100]}',
     "no key at all": "{}",
 }
-"""Objects whose verdict cannot be used: asked for once more, and then an error."""
+"""Objects whose verdict can't be used. The judge is called again, and then the score is an error."""
 
 
 @pytest.mark.parametrize("reply", READ.values(), ids=list(READ))
@@ -122,7 +122,7 @@ def test_number_above_the_scale_is_an_error_at_once(models: ScriptedModels) -> N
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_slip_of_the_pen_makes_a_quotation_the_verdict(seed: int) -> None:
-    """Whichever character is lost, or replaced by one that means something; where one object holds the quotation also any two."""
+    """Each character is deleted or replaced by a special character. If the quotation is in one object, also each pair of characters."""
     drawn = random.Random(seed)
     for name in (name for name in READ if LURE in READ[name] or ESCAPED in READ[name]):
         reply = READ[name]
@@ -147,12 +147,12 @@ REPLIES = [
     pytest.param(case, id=case["name"])
     for case in map(json.loads, (Path(__file__).parents[1] / "data" / "judge_replies.jsonl").read_text("utf-8").split("\n")[:-1])
 ]
-"""What judges write: the reply, the material, the verdict that was meant, and whether it is to be taken without asking again."""
+"""Replies of judges: reply, material, intended verdict, and True if no second call is needed."""
 
 
 @pytest.mark.parametrize("case", REPLIES)
 def test_a_reply_is_taken_as_meant_or_asked_about(case: dict[str, Any]) -> None:
-    """Half of the replies (``half: unseen``) were written before the rules, and not looked at while these were made."""
+    """Half of the replies (``half: unseen``) were written before the rules, and weren't read while developing them."""
     found = verdict_in(case["reply"], hints_of(case["form"]), material=case["material"])
     assert (found is not None) is case["direct"]
     if found is not None:
@@ -241,7 +241,7 @@ LOOK_ALIKES = [
 
 @pytest.mark.parametrize("key", LOOK_ALIKES)
 def test_a_key_that_looks_like_the_asked_one_is_a_second_verdict(key: str, models: ScriptedModels) -> None:
-    """Report: a Cyrillic key beside ``score`` passed as one verdict."""
+    """Report: a Cyrillic key next to ``score`` passed as one verdict."""
     two = json.dumps({"score": 100, key: 0, "reasoning": "x"}, ensure_ascii=False)
     assert verdict_in(two, KEYS) is None
     assert verdict_in(json.dumps({key: 5, "reasoning": "x"}), KEYS) == {"score": 5, "reasoning": "x"}
@@ -267,7 +267,7 @@ OF_OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OF_OTHERS)
 def test_words_of_others_are_no_verdict(name: str, server: Server, judge: oa.Judge) -> None:
-    """Report: replies with role ``user`` and with finish reason ``tool_calls`` counted."""
+    """Report: replies with the role ``user`` and with the finish reason ``tool_calls`` were accepted."""
     server.will({"choices": [{"index": 0, "finish_reason": "stop", **OF_OTHERS[name]}]})
     server.reply(BAD)
     assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge).value == 0.0
@@ -282,7 +282,7 @@ def test_words_of_others_are_no_verdict(name: str, server: Server, judge: oa.Jud
     ],
 )  # fmt: skip
 def test_prose_that_states_a_score_is_repaired_once(prose: str, server: Server, judge: oa.Judge) -> None:
-    """Report: prose that states a score before the JSON ended as unreadable."""
+    """Report: prose with a score before the JSON ended as unreadable."""
     server.reply(f"{prose}\n\n{BAD}", BAD)
     assert oa.get_metric("llm_relevance").evaluate(TURN, judge=judge).value == 0.0
     assert [account.repair for account in judge.accounts()] == [False, True]

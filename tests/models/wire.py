@@ -1,4 +1,4 @@
-"""Models on loopback that speak each provider's wire format, and misbehave as they are told."""
+"""Scripted model servers on loopback with each provider's API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATHS = {
 
 
 def said(provider: str, text: str, finish: str = "stop", usage: bool = True) -> dict[str, Any]:
-    """An answer as the provider writes it. ``finish`` is stop, length or refusal."""
+    """Return an answer in the provider's format. ``finish`` is stop, length or refusal."""
     if provider == "openai":
         reason = {"refusal": "content_filter"}.get(finish, finish)
         counted = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 40}}
@@ -52,35 +52,35 @@ def said(provider: str, text: str, finish: str = "stop", usage: bool = True) -> 
 
 @dataclass
 class Response:
-    """What the server sends. ``body`` is an object, or bytes as they are."""
+    """A response of the server. ``body`` is an object, or raw bytes."""
 
     body: Any = field(default_factory=dict)
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
-    """Break the connection in the middle of the body."""
+    """True to break the connection in the body."""
     wait: threading.Event | None = None
-    """Wait for this before anything is sent."""
+    """Event to wait for before sending."""
 
 
 @dataclass
 class Request:
-    """What the server got."""
+    """A request that the server received."""
 
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
     connection: int = 0
-    """The client's port."""
+    """Port of the client."""
 
     @property
     def text(self) -> str:
-        """The body, as one text."""
+        """Return the body as one text."""
         return json.dumps(self.body, ensure_ascii=False)
 
 
 class Server:
-    """Answers with what was put down, in order; or by a function of the request."""
+    """Sends scripted responses in order, or the result of a function of the request."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
@@ -95,7 +95,7 @@ class Server:
         self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._http.server_port}/v1"
 
     def will(self, *responses: Response | dict[str, Any] | int) -> None:
-        """Put down responses: whole ones, bodies, or statuses."""
+        """Script the next responses: whole responses, bodies, or statuses."""
         for item in responses:
             if isinstance(item, Response):
                 self.script.append(item)
@@ -105,11 +105,10 @@ class Server:
                 self.script.append(Response(item))
 
     def reply(self, *replies: Any, provider: str = "openai") -> None:
-        """Put down replies of the model: objects are written as JSON, texts as they are."""
+        """Script the next replies of the model. Objects are written as JSON, texts unchanged."""
         self.will(*(said(provider, item if isinstance(item, str) else json.dumps(item)) for item in replies))
 
     def close(self) -> None:
-        """Stop listening."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -143,6 +142,6 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
-            """Tests print nothing."""
+            """Print nothing."""
 
     return Handler

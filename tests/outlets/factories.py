@@ -16,7 +16,7 @@ MakeScored = Callable[..., ScoredTurn]
 
 
 def scored_turn(*scores: Score, turn: dict[str, Any] | None = None, root: Root | None = None, **fields: Any) -> ScoredTurn:
-    """A travel agent's turn with these scores; ``turn`` overrides its keys (None: unknown), ``fields`` are ScoredTurn's."""
+    """Return a travel agent's turn with these scores. ``turn`` replaces turn fields (None removes them), ``fields`` those of ScoredTurn."""
     known = {
         "turn_id": f"{TRACE_ID:032x}-{SPAN_ID:016x}",
         "conversation_id": "conv-1",

@@ -1,4 +1,4 @@
-"""What one scored turn adds to the metrics."""
+"""Changes of the Prometheus metrics by one scored turn."""
 
 from __future__ import annotations
 

@@ -1,5 +1,3 @@
-"""Turns and their scores on the terminal."""
-
 from __future__ import annotations
 
 import io

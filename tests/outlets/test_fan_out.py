@@ -1,4 +1,4 @@
-"""What every outlet is asked for, and what all of them are to the engine."""
+"""Requirements of every outlet, and the fan-out to all outlets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.servers import until
 
 
 class Least(Outlet):
-    """All that a new outlet has to be."""
+    """The minimum that a new outlet must implement."""
 
     name = "least"
 
@@ -38,7 +38,7 @@ class Least(Outlet):
 
 
 class Asked(Least):
-    """Keeps what it was asked for, in order; raises where it is said to."""
+    """Records its calls in order, and raises in the given calls."""
 
     def __init__(self, *, raises: str = "", full: bool = False) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ def test_scores_leave_in_the_order_of_the_table(tmp_path: Path) -> None:
 
 
 class Hanging(Least):
-    """Waits in each call until it is released."""
+    """Blocks in each call until it is released."""
 
     name = "hanging"
     may_hang = True

@@ -1,4 +1,4 @@
-"""Scores as JSON lines, on a real disk that can fail."""
+"""Scores as JSON lines on a real disk, which can fail."""
 
 from __future__ import annotations
 

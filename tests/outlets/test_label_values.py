@@ -1,4 +1,4 @@
-"""Label values keep their places by use: a burst of names that are never seen again takes no place."""
+"""Label values keep their places if they are used. A burst of names that never recur takes no place."""
 
 from __future__ import annotations
 

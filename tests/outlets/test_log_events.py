@@ -29,7 +29,7 @@ PASSED = Score("code_tool_success", 0.75, True, **MORE)
 
 
 class Written:
-    """An outlet on a real provider that exports into memory."""
+    """An outlet on a real provider with an in-memory exporter."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._exporter = InMemoryLogRecordExporter()

@@ -1,4 +1,4 @@
-"""Names on the wire: where they come from, and what Prometheus makes of them."""
+"""Metric and attribute names, and their Prometheus form."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One turn with a value that a database or a wire format cannot hold costs that value, or at most that turn, and no other.
+"""A value that no database or wire format can store affects at most its own turn.
 
-A store that is read-only for a while is an outage like any other: everything waits, and is stored once it can be.
+If a store is read-only for some time, everything waits until it can be stored, as in any outage.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ GOOD = 15
 
 @pytest.fixture
 def kept(anywhere: Anywhere, clock: FakeClock) -> Iterator[Kept]:
-    """In a file, and in PostgreSQL."""
+    """Return a store in a file, and in PostgreSQL."""
     kept = Kept(anywhere(), clock, content=True, attributes=["gen_ai.prompt.version"])
     yield kept
     kept.outlet.close()
 
 
 def turn_of(number: int, **turn: Any) -> ScoredTurn:
-    """A turn with two scores."""
+    """Return a turn with two scores."""
     scores = score(2 * number), score(2 * number + 1, "code_b")
     scored = scored_turn(*scores, turn={"turn_id": f"{number:032x}-{SPAN_ID:016x}"}, root=Root(number + 1, SPAN_ID))
     for name, value in turn.items():
@@ -65,7 +65,7 @@ def turn_of(number: int, **turn: Any) -> ScoredTurn:
 
 
 def batch_with(*poisoned: ScoredTurn) -> list[ScoredTurn]:
-    """Good turns with others among them."""
+    """Return valid turns with other turns among them."""
     good = [turn_of(number) for number in range(GOOD)]
     for place, one in enumerate(poisoned):
         good.insert(3 + 7 * place, one)
@@ -164,7 +164,7 @@ def test_outcome_that_cannot_be_held_leaves_the_others(kept: Kept) -> None:
 
 
 def test_outage_is_not_taken_for_a_poisoned_row(kept: Kept) -> None:
-    """The database is gone before the row with the fault is found: everything waits, and is told apart once it is back."""
+    """The database fails before the invalid row is found. Everything waits, and the row is found after the outage."""
     kept.outlet.emit([turn_of(900)])
     store = kept.outlet._store
     file, transaction = store._file, store._file.transaction
@@ -229,7 +229,7 @@ def test_sums_of_hours_hold_the_largest_counts(kept: Kept, clock: FakeClock) -> 
 
 
 def broken() -> ScoredTurn:
-    """A turn that nothing can be made of."""
+    """Return a turn that can't be rendered."""
     scored = turn_of(1_000)
     scored.root = None  # type: ignore[assignment]
     return scored
@@ -296,7 +296,7 @@ def test_counters_beyond_64_bits_can_be_exported() -> None:
 
 @contextmanager
 def read_only(address: str) -> Iterator[None]:
-    """The database after a failover: connections have ended, and new ones write nothing."""
+    """Simulate a failover: connections break, and new connections are read-only."""
     name = address.rpartition("/")[2]
     with psycopg.connect(address, autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -340,7 +340,7 @@ def test_read_only_file_delays_turns(tmp_path: Path, clock: FakeClock) -> None:
 
 
 def test_outage_of_many_default_turns_fits_in_memory(tmp_path: Path, clock: FakeClock) -> None:
-    """In a tenth of the default queue, and without a journal, 300 turns with a score of each default metric wait for the store."""
+    """300 turns with a score of each default metric wait for the store in a tenth of the default queue, without a journal."""
     folder = tmp_path / "later"
     kept = Kept(folder / "scores.db", clock, queue_bytes=StoreOptions.queue_bytes // 10)
     for batch in range(3):

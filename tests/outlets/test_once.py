@@ -1,4 +1,4 @@
-"""Each score leaves once as an event: on the exported span where that carries it, as a log event where it does not."""
+"""Each score is exported once as an event: on the exported span if possible, otherwise as a log event."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ NAME, RESULT_ID = "gen_ai.evaluation.name", "agenteval.result.id"
 
 
 class OldMultiProcessor(SynchronousMultiSpanProcessor):
-    """Of an SDK from before ``_on_ending``."""
+    """The span processor of an SDK without ``_on_ending``."""
 
     def _on_ending(self, span: Any) -> None:
         pass
 
 
 def logged(rig: Rig) -> set[str]:
-    """Result ids of the log events."""
+    """Return the result ids of the log events."""
     return {str(record.attributes[RESULT_ID]) for record in rig.log_events()}
 
 
 def on_spans(rig: Rig) -> set[str]:
-    """Result ids of the span events."""
+    """Return the result ids of the span events."""
     return {event[RESULT_ID] for name in set(rig.exported_names()) for event in rig.score_events(name).values()}
 
 
 def all_of(rig: Rig) -> set[str]:
-    """Result ids of all scores."""
+    """Return the result ids of all scores."""
     return {score.result_id for scored in rig.scored() for score in scored.scores if score.status != "skipped"}
 
 
 def failing(rig: Rig) -> None:
-    """A turn of which one score fails."""
+    """Run a turn with one failed score."""
     with rig.agent():
         rig.tool("broken", attributes={"error.type": "TimeoutError"})
         rig.chat("hello", "Hi.")
@@ -70,7 +70,7 @@ HEAVY = {"metrics": [{"code_bleu": {"references": ["Hi there, you."]}}, "code_em
     ],
 )
 def test_each_score_leaves_once(config: dict[str, Any], options: dict[str, Any], carried: int | None) -> None:
-    """On the span, up to a number of scores, or in the log."""
+    """Scores are on the span up to a maximum number, and otherwise in the log."""
     if options.pop("old", False):
         options["provider"] = TracerProvider(active_span_processor=OldMultiProcessor(), shutdown_on_exit=False)
     config = {**config, "outlets": {**AUTO["outlets"], **config.get("outlets", {})}}

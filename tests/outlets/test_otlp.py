@@ -1,4 +1,4 @@
-"""Scores sent by connections of our own, to real receivers that take them, refuse them, and come and go."""
+"""OTLP export of scores to real receivers that accept, refuse, disappear and return."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Make = Callable[..., OtlpOutlet]
 
 
 def one(number: int = 0, **more: Any) -> ScoredTurn:
-    """A turn of its own trace, with one score."""
+    """Return a turn of a separate trace, with one score."""
     root = Root(TRACE_ID + number, SPAN_ID, resource=more.pop("resource", RESOURCE))
     score = Score("code_tool_success", 0.75, True, label="pass", result_id=f"{number:032x}")
     return scored_turn(score, turn={"turn_id": f"{TRACE_ID + number:032x}-{SPAN_ID:016x}"}, root=root, **more)
@@ -68,7 +68,7 @@ def grpc_receiver() -> Iterator[GrpcReceiver]:
 
 
 def options_of(receiver: Any, **options: Any) -> OtlpOptions:
-    """The configuration for a receiver, or for an address over gRPC."""
+    """Return the configuration for a receiver, or for an address over gRPC."""
     over_http = isinstance(receiver, Receiver)
     address = receiver if isinstance(receiver, str) else receiver.url if over_http else f"http://{receiver.address}"
     wanted = {"endpoint": address, "protocol": "http" if over_http else "grpc", "metrics_interval": 0, **options}
@@ -93,12 +93,12 @@ def make() -> Iterator[Make]:
 
 
 def handed_over(outlet: OtlpOutlet) -> None:
-    """Wait for it: a flush does not, where the receiver refused before."""
+    """Wait until everything is delivered. A flush doesn't wait if the receiver has refused before."""
     until(lambda: outlet.flush(5), "all is delivered", every=0.01)
 
 
 def ends(call: Callable[[], Any]) -> Any:
-    """What a call returns that must not wait for its own timeout of an hour."""
+    """Return the result of a call that must not wait for its own timeout of an hour."""
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
@@ -377,7 +377,7 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_end(make: Make) -> None:
 
 
 def killed_with_scores(address: str, spool: Path) -> None:
-    """A process that ends by SIGKILL before it could send twenty scores."""
+    """Return a process that was killed by SIGKILL before it sent twenty scores."""
     script = f"""
 import os, signal
 from tests.outlets.test_otlp import one
@@ -471,7 +471,7 @@ turn(provider.get_tracer("app"))
 
 
 def run_agent(script: str, wanted: Mapping[str, Any], exit_timeout: str = "60s") -> str:
-    """What it complained of."""
+    """Run an agent, and return its error output."""
     program, arguments = (sys.executable, "-W", "ignore"), (json.dumps({"log_events": "all", **wanted}), exit_timeout)
     done = run(PRELUDE + script, *arguments, command=program, timeout=180)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What our own OTLP outlet writes byte by byte, compared with messages that are made of the protobuf classes and of the SDK."""
+"""The OTLP outlet's bytes, compared with messages built by the protobuf classes and the SDK."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from tests.support.streams import Stream
 NOW = 1_790_000_000_123_456_789
 VERSION = "0.1.0"
 ENCODER = ScoreEncoder(VERSION)
-"""One for all examples: what it remembers of one must not show in another."""
+"""One encoder for all examples, because caches of one example must not affect another."""
 
 many = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
-"""Also halves of surrogate pairs."""
+"""Includes halves of surrogate pairs."""
 LONG = st.one_of(TEXT, st.integers(100, 700).map(lambda length: "é" * length), st.just("x" * 20_000))
 MAYBE = st.none() | TEXT
 NUMBERS = st.one_of(st.floats(), st.integers(-(2**70), 2**70), st.booleans())
@@ -92,7 +92,7 @@ def turns(draw: Any) -> ScoredTurn:
 
 @st.composite
 def batches(draw: Any) -> list[ScoredTurn]:
-    """Turns of which some have the same Resource, and scores of the same metrics."""
+    """Return batches of turns that share resources and metrics."""
     batch: list[ScoredTurn] = draw(st.lists(turns(), max_size=3))
     for scored in batch[1:]:
         if draw(st.booleans()):
@@ -107,7 +107,7 @@ def logs(batch: Sequence[ScoredTurn], encoder: ScoreEncoder = ENCODER) -> tuple[
 
 
 def assert_same_records(batch: Sequence[ScoredTurn]) -> int:
-    """Log records and both kinds of spans; how many records there are."""
+    """Compare log records and both kinds of spans, and return the number of records."""
     written, count = logs(batch)
     assert exactly(written) == exactly(otlp_reference.log_records(batch, NOW, "engine-\ud800", VERSION))
     assert count == sum(len(scope.log_records) for group in written.resource_logs for scope in group.scope_logs)
@@ -168,7 +168,7 @@ def test_a_resource_that_changed_since_is_encoded_anew() -> None:
 
 
 class Compared:
-    """Both ways at once: the accumulators, and the SDK that gets every observation."""
+    """Both encoders: our accumulators, and the SDK with every observation."""
 
     def __init__(self, **options: int) -> None:
         self.telemetry = Telemetry(**options)
@@ -268,7 +268,7 @@ def test_the_filter_of_exemplars(monkeypatch: pytest.MonkeyPatch, filtered: str)
 
 
 def starts(request: Any, name: str = semconv.RESULTS) -> dict[str, int]:
-    """When each agent's first point of a counter began."""
+    """Return the start time of each agent's first counter point."""
     return {
         point.attributes[1].value.string_value: point.start_time_unix_nano - NOW
         for group in request.resource_metrics
@@ -321,7 +321,7 @@ def test_a_negative_value_is_counted_and_the_sum_is_left_out() -> None:
 # --- recordings
 
 ARCHIVES = ("adk-go", "codex-cli", "gemini-cli", "langwatch-js-langchain", "openlit-agents", "spring-ai-alibaba", "upsonic")
-"""With and without log records, of Python, JavaScript and Java, with labels in many languages."""
+"""Archives with and without log records, from Python, JavaScript and Java, with labels in many languages."""
 CONFIG = {
     "conversation": {"metrics": ["code_agent_reliability", "code_agent_consistency"]},
     "privacy": {"export_content": True},
@@ -330,14 +330,14 @@ CONFIG = {
 
 
 class BothWays(Outlet):
-    """Encodes every batch in both ways."""
+    """Encodes every batch with both encoders."""
 
     name = "compared"
 
     def __init__(self, sdk: otlp_reference.SdkMetrics) -> None:
         self._sdk = sdk
         self.compared = 0
-        """Records so far."""
+        """Number of compared records."""
 
     def emit(self, batch: Sequence[ScoredTurn]) -> None:
         self._sdk.outlet.emit(batch)

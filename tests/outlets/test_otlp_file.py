@@ -1,4 +1,4 @@
-"""Spans of turns in a file that gives the same turns again."""
+"""The file of a turn's spans gives the same turn again."""
 
 from __future__ import annotations
 

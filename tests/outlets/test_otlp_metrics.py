@@ -1,4 +1,4 @@
-"""The metrics through the real MeterProvider, compared with what Prometheus shows."""
+"""Metrics through the real MeterProvider, compared with Prometheus."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def metered() -> Metered:
 
 
 def emit(outlet: OtlpMetricsOutlet, telemetry: Telemetry, *batch: ScoredTurn) -> None:
-    """As the pipeline does it: counting first, then the outlets."""
+    """Count first and then call the outlets, as the pipeline does."""
     for scored in batch:
         account(telemetry, scored)
     outlet.emit(batch)

@@ -1,4 +1,4 @@
-"""The score store in PostgreSQL beyond what both stores do: outages, several writers, versions, and what is never said."""
+"""PostgreSQL score store: outages, several writers, versions, and secrets in errors."""
 
 from __future__ import annotations
 

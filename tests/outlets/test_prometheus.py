@@ -1,4 +1,4 @@
-"""The Prometheus page, read as Prometheus reads it."""
+"""The Prometheus page, parsed as Prometheus does."""
 
 from __future__ import annotations
 

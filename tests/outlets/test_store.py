@@ -1,4 +1,4 @@
-"""The store of turns and scores: what is kept, what is replaced, what goes, and what readers get."""
+"""The store of turns and scores: insertion, replacement, deletion and reading."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Kept:
 
 @pytest.fixture
 def kept(anywhere: Anywhere, clock: FakeClock) -> Iterator[Kept]:
-    """In a file, and in PostgreSQL."""
+    """Return a store in a file, and in PostgreSQL."""
     kept = Kept(anywhere(), clock)
     yield kept
     kept.outlet.close()
@@ -85,7 +85,7 @@ def test_failed_turn_has_its_first_fault(kept: Kept) -> None:
 
 @pytest.mark.parametrize("judged_first", [False, True])
 def test_judged_failure_has_the_turns_first_fault(kept: Kept, judged_first: bool) -> None:
-    """A fault that did no harm at first is the turn's mode when a judge fails it, in either order of arrival."""
+    """If a judge fails a turn with an earlier harmless fault, this fault is the turn's mode, in either order of arrival."""
     passing = scored_turn(score(), turn={"tool_calls": TIMEOUT})
     judged = scored_turn(score(2, "llm_helpfulness", value=0.0, passed=False), turn={}, judged=Judged("llm", 0.25))
     for one in (judged, passing) if judged_first else (passing, judged):
@@ -195,7 +195,7 @@ def test_the_same_result_again_changes_nothing(kept: Kept) -> None:
 
 
 def revision(number: int, **more: Any) -> Any:
-    """A revision of the turn, with one score of its own."""
+    """Return a revision of the turn, with one score."""
     turn = {"revision": number, **more.pop("turn", {})}
     return scored_turn(score(number, value=number / 10), turn=turn, new=number == 1, **more)
 

@@ -1,4 +1,4 @@
-"""Accumulators: exact, bounded, and safe to read while they are fed."""
+"""Accumulators are exact, limited in size, and safe to read during updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A path that cannot be written is logged at the start, in a process and in the sidecar, and the check creates nothing."""
+"""An unwritable path is logged at the start, in a process and in the sidecar. The check creates no file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A score means the same in every outlet: pass or fail where the metric gives a verdict, and neither where it only measures."""
+"""Every outlet shows the same: pass or fail if the metric has a verdict, and neither if it has none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CASES: list[tuple[str, dict[str, Any], str, bool | None]] = [
     (CONTAINS, {"value": "Paris"}, "trend", True),
     (CONTAINS, {"value": "Lima"}, "trend", False),
 ]
-"""Metric, parameters, policy; and what every outlet says of the turn of :meth:`Rig.run`."""
+"""Metric, parameters, policy, and the expected result in every outlet for the turn of :meth:`Rig.run`."""
 WORDS = {None: "ok", True: "pass", False: "fail"}
 
 
@@ -49,7 +49,7 @@ def case_id(case: Any) -> str:
 
 
 def live(case: Any, folder: Path) -> tuple[dict[str, bool | None], Score, oa.Turn]:
-    """What the outlets of a pipeline say, by their names."""
+    """Return the results in the outlets of a pipeline, by outlet."""
     name, params, policy, _ = case
     outlets = {"jsonl": str(folder / "scores.jsonl"), "store": {"path": str(folder / "scores.db")}, "log_events": True}
     with Rig({"inline": {"metrics": []}, "metrics": [{name: params, "policy": policy}], "outlets": outlets}) as rig:
@@ -79,7 +79,7 @@ def live(case: Any, folder: Path) -> tuple[dict[str, bool | None], Score, oa.Tur
 
 
 def reported(case: Any, score: Score, turn: oa.Turn) -> dict[str, bool | None]:
-    """What reports say, by their names."""
+    """Return the results in reports, by report."""
     metric = oa.get_metric(case[0], **case[1])
     run, about = Run(), About.of(turn)
     run.add(about, score)

@@ -1,4 +1,4 @@
-"""Messages to people, posted to a local server."""
+"""Webhook messages, posted to a local server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.stored_turns import NOW, failing_turns, filled
 
 
 class Receiver:
-    """What was posted, and what the next answers are."""
+    """Received posts, and the next responses."""
 
     def __init__(self) -> None:
         self.bodies: list[Any] = []
@@ -59,7 +59,7 @@ class Receiver:
                 mine.arrived.set()
 
             def log_message(self, *_: Any) -> None:
-                """Nothing on standard error."""
+                """Print nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -91,7 +91,7 @@ def gate(value: float = 0.0, **more: Any) -> Score:
 
 
 class Rigged:
-    """An outlet whose clock stands still, and that sends when it is flushed."""
+    """An outlet with a stopped clock, which sends only on flush."""
 
     def __init__(self, receiver: Receiver, **options: Any) -> None:
         self.clock = FakeClock()

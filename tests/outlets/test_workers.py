@@ -1,4 +1,4 @@
-"""Servers with several worker processes: whichever is scraped shows what all of them counted."""
+"""Servers with several worker processes: each page shows the counts of all workers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ FAILED = 'agenteval_results_total{agent="desk",metric="code_tool_success",outcom
 BIN = Path(sys.executable).parent
 TEMPORARY = "t"  # a socket in it must have a short path
 until = partial(servers.until, timeout=300.0)
-"""Workers of two servers share the processor with all other tests."""
+"""A longer timeout, because two servers share the CPU with all other tests."""
 
 
 class Server:
-    """Some server with the application, and what it answers."""
+    """A web server with the application."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         self.process = process
@@ -45,13 +45,13 @@ class Server:
         self.log = log
 
     def get(self, path: str, accept: str = "application/openmetrics-text; version=1.0.0") -> tuple[int, str]:
-        """Which process answered, and what."""
+        """Return the process id and the body of a response."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Accept": accept, "Connection": "close"})
         with urllib.request.urlopen(request, timeout=120) as response:
             return int(response.headers["X-Process"]), response.read().decode()
 
     def ask(self, least: int, workers: int = 2) -> int:
-        """Ask until that many processes have answered; how many turns that made. One of them fails."""
+        """Send requests until ``processes`` processes have responded. Return the number of turns. One of them fails."""
         answered = {self.get("/ask?fail=1")[0]}
         turns = 1
         while len(answered) < workers or turns < least:
@@ -61,7 +61,7 @@ class Server:
         return turns
 
     def pages(self, workers: int = 2) -> dict[int, str]:
-        """A page of each worker."""
+        """Return a page of each worker."""
         found: dict[int, str] = {}
 
         def all_answered() -> bool:
@@ -73,19 +73,19 @@ class Server:
         return found
 
     def shows(self, turns: float) -> None:
-        """Wait until each worker's page has that many turns."""
+        """Wait until each worker's page shows this number of turns."""
         until(lambda: all(sample(page, TURNS) == turns for page in self.pages().values()), f"{turns} turns are shown")
 
 
 def sample(page: str, name: str) -> float:
-    """The sum over the samples of a name, or the one sample of a name with labels."""
+    """Return the sum of a name's samples, or the one sample with these labels."""
     labels = r"(?:\{[^}]*\})?" if "{" not in name else ""
     return sum(float(found) for found in re.findall(rf"^{re.escape(name)}{labels} ([0-9.e+]+)", page, re.MULTILINE))
 
 
 @contextmanager
 def running(folder: Path, *command: str, **env: str) -> Iterator[Server]:
-    """A server, until it answers."""
+    """Start a server, and wait until it responds."""
     port = free_port()
     log = folder / "server.log"
     temporary = folder / TEMPORARY
@@ -106,7 +106,7 @@ def running(folder: Path, *command: str, **env: str) -> Iterator[Server]:
 
 @contextmanager
 def serving(folder: Path, *command: str, **env: str) -> Iterator[Server]:
-    """A web server, from when it answers on."""
+    """Start a web server, and wait until it responds."""
     with running(folder, *command, **env) as server:
 
         def answers() -> bool:
@@ -141,7 +141,7 @@ def test_each_worker_shows_the_turns_of_all(name: str, tmp_path: Path) -> None:
 
 
 def test_workers_that_die_keep_their_counts_and_lose_their_port(tmp_path: Path) -> None:
-    """Two servers of one shell, of which each adds up its own workers, and one has a port of ours."""
+    """Two servers of one shell. Each adds up its own workers, and one uses our port."""
     port = str(free_port())
     ours = {"OTEL_AGENTEVAL_OUTLETS__PROMETHEUS__PORT": port}
     with serving(tmp_path, *GUNICORN) as server, serving(tmp_path, *GUNICORN, "--threads", "4", **ours) as other:
@@ -183,7 +183,7 @@ def test_the_folder_of_prometheus_client_is_used_where_it_is_set(tmp_path: Path)
 
 
 def collected_by_their_collector(folder: Path) -> str:
-    """As pages are made under gunicorn by the documentation of ``prometheus_client``."""
+    """Serve pages under gunicorn as the documentation of ``prometheus_client`` describes."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(folder))  # type: ignore[no-untyped-call]
     return generate_latest(registry).decode()
@@ -232,7 +232,7 @@ def test_a_program_of_one_process_writes_nothing(tmp_path: Path) -> None:
 
 
 def run(folder: Path, program: str) -> str:
-    """What a program prints that is a file, as processes started by multiprocessing need it."""
+    """Return the output of a program in a file, which processes started by multiprocessing need."""
     script, temporary = folder / "program.py", folder / TEMPORARY
     script.write_text(textwrap.dedent(program))
     temporary.mkdir(exist_ok=True)
@@ -250,13 +250,13 @@ def run(folder: Path, program: str) -> str:
 
 
 def page_of(port: str) -> str:
-    """What a port of ours shows; an OSError while no process has it."""
+    """Return the page of our port. Raises OSError while no process has the port."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=120) as response:
         return str(response.read().decode())
 
 
 def written(folder: Path) -> float:
-    """The turns that the files of all workers show."""
+    """Return the number of turns in the files of all workers."""
     pages = [json.loads(path.read_text()) for path in folder.glob("port-*.*-*.json")]
     return sum(value for page in pages for _, value in page["families"].get("agenteval.turns", [[]])[0])
 

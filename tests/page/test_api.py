@@ -1,4 +1,4 @@
-"""The API behind the page: what it answers, to whom, and what it refuses."""
+"""The API of the web UI: responses, permissions and refusals."""
 
 from __future__ import annotations
 

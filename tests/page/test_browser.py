@@ -1,4 +1,4 @@
-"""The page in a real browser: every view, the filters in the address, live turns, the keyboard, hostile content, long lists."""
+"""The web UI in a real browser: views, filters in the address, live turns, keyboard, hostile content, long lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AXE = Path(__file__).parents[1] / "data" / "axe"
 
 @pytest.fixture
 def tab(browser: Any, page: ServedPage) -> Iterator[Any]:
-    """An empty tab; an error or a warning of the page in it fails the test."""
+    """Return an empty tab. An error or a warning in it fails the test."""
     yield from opened(browser, page.url)
 
 
@@ -44,7 +44,7 @@ def opened(browser: Any, url: str, **options: Any) -> Iterator[Any]:
 
 
 def violations(tab: Any, views: Iterable[str]) -> list[tuple[str, str]]:
-    """The rules that axe finds broken in some views, each with its element. The tab must bypass the CSP."""
+    """Return the accessibility rules that some views break (axe), each with the element. The tab must bypass the CSP."""
     found = []
     for view in views:
         tab.goto(view)
@@ -65,13 +65,13 @@ def assert_phone_scrolls_only_the_table(tab: Any, view: str) -> None:
 
 
 def rows_in(tab: Any) -> int:
-    """How many turns the list says that it has."""
+    """Return the number of turns that the list reports."""
     tab.wait_for_function("() => /\\d/.test(document.querySelector('.bar [role=status]')?.textContent ?? '')")
     return int(re.sub(r"\D", "", tab.text_content(".bar [role=status]")))
 
 
 def choice(tab: Any, label: str) -> Any:
-    """One of the bar of filters."""
+    """Return a control of the filter bar."""
     return tab.locator(".filters label.filter", has_text=re.compile(f"^{label}")).locator("select")
 
 
@@ -195,7 +195,7 @@ def test_live_turns_are_offered_and_shown(browser: Any, tmp_path: Path) -> None:
 
 
 def test_half_an_answer_is_none(tab: Any) -> None:
-    """A request that is given up while its answer comes must not be taken for one without content, nor be remembered."""
+    """A request that is aborted while its response arrives must not be cached as a turn without content."""
     tab.route(
         "**/api/v1/series*",
         lambda route: route.fulfill(status=200, headers={"etag": '"x"'}, body='{"series": [', content_type="application/json"),
@@ -429,13 +429,13 @@ def test_hostile_content_is_text(browser: Any, tmp_path: Path) -> None:
 
 
 def element(kind: str, **attributes: str) -> dict[str, Any]:
-    """JSON with the form of an element as the page's library makes them."""
+    """Return JSON in the form of an element of the UI library."""
     own = dict.fromkeys(("constructor", "key", "ref", "__k", "__", "__e", "__c"))
     return {"type": kind, "props": attributes, **own, "__b": 0, "__v": 1, "__i": -1, "__u": 0}
 
 
 def test_foreign_elements_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
-    """CVE-2026-22028: one of them could send the reader to another site."""
+    """CVE-2026-22028: such an element could send the reader to another site."""
     planted = element("img", **{"class": "planted", "src": "/static/icon.svg"})
     leading = element("meta", **{"http-equiv": "refresh", "content": "0;url=https://evil.example/"})
     odd = {"toString": 1, "valueOf": 1}
@@ -488,7 +488,7 @@ def test_a_view_that_fails_leaves_the_others(browser: Any, page: ServedPage) -> 
 
 
 def test_large_turns_stay_quick(browser: Any, tmp_path: Path) -> None:
-    """10,000 spans, a line of a megabyte, and an image: nothing of it is rendered before somebody asks for it."""
+    """10,000 spans, a line of a megabyte, and an image are only rendered on demand."""
     picture = base64.b64encode(image(scenery(40, 40))).decode()
     spans = [
         {"id": f"{n:x}", "parent": f"{(n - 1) // 3:x}" if n else None, "name": f"step {n}", "duration_s": 0.01, "attributes": {"n": n}}

@@ -1,4 +1,4 @@
-"""Differences of failed turns, in the API and on the page."""
+"""Differences of failed turns in the API and the web UI."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_metric_errors_are_no_failed_turns(anywhere: Anywhere) -> None:
 
 
 def test_sample_of_many_verdicts_is_random(anywhere: Anywhere) -> None:
-    """Failures and passes come from the whole time, so that a release in the middle of it is no difference."""
+    """Failures and passes are drawn from the whole time, so that a release in the middle isn't a difference."""
     rows = list(failing_turns("language", "de", PROMPT, count=1_500))
     counts = [sum(scores[0]["passed"] == verdict for _, scores in rows) for verdict in (0, 1)]
     middle = sorted(turn["turn_id"] for turn, _ in rows)[750]

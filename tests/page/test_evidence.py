@@ -1,4 +1,4 @@
-"""Findings on the page: excerpts below the scores, and marks in the texts of the turn."""
+"""Findings in the web UI: excerpts below the scores, and marks in the turn's texts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stored(folder: Path, content: Any, *findings: Finding, **scores: list[Findin
 
 
 def shown(browser: Any, folder: Path, content: Any, *findings: Finding, **scores: list[Finding]) -> Iterator[Any]:
-    """The page of a turn with findings."""
+    """Open the page of a turn with findings."""
     path, turn_id = stored(folder, content, *findings, **scores)
     with ServedPage(path, Options(content=True)) as served:
         for tab in opened(browser, served.url):
@@ -67,7 +67,7 @@ def shown(browser: Any, folder: Path, content: Any, *findings: Finding, **scores
 
 
 def reached(tab: Any) -> str:
-    """Return the text of the mark that has the focus and is in sight."""
+    """Return the text of the mark that has the focus and is visible."""
     tab.wait_for_function("document.activeElement.tagName === 'MARK'")
     box = tab.evaluate("(({ top, bottom }) => [top, bottom])(document.activeElement.getBoundingClientRect())")
     assert 0 < box[0] < box[1] < 900

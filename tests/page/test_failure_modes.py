@@ -1,4 +1,4 @@
-"""Failure modes on the page: their API, and what leads to their turns."""
+"""Failure modes in the web UI: their API, and the links to their turns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONTENT = {
 
 
 def stored(path: str) -> str:
-    """A store of 60 turns, of which every third failed, half of them of a tenant."""
+    """Return a store of 60 turns. Every third turn failed, half of them for one tenant."""
     rows = []
     for number in range(60):
         tenant = "acme" if number % 2 else "globex"
@@ -99,7 +99,7 @@ def test_cases_of_a_mode_are_a_data_set(anywhere: Anywhere, tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """400 turns: a timeout that is new in the second half, and two modes that were there before."""
+    """Yield the page of 400 turns: a timeout that is new in the second half, and two earlier modes."""
     rows, more = [], dict[str, Any](content=CONTENT, facts={"language": "de"})
     for number in range(400):
         fault = (
@@ -118,7 +118,7 @@ def tab(browser: Any, url: str) -> Iterator[Any]:
 
 
 def enter(tab: Any, name: str) -> None:
-    """Press Tab up to the link of a name in the view, then Enter."""
+    """Press Tab until a link with this name in the view has the focus, then Enter."""
     tab.get_by_role("main").get_by_role("link", name=name).first.wait_for()
     for _ in range(80):
         tab.keyboard.press("Tab")
@@ -130,7 +130,7 @@ def enter(tab: Any, name: str) -> None:
 
 
 def restored(tab: Any, address: str) -> Any:
-    """Another tab with this address, in which the view is the same."""
+    """Open this address in another tab, and check that the view is the same."""
     tab.wait_for_url(f"**{address}")
     other = tab.context.new_page()
     other.goto(tab.url)

@@ -1,4 +1,4 @@
-"""Health on the page: one line says whether all is well, and numbers have units."""
+"""Health in the web UI: one line summarizes the state, and numbers have units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tab(browser: Any, page: ServedPage) -> Iterator[Any]:
 
 
 def sidecar(**more: Any) -> dict[str, Any]:
-    """What a sidecar tells that runs without fault."""
+    """Return the state of a sidecar without faults."""
     return {
         "requests": {"ok": 7}, "spans": {"received": 9, "scored": 8, "held": 1, "not_used": {}}, "turns": {"open": 1, "waiting": 0, "closed": {"root_ended": 4}},
         "results": {"ok": 3, "pass": 40, "error": 1}, "outlets": {"store": {"made": 40, "delivered": 40, "waiting": 0, "failed": {}}}, "outlet_errors": {}, "faults": {},

@@ -1,4 +1,4 @@
-"""Labels on the page: turns drawn at random without their verdicts, or those that the judge was least sure of."""
+"""Labeling in the web UI: random turns without their verdicts, or turns with the least certain verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API against its own document, with requests that nobody would think of (schemathesis)."""
+"""The API compared with its own OpenAPI document, with generated requests (schemathesis)."""
 
 from __future__ import annotations
 

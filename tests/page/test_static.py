@@ -1,4 +1,4 @@
-"""What browsers get: complete, pinned, with licences, and from nowhere else."""
+"""Files for browsers: complete, pinned, licensed, and from no other host."""
 
 from __future__ import annotations
 

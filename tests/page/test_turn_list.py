@@ -1,4 +1,4 @@
-"""The list of turns on the page: its times, filters, order and count, and the conversations that turns belong to."""
+"""The list of turns in the web UI: times, filters, order, count, and conversations."""
 
 from __future__ import annotations
 

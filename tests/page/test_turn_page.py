@@ -1,4 +1,4 @@
-"""One turn on the page: its steps come first, what passed is folded, and spans are searched."""
+"""The page of one turn: steps first, passed scores folded, and a search for spans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONTENT: dict[str, Any] = {
 
 @pytest.fixture
 def shown(browser: Any, tmp_path: Path) -> Iterator[tuple[Any, str]]:
-    """A tab with a turn, and the turn's id."""
+    """Open a turn, and return the tab and the turn's id."""
     turn = turn_row(1, content=CONTENT)
     found = Finding("tool_calls[1].result", 0, 4, "kind")
     scores = [

@@ -1,4 +1,4 @@
-"""``otel-agenteval ui`` as a process, and the page of a real sidecar."""
+"""``otel-agenteval ui`` as a process, and the web UI of a real sidecar."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORDINGS = ROOT / "tests" / "data" / "recordings"
 
 @contextmanager
 def ui(*args: str, env: dict[str, str] | None = None) -> Iterator[str]:
-    """The address of the page of a process, which must end well."""
+    """Yield the address of the process, and check that it exits with status 0."""
     command = [sys.executable, "-m", "otel_agenteval", "ui", *args, "--web", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(env)) as process:
         assert process.stdout is not None
@@ -82,7 +82,7 @@ def test_recorded_traces_are_scored_and_shown(traces: Path) -> None:
 
 
 def test_two_runs_are_compared_case_by_case(tmp_path: Path) -> None:
-    """Two runs of an experiment, whose turns may have the same ids."""
+    """Compare two runs of an experiment, whose turns may have the same ids."""
     (tmp_path / "again").mkdir()
     for name, worse in (("main.jsonl", None), ("branch.jsonl", 2), ("again/main.jsonl", None)):
         rows = [

@@ -1,4 +1,4 @@
-"""What the page reads from a store: lists by filters, and sums that hold whatever was written, replaced or deleted since."""
+"""Queries of the web UI: filtered lists, and sums that stay right after writes, replacements and deletions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def path(anywhere: Anywhere) -> str:
 
 @pytest.fixture
 def empty(anywhere: Anywhere) -> str:
-    """Where a new store may be."""
+    """Return the path of a new store."""
     return anywhere()
 
 
@@ -40,7 +40,7 @@ def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def ids(views: Views, wanted: Filter, **more: Any) -> list[str]:
-    """All of a list, part by part."""
+    """Return all ids of a list, page by page."""
     found, start = [], None
     while True:
         part = views.listed(wanted, 37, start, **more)
@@ -264,7 +264,7 @@ def test_what_counts_and_what_does_not(empty: str) -> None:
 
 
 def test_sums_follow_what_is_written_later(empty: str) -> None:
-    """A late judge, a revision, a turn that moves to another hour, and what retention deletes: each makes its hours anew."""
+    """A late judgment, a revision, a turn that moves to another hour, and retention each cause new sums for their hours."""
     path = empty
     clock = FakeClock()
     store = ScoreStore(path, Retention(86_400.0 * 10, 1 << 40), clock)

@@ -1,4 +1,4 @@
-"""Runs that were never run."""
+"""Made-up runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def about(i: int, *, prefix: str = "turn", case: str | None = None) -> About:
 
 
 def score(metric: str, value: float | bool | None, **more: Any) -> oa.Score:
-    """A boolean becomes a verdict, None a skipped score."""
+    """Return a score. A boolean is a verdict, None a skipped score."""
     if value is None:
         return oa.Score(metric, status="skipped", detail={"reason": "missing:output"})
     if isinstance(value, bool):
@@ -30,7 +30,7 @@ def run_of(
     parameters: str = "",
     **more: Any,
 ) -> Run:
-    """A run of turns ``turn-0``, ``turn-1``, … with a score of each metric."""
+    """Return a run of turns ``turn-0``, ``turn-1``, … with a score of each metric."""
     run = Run()
     for metric, found in values.items():
         for i, value in enumerate(found):

@@ -1,4 +1,4 @@
-"""Facts of failed turns in reports against a baseline."""
+"""Facts of failed turns in reports with a baseline."""
 
 from __future__ import annotations
 

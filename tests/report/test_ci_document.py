@@ -1,4 +1,4 @@
-"""The commands of docs/guides/gate-ci.md, run as they stand there over a real recording."""
+"""The commands of docs/guides/gate-ci.md run unchanged on a real recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = [(block.language, block.text) for block in blocks_of(DOCUMENT.read_text
 
 
 def scripts() -> Iterator[str]:
-    """Every command of ``eval`` that the document shows: in blocks, and in the steps of its pipelines."""
+    """Return every ``eval`` command of the page, from code blocks and pipeline steps."""
     for language, text in BLOCKS:
         found = [text] if language == "bash" else steps_of(yaml.safe_load(text)) if language == "yaml" else ()
         yield from (script for script in found if "otel-agenteval eval" in script)
@@ -35,7 +35,7 @@ def steps_of(document: dict[Any, Any]) -> Iterator[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout after its tests: traces, the document's configuration, and a former run."""
+    """Return a checkout after its tests: traces, the page's configuration, and an earlier run."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
     traces = b"".join(recording(f"pydantic_ai-native_v6/s{number}.jsonl") for number in (1, 2, 10, 11, 14, 15))
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(script: str) -> int:
-    """The exit status of the script's one command, whose arguments a shell expands."""
+    """Run the script's only command in a shell, and return the exit status."""
     shell = ["bash", "-ec", f"otel-agenteval() {{ printf '%s\\0' \"$@\"; }}\n{script}"]
     return main(subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split("\0")[:-1])
 

@@ -1,4 +1,4 @@
-"""Two made-up runs: what is a regression, what is noise, and what cannot be compared."""
+"""Comparison of two made-up runs: regressions, noise, and values that can't be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``otel-agenteval differences``: the cause of three incidents, from a store and from recorded traces."""
+"""``otel-agenteval differences`` finds the cause of three incidents in a store and in recorded traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTIONS = {
 
 
 def traffic(count: int, seed: int = 1) -> list[ScoredTurn]:
-    """Turns in which a tool times out for one model, and one prompt leaks its instructions in German."""
+    """Yield turns in which a tool times out for one model, and one prompt leaks its instructions in German."""
     draw = random.Random(seed)
     found = []
     for number in range(1, count + 1):
@@ -121,7 +121,7 @@ def test_all_conditions_of_a_group_hold(store: str, capsys: pytest.CaptureFixtur
 
 
 def span(trace: str, number: int, at: int, name: str, attributes: dict[str, str], **more: Any) -> dict[str, Any]:
-    """A span of a trace in OTLP's JSON: the root is the first."""
+    """Return an OTLP/JSON span. The first span of a trace is its root."""
     start = number * 10**9 + at
     pairs = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
     parent = {} if at == 1 else {"parentSpanId": f"{1:016x}"}
@@ -130,7 +130,7 @@ def span(trace: str, number: int, at: int, name: str, attributes: dict[str, str]
 
 
 def recorded(path: Path, count: int, version: str, seed: int = 1, *, fails: float = 0.03, tool: str = "search") -> str:
-    """Traces of a release, whose model and prompt have its version. Turns with the tool ``pay`` fail with a probability."""
+    """Return traces of a release, with its version in model and prompt names. Turns with the tool ``pay`` fail with a probability."""
     draw = random.Random(seed)
     lines = []
     for number in range(1, count + 1):
@@ -164,7 +164,7 @@ def test_group_of_recorded_turns_is_compared_with_the_rest(tmp_path: Path, capsy
 
 
 def test_failed_turns_of_two_runs_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The new release calls another tool, with which turns fail. Its version is no finding."""
+    """The new release calls another tool, and turns with it fail. The version itself isn't a finding."""
     old, new = recorded(tmp_path / "1.jsonl", 400, "1"), recorded(tmp_path / "2.jsonl", 400, "2", 2, tool="pay", fails=0.8)
     args = ["differences", new, "--baseline", old, "--metric", "code_turn_error"]
     assert main([*args, "--format", "json"]) == 0
@@ -199,7 +199,7 @@ def test_scored_turns_give_differences_and_failure_modes() -> None:
 
 
 def test_names_in_recorded_traces_are_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Models are named by an address, and half of them fail."""
+    """Model names contain an address, and half of the turns fail."""
     lines = []
     for number in range(1, 61):
         kind, error = ("ann@example.com", {"code": 2}) if number % 2 else ("m1", {})

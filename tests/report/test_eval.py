@@ -1,4 +1,4 @@
-"""``otel-agenteval eval`` over real recordings: formats, files, baselines and exit statuses."""
+"""``otel-agenteval eval`` on real recordings: formats, files, baselines and exit statuses."""
 
 from __future__ import annotations
 

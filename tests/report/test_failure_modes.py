@@ -1,4 +1,4 @@
-"""``otel-agenteval failure-modes``: failed turns in groups, from a store and from recorded traces."""
+"""``otel-agenteval failure-modes``: groups of failed turns from a store and from recorded traces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 
 def adjusted_rand_index(one: list[Any], other: list[Any]) -> float:
-    """Agreement of two groupings, 1 if equal and 0 by chance (Hubert and Arabie 1985)."""
+    """Return the agreement of two groupings: 1 if equal, 0 by chance (Hubert and Arabie 1985)."""
 
     def pairs(counts: Counter[Any]) -> float:
         return sum(n * (n - 1) / 2 for n in counts.values())
@@ -89,7 +89,7 @@ def test_trend_of_a_mode_follows_its_interval() -> None:
 
 @pytest.mark.slow
 def test_rates_of_judged_turns_are_unbiased() -> None:
-    """A fifth of 2,000 turns fails, and a tenth is judged: the interval has the true rate in at least 93 % of runs."""
+    """A fifth of 2,000 turns fails, and a tenth is judged. In at least 93 % of runs, the interval contains the true rate."""
     held, rates = 0, []
     for seed in range(400):
         draw = random.Random(seed)
@@ -139,7 +139,7 @@ def test_recorded_traces_have_the_modes(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_modes_are_compared_by_release(anywhere: Anywhere, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of 100 turns of each of three releases: one mode goes, one comes, one stays, and turns without a release don't count."""
+    """Among 100 turns of each of three releases, one mode ends, one starts, one stays. Turns without a release don't count."""
     gone, new, steady = (Fault("tool_error", step=step) for step in ("gone", "new", "steady"))
     rows = []
     for number in range(330):

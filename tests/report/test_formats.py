@@ -1,4 +1,4 @@
-"""What each format says of made-up runs, read back by parsers that are not ours."""
+"""Each format for made-up runs, checked with independent parsers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_junit_has_regressions_of_watched_metrics_as_failures() -> None:
 
 
 def outside_code(markdown: str) -> str:
-    """What is left of a text without its code spans."""
+    """Remove code spans from a text."""
     return re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", markdown)
 
 
@@ -184,7 +184,7 @@ def test_markdown_says_whether_anything_could_fail(report: Report, heading: str)
 
 
 class Page(HTMLParser):
-    """A page's elements, and what of them a browser would fetch or run."""
+    """Elements of a page, and the addresses and scripts that a browser would load or run."""
 
     VOID = ("meta", "rect", "line", "circle")
 

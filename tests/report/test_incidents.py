@@ -1,4 +1,4 @@
-"""The cause of each prepared incident is found from its alert, and a quiet day has none."""
+"""The cause of each prepared incident is found from its alert. A normal day has no finding."""
 
 from __future__ import annotations
 

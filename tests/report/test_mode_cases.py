@@ -1,4 +1,4 @@
-"""Cases from the failed turns of a mode, and the gate that fails while the mode persists."""
+"""Cases from a mode's failed turns, and a gate that fails until the agent is fixed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def rows_in(file: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    """A folder with the broken agent and a program that asks it."""
+    """Return a folder with the broken agent and a program that calls it."""
     (tmp_path / "app.py").write_text(APP, encoding="utf-8")
     (tmp_path / "run.py").write_text(RUN, encoding="utf-8")
     return tmp_path
@@ -151,7 +151,7 @@ def test_gates_have_the_thresholds_under_which_the_turn_failed() -> None:
 
 @pytest.mark.slow
 def test_gates_tell_a_planted_fault_from_the_turn_without_it(tmp_path: Path) -> None:
-    """The gates without the judge's verdict, which may pass by chance, on turns with a fault and on the same turns before."""
+    """The gates are evaluated on faulty turns and on the same turns without the fault. A judge's verdict could pass by chance."""
     before = {turn.turn_id: turn for turn in turns_of(60, tmp_path)}
     found: Counter[str] = Counter()
     missed: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""One number has one definition: pass rates and p values of the same data, in every report."""
+"""Pass rates and p values of the same data are equal in every report."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_fleet_lists_the_worst_first(tmp_path: Path) -> None:
 
 
 def of_cases(tmp_path: Path, **of_after: Any) -> tuple[str, Run, Run]:
-    """The scores of two versions on the same cases, in a store and as two runs: the second fails every third case."""
+    """Return the scores of two versions on the same cases, in a store and as two runs. The second version fails every third case."""
     stored, runs = [], (Run(), Run())
     for side, version in enumerate(("1.0", "1.1")):
         for case in range(CASES):
@@ -140,7 +140,7 @@ def test_compare_is_paired_by_case_like_every_report(tmp_path: Path, capsys: pyt
 
 
 def live_turns(tmp_path: Path, *, turns_of_conversation: int) -> tuple[str, Run, Run]:
-    """Two versions in live traffic, which asks the same few questions again and again: the second fails more, and costs less."""
+    """Return live traffic of two versions with a few repeated questions. The second version fails more and costs less."""
     stored, runs = [], (Run(), Run())
     for side, version in enumerate(("1.0", "1.1")):
         for number in range(240):
@@ -202,7 +202,7 @@ def test_groups_with_few_common_cases_are_not_paired(tmp_path: Path) -> None:
 
 
 def test_repetitions_of_a_case_are_one_draw() -> None:
-    """With repetitions, the interval of a pass rate needs five cases, and is wider than that of independent turns."""
+    """With repetitions, the interval of a pass rate needs five cases, and is wider than for independent turns."""
 
     def summary(cases: int, repetitions: int) -> SeriesSummary:
         run = Run()

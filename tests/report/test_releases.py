@@ -1,4 +1,4 @@
-"""``otel-agenteval compare``: two groups of the turns in a store."""
+"""``otel-agenteval compare``: two groups of turns in a store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from otel_agenteval.spans.record import SpanRecord
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Three versions of an agent: the second and third differ in relevance, and not in success."""
+    """Return a store with three versions of an agent. The last two differ in relevance, but not in success."""
     path = str(tmp_path_factory.mktemp("store") / "scores.db")
     options = load_config({"outlets": {"store": {"path": path, "attributes": ["app.prompt"]}}}, {}).outlets.store
     assert options is not None

@@ -1,4 +1,4 @@
-"""The statistics against values worked out by hand, the standard library's, published ones, and simulations with a fixed seed."""
+"""Statistics compared with hand calculations, the standard library, published values, and simulations with a fixed seed."""
 
 from __future__ import annotations
 

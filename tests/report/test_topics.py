@@ -1,4 +1,4 @@
-"""Topics of failure modes: failed turns that are split by their texts."""
+"""Topics of failure modes, found from the texts of failed turns."""
 
 from __future__ import annotations
 

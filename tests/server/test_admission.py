@@ -1,4 +1,4 @@
-"""What requests hold while they are under way, and that nothing holds them any more once they are answered."""
+"""Memory of requests: limited while they are processed, and released after the response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GZIP = {"Content-Encoding": "gzip"}
 
 
 def bodies_in(garbage: list[Any]) -> list[str]:
-    """Large bytes that hang on objects which only a garbage collection frees, by what holds them."""
+    """Return large bytes that only a garbage collection would free, by the objects that hold them."""
     return [
         f"{len(inner)} bytes in {held.f_code if isinstance(held, FrameType) else type(held).__name__}"
         for held in garbage
@@ -46,7 +46,7 @@ def bodies_in(garbage: list[Any]) -> list[str]:
 
 
 def raw(sidecar: Sidecar, data: bytes) -> bytes:
-    """The first bytes that are answered to some bytes, before the connection is cut."""
+    """Return the first bytes of the response to some bytes, before the connection is cut."""
     with connected(sidecar) as client, suppress(ConnectionError):
         client.sendall(data)
         return client.recv(1_000)
@@ -54,7 +54,7 @@ def raw(sidecar: Sidecar, data: bytes) -> bytes:
 
 
 def cut(sidecar: Sidecar) -> None:
-    """A client that goes away in the middle of its body."""
+    """Disconnect in the middle of a body."""
     with connected(sidecar) as client:
         client.sendall(_head("content-length: 900000") + bytes(500_000))
         wait(lambda: sidecar.service.receiver.in_flight.used >= 500_000)
@@ -62,7 +62,7 @@ def cut(sidecar: Sidecar) -> None:
 
 
 def cancelled(sidecar: Sidecar) -> None:
-    """A call that its client gives up before its message has come."""
+    """Cancel a call before its message has arrived."""
     never = threading.Event()
     with grpc.insecure_channel(sidecar.addresses["grpc"]) as channel:
         (one,) = silent_calls(1, channel, never)
@@ -114,7 +114,7 @@ REFUSED: dict[str, Callable[[Sidecar], Any]] = {
 
 @pytest.fixture
 def frozen() -> Iterator[None]:
-    """Collections that look at what the test made, and keep what only they would free."""
+    """Run garbage collections only on objects of the test, and keep the objects that they would free."""
     gc.collect()
     gc.freeze()  # the objects of other tests, which take long to go through
     gc.disable()
@@ -128,7 +128,7 @@ def frozen() -> Iterator[None]:
 
 
 def kept_by_garbage(sidecar: Sidecar, refuse: Callable[[Sidecar], Any]) -> list[Any]:
-    """Return bodies, and frames of ours, that only a collection frees after a request was refused."""
+    """Return bodies and frames of ours that only a garbage collection frees after a request was refused."""
     refuse(sidecar)
     gc.collect()
     refuse(sidecar)
@@ -155,7 +155,7 @@ def test_no_garbage_holds_a_body_that_was_refused(frozen: None) -> None:
 
 
 async def _nothing() -> None:
-    """What the loop had to do before this is done after it."""
+    """Let the event loop do its pending work."""
 
 
 # --- what they hold together is bounded
@@ -260,7 +260,7 @@ def test_calls_whose_messages_do_not_come_take_no_room() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_flood_takes_no_more_memory_than_the_configuration_names(tmp_path: Path) -> None:
-    """Large bodies, bombs and garbage over both transports at once, from many connections."""
+    """Large bodies, bombs and garbage over both transports, from many simultaneous connections."""
     serve = {"max_body": "8MiB", "max_inflight": "32MiB"}
     bounds = {"turn": {"total_bytes": "32MiB"}, "queue": {"max_bytes": "16MiB"}, "inline": {"metrics": []}}
     big = request(*[{"trace": n + 1, "attributes": {**CHAT, "x": "y" * 20_000}} for n in range(300)])
@@ -297,11 +297,11 @@ def test_a_flood_takes_no_more_memory_than_the_configuration_names(tmp_path: Pat
 
 
 PROGRAM = 110
-"""MiB that the process takes without any request, with what its libraries keep of one that is being read."""
+"""MiB of the process without requests, including memory that libraries use to read one request."""
 
 
 def posted(sidecar: Process, body: bytes, headers: dict[str, str]) -> int:
-    """The status; 0 when the connection was cut."""
+    """Return the status, or 0 if the connection was cut."""
     connection = http.client.HTTPConnection(sidecar.http.removeprefix("http://"), timeout=60)
     try:
         connection.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf", **headers})

@@ -1,4 +1,4 @@
-"""What senders are told: a wrong code makes them drop data, or send the same for ever."""
+"""Response codes for senders. A wrong code makes senders drop data, or resend it forever."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def connected(sidecar: Sidecar, server: str = "http") -> socket.socket:
 
 
 def silent_calls(count: int, channel: grpc.Channel, never: threading.Event) -> list[Any]:
-    """Calls whose messages don't come until the event is set."""
+    """Make calls whose messages don't arrive until the event is set."""
 
     def silent() -> Iterator[bytes]:
         never.wait(60)
@@ -49,7 +49,7 @@ def silent_calls(count: int, channel: grpc.Channel, never: threading.Event) -> l
 
 
 def call(sidecar: Sidecar, body: bytes, method: str = TRACES, metadata: Any = (), **options: Any) -> Any:
-    """One gRPC call: the answer's bytes, or the RpcError."""
+    """Make one gRPC call, and return the response bytes or the RpcError."""
     with grpc.insecure_channel(sidecar.addresses["grpc"], options=[("grpc.max_send_message_length", -1)]) as channel:
         try:
             return channel.unary_unary(method)(body, timeout=60, metadata=metadata, **options)
@@ -58,7 +58,7 @@ def call(sidecar: Sidecar, body: bytes, method: str = TRACES, metadata: Any = ()
 
 
 def details(error: Any) -> tuple[Any, status_pb2.Status | None, error_details_pb2.RetryInfo | None]:
-    """Code, status of the Collector's trailer, RetryInfo of the Python SDK's."""
+    """Return the code, the status in the Collector's trailer, and the Python SDK's RetryInfo."""
     trailers = dict(error.trailing_metadata() or ())
     status = trailers.get("grpc-status-details-bin")
     retry = trailers.get("google.rpc.retryinfo-bin")
@@ -71,7 +71,7 @@ def details(error: Any) -> tuple[Any, status_pb2.Status | None, error_details_pb
 
 @contextmanager
 def busy(sidecar: Sidecar) -> Iterator[None]:
-    """The queue of turns is full, as it is when evaluation is behind."""
+    """Fill the queue of turns, as if evaluation was slow."""
     worker = sidecar.engine.worker
     with worker._working:
         assert worker.put(Closed(1, [], "delay", True), worker.queue.max_bytes)
@@ -449,7 +449,7 @@ _HEADS = {
 @pytest.mark.parametrize("server", ["http", "metrics", "web"])
 @pytest.mark.parametrize("method", ["POST", "GET", "HEAD"])
 def test_a_body_of_unclear_length_is_refused(server: str, method: str, sidecar: Sidecar) -> None:
-    """A proxy may find another end of it, and what follows would be another's request."""
+    """A proxy could find another end of the body, and treat the rest as another request."""
     for name, (lines, status) in _HEADS.items():
         version = "1.0" if "1.0" in name else "1.1"
         head = "\r\n".join((f"{method} /metrics HTTP/{version}", "Host: localhost", "Connection: keep-alive", *lines, "", ""))

@@ -1,4 +1,4 @@
-"""What isn't delivered shows on ``/readyz?verbose`` and in metrics before the next turn comes, and in readiness if the operator wants it."""
+"""Undelivered scores appear in ``/readyz?verbose`` and metrics before the next turn and, if configured, make the sidecar not ready."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wrong_password(server: PostgresServer, folder: Path) -> str:
 
 
 def missing_rights(server: PostgresServer, folder: Path) -> str:
-    """A user who may write all tables but one."""
+    """Return a user who may write all tables except one."""
     address = filled(server.database(), some_turns(2))
     database = address.rpartition("/")[2]
     user = f"writer_{database}"
@@ -65,7 +65,7 @@ BROKEN = {
 
 
 def evaluate(sidecar: Sidecar) -> None:
-    """Close what is open, and evaluate it, whether or not that can be delivered."""
+    """Close and evaluate open turns, even if their scores can't be delivered."""
     with sidecar.engine.assembler.lock:
         closed = sidecar.engine.assembler.close_all("delay")
     sidecar.engine.intake.take(closed)

@@ -1,4 +1,4 @@
-"""The script behind the table of faults in the documentation: it runs, and it counts."""
+"""The script for the fault table in the documentation runs and counts correctly."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests that no exporter sends. ``AGENTEVAL_FUZZ_BODIES`` sets how many; 100,000 take some minutes.
+"""Random invalid requests. ``AGENTEVAL_FUZZ_BODIES`` sets their number (100,000 take some minutes).
 
-Whatever comes, the process answers as OTLP says, never with a status that makes a sender drop good data, evaluates what it
-took without a fault, and holds no more memory in the end than in the beginning.
+The process always responds as OTLP specifies, never with a status that makes a sender drop valid data. It evaluates accepted data
+without errors, and its memory doesn't grow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.sidecar import Sidecar
 
 BODIES = int(os.environ.get("AGENTEVAL_FUZZ_BODIES", "500"))
 GROWTH = 48 * 2**20
-"""Bytes of resident memory that may be added after the first two fifths."""
+"""Maximum growth of resident memory, in bytes, after the first two fifths."""
 METHODS = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     "logs": "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
@@ -46,7 +46,7 @@ STATUSES = {200, 400, 413, 415, 503}
 
 
 def seeds() -> list[tuple[str, str, bytes]]:
-    """(signal, content type, body) of requests as frameworks sent them."""
+    """Return (signal, content type, body) of requests from real frameworks."""
     found = []
     for signal, file in (
         ("traces", "pydantic_ai-native_v6/s2.jsonl"),
@@ -61,7 +61,7 @@ def seeds() -> list[tuple[str, str, bytes]]:
 
 
 def mutated(body: bytes, others: list[bytes], dice: random.Random) -> bytes:
-    """A body that was damaged in one to four places."""
+    """Damage a body in one to four places."""
     for _ in range(dice.randint(1, 4)):
         at = dice.randrange(len(body) + 1)
         other = dice.choice(others)
@@ -82,7 +82,7 @@ def mutated(body: bytes, others: list[bytes], dice: random.Random) -> bytes:
 
 
 def damaged(count: int, seed: int, *, as_json: bool = True) -> Iterator[tuple[str, str, bytes]]:
-    """(signal, content type, body). What values may be odd in a good body is tested with tests/support/mutations.py."""
+    """Yield (signal, content type, body). tests/support/mutations.py covers odd values in valid bodies."""
     dice = random.Random(seed)
     known = [one for one in seeds() if as_json or not one[1].endswith("json")]
     bodies = [body for _, _, body in known]

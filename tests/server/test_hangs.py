@@ -1,4 +1,4 @@
-"""Something outside the process hangs: scoring and the other outlets go on, health names it, and SIGTERM ends the sidecar."""
+"""If an external service hangs, scoring and other outlets continue, health reports it, and SIGTERM ends the sidecar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.service import Sidecar
     ],
 )  # fmt: skip
 def test_scoring_goes_on_and_nothing_is_lost(what: str, how: str, tmp_path: Path) -> None:
-    """``scripts/fault_matrix.py`` plays the other things, and other ways to hang."""
+    """``scripts/fault_matrix.py`` covers other services and other ways to hang."""
     found = hang(what, how, tmp_path, 300)
     assert found.is_well, found
 

@@ -1,4 +1,4 @@
-"""Probes and scrapes are answered whatever the senders do."""
+"""Probes and scrapes get responses, whatever senders do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_busy_event_loop_does_not_hold_up_probes() -> None:
 
 
 class Slow:
-    """A collector that takes until it is told to go on."""
+    """A metrics collector that blocks until it is released."""
 
     def __init__(self) -> None:
         self.asked = 0

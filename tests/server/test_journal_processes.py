@@ -1,4 +1,4 @@
-"""The journal belongs to the service: any number of processes replays all of it, whatever ended the processes before."""
+"""The journal belongs to the service. Any number of processes replays all of it, however earlier processes ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDPOINTS = [f"127.0.0.1:{14317 + 10 * number}" for number in range(4)]
 
 
 def turns(numbers: Sequence[int]) -> bytes:
-    """A request with the roots of several traces."""
+    """Return a request with the roots of several traces."""
     return request(*({"trace": number, "id": 1, "name": "invoke_agent bot", "attributes": AGENT} for number in numbers))
 
 
@@ -58,7 +58,7 @@ def test_share_is_that_of_the_collectors_endpoint(tmp_path: Path) -> None:
 
 
 class Fleet:
-    """The processes of a service as far as the journal is concerned."""
+    """The journal code of all processes of a service."""
 
     def __init__(self, folder: Path, endpoints: Sequence[str]) -> None:
         whole = JournalFolder(str(folder))
@@ -67,7 +67,7 @@ class Fleet:
         self.shares = shares_of(endpoints)
 
     def replay(self) -> Counter[int]:
-        """The traces that are there, each with how often it was taken. Each process takes those that are routed to it."""
+        """Replay the journal. Return how often each trace was taken. Each process takes only traces that are routed to it."""
         taken = Counter[int]()
         for journal, share in zip(self.journals, self.shares, strict=True):
 
@@ -83,7 +83,7 @@ class Fleet:
         return taken
 
     def end(self, *, delivered: Sequence[int] = ()) -> None:
-        """End all processes. Those of these numbers have delivered everything."""
+        """End all processes. Those with these numbers have delivered everything."""
         for number, journal in enumerate(self.journals):
             journal.close(number in delivered)
 
@@ -93,7 +93,7 @@ TRACES = range(1, 41)
 
 @pytest.fixture
 def left(tmp_path: Path) -> Path:
-    """The journal of a service that had one process: each request has four traces."""
+    """Create the journal of a service with one process. Each request has four traces."""
     left_in(tmp_path, *(("traces", turns(TRACES[at : at + 4]), False, None) for at in range(0, 40, 4)))
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""Whatever holds a segment of the journal lets it go after its time, without any further request."""
+"""Every segment of the journal is released in time, even without further requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
 
 
 def log_of(trace: int, span: int = 1, name: str = "gen_ai.user.message", **attributes: float) -> bytes:
-    """A request with one log record."""
+    """Return a request with one log record."""
     message = ExportLogsServiceRequest()
     record = message.resource_logs.add().scope_logs.add(scope={"name": "acme"}).log_records.add()
     record.trace_id, record.span_id = trace.to_bytes(16, "big"), span.to_bytes(8, "big")
@@ -45,7 +45,7 @@ def sidecar(tmp_path: Path, clock: FakeClock) -> Iterator[Sidecar]:
 
 
 def is_released(sidecar: Sidecar) -> bool:
-    """Return True if the journal is empty after what is due was done."""
+    """Return True if the journal is empty after due work is done."""
     journal, engine = sidecar.service.journal, sidecar.engine
     assert journal is not None
     engine.flush(60)
@@ -81,7 +81,7 @@ def test_feedback_without_turn_releases_its_segment(sidecar: Sidecar, clock: Fak
 
 
 def call_of(trace: int, brings: str | None, asks: str) -> bytes:
-    """A request with a model call that is a trace of its own."""
+    """Return a request with a model call that is a separate trace."""
     asked = [{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]
     if brings is not None:
         asked += [
@@ -94,7 +94,7 @@ def call_of(trace: int, brings: str | None, asks: str) -> bytes:
 
 
 def test_turn_that_goes_on_for_ever_releases_its_segment(sidecar: Sidecar, clock: FakeClock) -> None:
-    """A loop whose calls keep coming is one turn for ``turn.max_duration``, and then another."""
+    """An endless loop of calls is one turn until ``turn.max_duration``, and then a new turn."""
     released = []
     for number in range(1, 41):
         brings = f"c{number - 1}" if number > 1 else None

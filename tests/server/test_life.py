@@ -1,4 +1,4 @@
-"""From the first request to the ledger: draining, reloading, sampling, what becomes of a turn."""
+"""From the first request to the ledger: draining, reloading, sampling, and outcomes of turns."""
 
 from __future__ import annotations
 

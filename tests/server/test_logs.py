@@ -1,4 +1,4 @@
-"""What a process logs: in text or JSON, with the id of the request that it is about, and never what was in it."""
+"""Logs as text or JSON contain the request id, but never the content of a request."""
 
 from __future__ import annotations
 

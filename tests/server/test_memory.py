@@ -1,4 +1,4 @@
-"""What the process does about its memory, and what open turns may hold of it."""
+"""Memory limits of the process and of open turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that another program renames or removes while the sidecar writes to them: it goes on in new ones, and says so."""
+"""If another program renames or deletes an output file, the sidecar creates a new file and logs it."""
 
 from __future__ import annotations
 

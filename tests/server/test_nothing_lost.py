@@ -1,4 +1,4 @@
-"""What was acknowledged is scored and delivered, or said to be lost: stops, disks and receivers that fail, and a ledger that adds up."""
+"""Acknowledged turns are scored and delivered, or reported as lost, despite restarts and failing disks and receivers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_records_that_no_receiver_took_are_said_to_be_lost() -> None:
 
 
 class Broken(Outlet):
-    """An outlet that takes nothing."""
+    """An outlet that always fails."""
 
     name = "broken"
 
@@ -123,7 +123,7 @@ class Broken(Outlet):
 
 
 def balance(ledger: dict[str, Any]) -> None:
-    """Every sum of the ledger holds."""
+    """Check every sum of the ledger."""
     spans = ledger["spans"]
     assert spans["held"] == 0
     assert spans["received"] == spans["scored"] + sum(spans["not_used"].values())

@@ -1,4 +1,4 @@
-"""What the service manager is told, on a real socket, by real processes."""
+"""Notifications to systemd, on a real socket and by real processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Message = Mapping[str, str]
 
 
 class Manager:
-    """Stands for systemd: the socket, and what was said on it.
+    """A socket in place of systemd, and its messages.
 
     Args:
         name: a path, or ``@name`` for an abstract socket.
@@ -38,7 +38,7 @@ class Manager:
         self._socket.settimeout(120)
 
     def until(self, wanted: Callable[[Message], bool]) -> list[Message]:
-        """What is said until a message is one that is wanted, that one included."""
+        """Return the messages up to and including the first expected message."""
         found: list[Message] = []
         while not found or not wanted(found[-1]):
             text = self._socket.recv(4096).decode()

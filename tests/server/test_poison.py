@@ -1,4 +1,4 @@
-"""What ended the process is tried once more after a restart, and then passed over."""
+"""A request that ended the process is tried once again after a restart, and then skipped."""
 
 from __future__ import annotations
 

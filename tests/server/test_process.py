@@ -1,4 +1,4 @@
-"""The real process: its signals, its journal, and ``kill -9``."""
+"""The real process: signals, journal, and ``kill -9``."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_fault_at_the_start_is_one_line(options: str, named: str, capsys: pyte
 
 
 def read_back(folder: Path, *, keep: bool) -> tuple[list[bytes], int]:
-    """The bodies in a journal, and at how many places it is broken."""
+    """Return the bodies in a journal, and the number of damaged places."""
     journal = Journal(folder, 1 << 20)
     found: list[bytes] = []
 

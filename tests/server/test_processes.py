@@ -1,4 +1,4 @@
-"""``serve --processes``: several sidecars on ports of their own behind a Collector that routes by trace id, and one ``/metrics``."""
+"""``serve --processes``: several sidecars behind a Collector that routes by trace id, with one ``/metrics``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fleet:
         return value(f"http://127.0.0.1:{self.metrics}/metrics", name, **labels)
 
     def health(self, path: str) -> int:
-        """The status of the parent's own answer."""
+        """Return the status of the parent's health endpoint."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics}/{path}", timeout=60) as answer:
                 return int(answer.status)

@@ -1,4 +1,4 @@
-"""A reload refuses what a start refuses, and never opens the addresses in use."""
+"""A reload refuses the same configurations as a start, and never removes protection from addresses in use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reloaded(sidecar: Sidecar, file: Path, text: str) -> list[str]:
 
 
 def answers(sidecar: Sidecar) -> list[int]:
-    """Return the statuses of requests without a token: of a sender, and of a reader of the page."""
+    """Return the statuses of requests without a token: of a sender, and of a reader of the web UI."""
     return [sidecar.post("/v1/traces", turn_of(1))[0], sidecar.get("/api/status", "web")[0]]
 
 

@@ -1,4 +1,4 @@
-"""A sidecar whose scores leave: in a circle back to itself, into a store, to who asks why."""
+"""Output of a sidecar's scores: through a Collector back to itself, into a store, and to ``why``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
 def export(sidecar: Sidecar, number: int, token: str = "") -> bool:
-    """One turn of a trace of this number, in one request; whether it was acknowledged."""
+    """Export one turn with this trace number in one request, and return True if it was acknowledged."""
     metadata = (("authorization", f"Bearer {token}"),) if token else ()
     with grpc.insecure_channel(sidecar.grpc) as channel:
         try:
@@ -133,7 +133,7 @@ def test_a_journal_does_not_fill_up_while_a_receiver_of_scores_is_gone(tmp_path:
 
 
 def kept(store: Path) -> Sequence[tuple[str, str]]:
-    """(turn, metric) of every row, superseded ones too."""
+    """Return (turn, metric) of every row, including superseded rows."""
     try:
         with StoreReader(store) as reader:
             return [(row["turn_id"], row["metric"]) for row in reader.rows(Wanted(revisions=True))]

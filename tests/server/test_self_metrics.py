@@ -1,4 +1,4 @@
-"""What the sidecar measures of itself, as a scraper sees it."""
+"""The sidecar's own metrics, as a scraper sees them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = {instrument.name: prometheus_name(instrument) for instrument in INSTRUMEN
 
 
 def scraped(sidecar: Sidecar) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """Every sample on ``/metrics``, by name and labels."""
+    """Return every sample of ``/metrics``, by name and labels."""
     _, text = sidecar.get("/metrics", "metrics")
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value

@@ -1,4 +1,4 @@
-"""Signals that come while a process starts: none of them kills it, and each has its effect."""
+"""Signals during a process's start don't kill it, and each has its effect."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Sends:
 sys.meta_path.insert(0, Sends())
 Sends.find_spec(sys.meta_path[0], "at once")
 """
-"""Run by each Python process before anything else: sends it a signal at the import of a module, or at once."""
+"""Code that each Python process runs first. It sends the process a signal at the import of a module, or immediately."""
 EARLY, LATER = "otel_agenteval.cli.serve", "otel_agenteval.server.app"
 
 
 def sent(folder: Path, module: str, number: str, *, everywhere: bool = True) -> dict[str, str]:
-    """An environment in which processes, or only children of a service, get a signal while they start."""
+    """Return an environment in which processes, or only child processes, get a signal while they start."""
     (folder / "sitecustomize.py").write_text(SENDS.format(module=module, number=number, everywhere=everywhere))
     return {"PYTHONPATH": f"{folder}:{ROOT}"}
 

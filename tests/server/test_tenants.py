@@ -1,4 +1,4 @@
-"""Tenants of the sidecar: who sends by token, quotas that slow one and nobody else, and turns that never meet."""
+"""Tenants of the sidecar: identification by token, quotas that slow only one tenant, and separate turns."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_a_tenant_with_too_many_open_turns_opens_no_more_and_ends_those_it_has(c
 
 
 def opened(assembler: Assembler, tenant: str, body: bytes) -> list[str | None]:
-    """Give a tenant's spans to an assembler, and return whose turns it evicts."""
+    """Give a tenant's spans to an assembler, and return the tenants whose turns it evicts."""
     base = base_of(tenant)
     return [
         tenant_of(closed.trace_id)

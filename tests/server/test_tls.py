@@ -1,4 +1,4 @@
-"""Certificates: encryption, and clients that must have one."""
+"""TLS, and client certificates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def serve(cert: tuple[Path, Path], client_ca: Path | None = None) -> dict[str, A
 
 
 def sends(sidecar: Sidecar, transport: Transport, ca: Path, client: tuple[Path, Path] | None = None) -> bool:
-    """Send a turn over TLS, and return True if it was taken."""
+    """Send a turn over TLS, and return True if it was accepted."""
     if transport == "grpc":
         own = (client[1].read_bytes(), client[0].read_bytes()) if client is not None else (None, None)
         with grpc.secure_channel(sidecar.addresses["grpc"], grpc.ssl_channel_credentials(ca.read_bytes(), *own)) as channel:
@@ -121,7 +121,7 @@ def test_a_renewed_certificate_is_used_after_a_reload(authority: Authority, tmp_
 
 
 def names(sidecar: Sidecar) -> list[str]:
-    """Who the HTTP and the gRPC server say they are."""
+    """Return the names in the certificates of the HTTP and the gRPC server."""
     found = []
     for name in ("http", "grpc"):
         host, _, port = sidecar.addresses[name].rpartition(":")
@@ -135,7 +135,7 @@ def names(sidecar: Sidecar) -> list[str]:
 
 
 def expiries(sidecar: Sidecar) -> dict[str, float]:
-    """When certificates expire, by their option, as ``/metrics`` has it."""
+    """Return the expiry times of certificates in ``/metrics``, by option."""
     page = sidecar.get("/metrics", "metrics")[1]
     name = "agenteval_serve_certificate_expiry_timestamp_seconds{"
     return {line.split('"')[1]: float(line.split()[1]) for line in page.splitlines() if line.startswith(name)}

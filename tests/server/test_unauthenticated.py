@@ -1,4 +1,4 @@
-"""What a client without a token can take: bounded memory, no place of a sender's, one line of log."""
+"""A client without a token uses limited memory, takes no place of a sender, and causes one log line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.support.service import Sidecar, turn_of
     "attack", [name for name in ATTACKS if not name.startswith(("idle", "unread responses from the web UI"))]
 )
 def test_a_hundred_connections_take_little_memory(attack: str, tmp_path: Path) -> None:
-    """Report: 48 connections over gRPC took 2.2 GB before the token was read, with a line of log for each call."""
+    """Report: 48 connections over gRPC took 2.2 GB before the token was read, with a log line for each call."""
     found = flooded(attack, tmp_path)
     assert found.is_well, found
 
 
 def test_senders_get_in_although_others_hold_connections(caplog: pytest.LogCaptureFixture) -> None:
-    """Report: 540 idle connections from one address, and none of 10 senders got in, without a metric or a line of log."""
+    """Report: with 540 idle connections from one address, none of 10 senders got in, without a metric or a log line."""
     with Sidecar({"serve": {"token": "open-sesame", "client_connections": 8}}) as own, contextlib.ExitStack() as held:
         server = own.service._servers["grpc"]
         for _ in range(40):
@@ -64,7 +64,7 @@ def test_a_connection_without_a_call_is_closed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_http1_on_the_grpc_port_is_refused_with_the_right_port(caplog: pytest.LogCaptureFixture) -> None:
-    """Report: an exporter of OTLP/HTTP logged bytes of HTTP/2 and retried, and the sidecar logged nothing."""
+    """Report: an OTLP/HTTP exporter logged bytes of HTTP/2 and retried, and the sidecar logged nothing."""
     with Sidecar() as own:
         with connected(own, "grpc") as client:
             client.sendall(b"POST /v1/traces HTTP/1.1\r\ncontent-length: 100000\r\n\r\n" + bytes(50_000))
@@ -82,7 +82,7 @@ def test_http1_on_the_grpc_port_is_refused_with_the_right_port(caplog: pytest.Lo
 
 
 def test_senders_connect_again_after_a_while_and_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that they discover added servers."""
+    """Senders reconnect, so that they discover added servers."""
     monkeypatch.setattr("otel_agenteval.server.grpc.HEAD_TIMEOUT", 0.05)
     monkeypatch.setattr("otel_agenteval.server.grpc._AGE", 0.05)
     with Sidecar() as own, grpc.insecure_channel(own.addresses["grpc"]) as channel:
@@ -108,7 +108,7 @@ def test_refused_calls_end_their_connection() -> None:
 
 @pytest.mark.parametrize("padding", [None, 0, 9])
 def test_messages_come_in_any_frames(padding: int | None, authority: Authority) -> None:
-    """One byte a frame, with padding or without, with a length in the headers, behind TLS."""
+    """One byte per frame, with or without padding, with a length in the headers, behind TLS."""
     cert = authority.issue("server")
     message = turn_of(1)
     sent = struct.pack(">?I", False, len(message)) + message

@@ -1,4 +1,4 @@
-"""Spans and log records of a framework that no dialect knows, received by the sidecar in each form in which OTLP comes."""
+"""Spans and log records of a framework without a dialect, received in each form of OTLP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPANS = request(
 
 
 def logs(structured: bool) -> ExportLogsServiceRequest:
-    """A user's message and an answer of the call's span."""
+    """Return log records with a user message and an answer of the call's span."""
     message = ExportLogsServiceRequest()
     records = message.resource_logs.add().scope_logs.add(scope={"name": "fw.log"}).log_records
     for number, (role, content) in enumerate((("user", "Weather in Paris?"), ("assistant", "It is 18 °C.")), 1):

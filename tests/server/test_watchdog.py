@@ -1,4 +1,4 @@
-"""Text that drives a metric into an endless loop costs its own turn, and nothing else."""
+"""A text that makes a metric loop endlessly affects only its own turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def code_loops(turn: oa.Turn) -> float:
 
 
 def post(receiver: Sidecar | Collector, body: bytes, path: str = "/v1/traces") -> None:
-    """Send a request over HTTP. It must be taken."""
+    """Send a request over HTTP, which must be accepted."""
     headers = {"Content-Type": "application/x-protobuf"}
     with urllib.request.urlopen(urllib.request.Request(f"{receiver.http}{path}", body, headers), timeout=60):
         pass

@@ -1,4 +1,4 @@
-"""The same engine, config and numbers as in a process, whatever way the spans come."""
+"""The sidecar gives the same results as the in-process engine, however spans arrive."""
 
 from __future__ import annotations
 
