@@ -1,4 +1,4 @@
-"""No regular expression of the package takes more than linear time, whatever text it is tried on."""
+"""No regular expression of the package takes more than linear time, for any text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.support.patterns import PACKAGE, Used, patterns
 
 
 class Limit(NamedTuple):
-    """Patterns that see no foreign text, or only so much of it at once."""
+    """Patterns that are used only on trusted text, or only on text of limited length."""
 
     begins: tuple[str, ...]
-    """What the names of their places begin with."""
+    """Prefixes of the patterns' places."""
     characters: int
     why: str
     uses: frozenset[str] = frozenset()
-    """How they are used, if that isn't seen in the source."""
+    """The patterns' methods, if the source doesn't show them."""
 
 
 PERSONAL = "detectors/personal.py:"
@@ -85,7 +85,7 @@ LIMITS = (
 
 
 def slow_on(used: Used) -> str | None:
-    """Say on which text a pattern takes too long, as times, prefix, pump and end; None if there is none."""
+    """Return the text on which a pattern takes too long, with the times, prefix, repeated text and end. None if there is none."""
     limit = next((limit for limit in LIMITS if used.where.startswith(limit.begins)), None)
     characters = SIZES[-1] if limit is None else limit.characters
     used = used._replace(uses=(limit.uses if limit is not None else None) or used.uses)

@@ -1,4 +1,4 @@
-"""``otel-agenteval calibrate``: labels of people beside scores of a run or a store."""
+"""``otel-agenteval calibrate``: human labels compared with the scores of a run or a store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def judged(folder: Path, n: int = 200) -> tuple[Path, Path]:
-    """Scores of a judge, and labels of half of the turns: it misses one bad turn in five, and raises one false alarm in ten."""
+    """Return a judge's scores, and labels for half of the turns. The judge misses 1 of 5 bad turns, and raises 1 false alarm in 10."""
     scores, labels = folder / "scores.jsonl", folder / "labels.jsonl"
     rows, said = [], []
     for number in range(n):
@@ -191,7 +191,7 @@ def test_feedback_in_recorded_traces_is_a_label(tmp_path: Path, capsys: Capture)
 
 @pytest.mark.parametrize("other", ["other-1", "judge-1-mini", "judge-1.5", "judge-11"])
 def test_a_judge_that_prefers_its_own_model_is_found_out(tmp_path: Path, capsys: Capture, other: str) -> None:
-    """One of three bad answers is of its own model, and it lets all of those pass; people call them bad."""
+    """A third of the bad answers is by the judge's own model. The judge passes all of these, but people label them bad."""
     scores, labels = tmp_path / "scores.jsonl", tmp_path / "labels.jsonl"
     rows, said = [], []
     for number in range(120):

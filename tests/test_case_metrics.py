@@ -1,4 +1,4 @@
-"""Cases of a data set with their own metrics and expected values."""
+"""Dataset cases with their own metrics and expected values."""
 
 from __future__ import annotations
 

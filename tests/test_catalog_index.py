@@ -1,4 +1,4 @@
-"""The index of the catalogue is what the decorators say, and a metric is the same whether its module is imported or not."""
+"""The catalog index matches the decorators. A metric is the same whether its module is imported or not."""
 
 from __future__ import annotations
 

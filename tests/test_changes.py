@@ -1,4 +1,4 @@
-"""Changes of scores in a running engine: who is told of them, and what a restart keeps."""
+"""Score changes in a running engine: notifications, and state across restarts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WATCHED = {"statistics": {"changes": {"detect": True}}}
 
 
 def turns(values: list[float], *, judged: float | None = None, first: int = 1, version: str = "1") -> list[ScoredTurn]:
-    """Scored turns of an agent, one for each value of a metric."""
+    """Return scored turns of an agent, one for each value of a metric."""
     found = []
     for number, value in enumerate(values, first):
         root = Root(number, number, resource={"service.name": "shop", "service.version": version})
@@ -47,7 +47,7 @@ def turns(values: list[float], *, judged: float | None = None, first: int = 1, v
 
 @contextlib.contextmanager
 def engine_of(config: dict[str, Any], clock: FakeClock | None = None) -> Iterator[Engine]:
-    """An engine that is shut down afterwards."""
+    """Return an engine that is shut down after the test."""
     engine = engine_from(load_config(config), clock=clock or FakeClock(time_ns=10**18))
     try:
         yield engine
@@ -87,7 +87,7 @@ def test_every_outlet_hears_of_a_change(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_change_for_the_worse_names_facts_of_failed_turns(tmp_path: Path) -> None:
-    """The facts are read on another thread, so that a slow store delays no turn."""
+    """The facts are read on another thread, so that a slow store doesn't delay turns."""
     usual, worse = turns([0.9] * 300), turns([0.2, 0.2, 0.9] * 60, first=301)
     for scored in [*usual, *worse]:
         scored.turn.tool_calls = [ToolCall("pay" if scored.scores[0].value == 0.2 else "search")]

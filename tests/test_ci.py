@@ -1,4 +1,4 @@
-"""What CI runs: a test that fails is run once more, alone, and is named at the end; coverage and the built package count too."""
+"""The CI script runs failed tests again, alone, and lists them at the end. It also checks coverage and the built package."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TIMES = "==> minutes of each part: elapsed, of one core, exit status"
 
 
 def ci(folder: Path, *, flaky: bool = False, broken: bool = False) -> tuple[int, list[str], dict[str, str]]:
-    """Return the exit status of CI in a project with four tests, the tests that it names, and the exit status of each part."""
+    """Run CI in a project with four tests. Return the exit status, the listed tests, and the exit status of each part."""
     for name in (".ci", ".venv/bin"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci")

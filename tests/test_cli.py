@@ -1,4 +1,4 @@
-"""The command line over real recordings: what it prints, what it refuses, and how it exits."""
+"""The command line on real recordings: output, errors and exit statuses."""
 
 from __future__ import annotations
 
@@ -609,7 +609,7 @@ def test_what_a_report_shows_is_redacted(tmp_path: Path, capsys: Capture) -> Non
 
 @pytest.fixture
 def own_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A module in the current folder that defines a metric."""
+    """Write a module with a metric into the current folder."""
     name = f"metrics_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(
         "import otel_agenteval as oa\n\n\n@oa.metric(boolean=True)\n"

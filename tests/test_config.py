@@ -1,4 +1,4 @@
-"""What a configuration may say, what it then means, and what is said about one that is wrong."""
+"""Configuration: allowed values, their meaning, and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NEEDED = {
     "outlets.otlp.spool": {"directory": "spool"},
     "outlets.store": {"path": "scores.db"},
 }
-"""Options that a section is not complete without."""
+"""Required options of each section."""
 BESIDE = {
     "outlets.otlp.cert_file": {"key_file": "file.pem"},
     "outlets.otlp.key_file": {"cert_file": "file.pem"},
@@ -50,15 +50,15 @@ BESIDE = {
     "judge.queue.path": {"backend": "sqlite"},
     "outlets.webhook.format": {"routing_key": "r"},
 }
-"""What some options need beside them."""
+"""Other options that an option requires."""
 
 
 ABOVE = {"serve.page.read_token": {"serve": {"token": "anything"}}}
-"""Options that need one of a section above: which, by the section's path."""
+"""Options that require an option of a parent section, by path of this section."""
 
 
 def nested(path: str, value: Any) -> dict[str, Any]:
-    """A configuration in which an option has a value, and what it cannot be without."""
+    """Return a configuration in which an option has a value, with the other options that it requires."""
     above = ABOVE.get(path, {}) if value is not None else {}
     beside = BESIDE.get(path, {}) if value is not None else {}
     while path:
@@ -68,7 +68,7 @@ def nested(path: str, value: Any) -> dict[str, Any]:
 
 
 def leaf_paths() -> set[str]:
-    """Every option that is no section."""
+    """Yield every option that isn't a section."""
     paths = [".".join(path) for path in option_paths(Config)]
     return {path for path in paths if not any(other.startswith(f"{path}.") for other in paths)}
 
@@ -172,7 +172,7 @@ MAY_BE_SECRET = (
     "turn", "judge.base_url", "metrics", "outlets.prometheus", "outlets.otlp.headers", "outlets.webhook.headers", "judge.headers",
     "embedder.headers", "judge.budget.metrics", "judge.queue", "judge.queue.url", "outlets.webhook.url", "outlets.otlp.endpoint",
 )  # fmt: skip
-"""Sections and options of which errors show the form of a value only, because it can contain a secret."""
+"""Sections and options that can contain a secret. Errors show only the form of their values."""
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ OF_KINDS = {
     "HOST:PORT": ("localhost:0", "localhost:0", "127.0.0.1", LISTEN),
     "US dollars": ("0.5", 0.5, "much", "an amount of US dollars"),
 }
-"""For each kind of option: a value, its meaning, an invalid value and what is allowed instead."""
+"""For each type of option: a value, its meaning, an invalid value, and the allowed values."""
 
 
 def option_at(path: str) -> Option:
@@ -272,7 +272,7 @@ def option_at(path: str) -> Option:
 
 
 def literals_of(annotation: Any) -> tuple[Any, ...]:
-    """The values of ``Literal[…]`` or ``Literal[…] | None``; empty for another type."""
+    """Return the values of ``Literal[…]`` or ``Literal[…] | None``, or nothing for other types."""
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     inner = get_args(annotation) if type(None) in get_args(annotation) else ()
@@ -300,7 +300,7 @@ def test_every_option_has_a_tested_kind_or_its_own_cases(path: str) -> None:
 LISTS_OF_ENTRIES = {
     "metrics", "groups", "conversation.metrics", "judge.servers", "judge.choose", "references.given", "serve.tenants",
 }  # fmt: skip
-"""They have tables of their own."""
+"""Lists of entries, which have their own tables."""
 
 
 @pytest.mark.parametrize(

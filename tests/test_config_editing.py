@@ -1,4 +1,4 @@
-"""Additions to a configuration file: only the additions change it, and it isn't written unless it loads."""
+"""Additions to a configuration file change nothing else. The file isn't written if the result doesn't load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and the page on the architecture name files and functions that exist."""
+"""CONTRIBUTING.md and the architecture page name only existing files and functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets in JSON and YAML, and the columns of other tools."""
+"""Datasets in JSON and YAML, and columns of other tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def turns(source: Any, *metrics: Any) -> list[oa.Turn]:
 
 
 def passed(source: Any, *metrics: Any, config: Any = None) -> list[dict[str, Any]]:
-    """The verdicts of each case by metric."""
+    """Return the verdicts of each case by metric."""
     scored = oa.evaluate(lambda asked: "Paris", source, metrics or ["code_empty_answer"], config=config).scored
     return [{score.metric: score.passed for score in scores if score.metric != "code_empty_answer"} for _, scores in scored]
 

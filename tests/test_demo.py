@@ -1,4 +1,4 @@
-"""The demo as a new user runs it, and what its agent is made to show."""
+"""The demo as a new user runs it, and the faults of its agent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def once() -> subprocess.CompletedProcess[str]:
-    """The demo as a program, which prints into a pipe."""
+    """Run the demo as a program, and return its output."""
     command = [*COMMAND, "--once", "--port", "0"]
     return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
 

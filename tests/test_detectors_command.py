@@ -24,7 +24,7 @@ LOOP = "pydantic_ai-native_v6/s13.jsonl"
 
 
 def recorded(turns: Sequence[dict[str, Any]], path: Path) -> str:
-    """A recording in the form of Zipkin, with an agent's span and its tool calls for each turn."""
+    """Write a Zipkin recording, with an agent span and tool calls for each turn."""
     traces = []
     for number, turn in enumerate(turns, 1):
         trace = f"{number:032x}"
@@ -52,7 +52,7 @@ def recorded(turns: Sequence[dict[str, Any]], path: Path) -> str:
 
 
 def own_turns(**tags: str) -> list[dict[str, Any]]:
-    """Turns with an unknown number of calories, and a tool that repeats."""
+    """Return turns with an unknown number of calories, and a repeated tool call."""
     look = {"name": "look_up", "arguments": {"q": "soup"}, "result": "Tomato soup, vegan"}
     return [
         {"input": "Is the soup healthy?", "output": f"It has {calories} kcal.", "tool_calls": [look] * 3, "tags": tags}
@@ -119,7 +119,7 @@ def test_a_failure_without_findings_has_its_explanation_as_pattern() -> None:
 
 
 def report_of(*turns: tuple[str, str], labels: Any = ()) -> dict[str, Any]:
-    """A report over turns with an ungrounded host or a contact, each with its turn id and conversation."""
+    """Return a report on turns with an ungrounded host or a contact, each with turn id and conversation."""
     report = DetectorReport(["code_pii_leakage"], dict(labels))
     score = oa.Score("code_pii_leakage", 0.5, False, detail=detail_of([place("output", "tom@hey.com", "email")]))
     for turn_id, conversation in turns:

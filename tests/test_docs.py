@@ -1,6 +1,6 @@
-"""What the documentation shows is run: Python blocks are executed, configurations loaded, the rest is parsed.
+"""Examples in the documentation run: Python blocks are executed, configurations are loaded, other blocks are parsed.
 
-A block without a language, or in one that is not checked here, fails: nothing is skipped silently.
+A block without a language, or in an unknown language, fails. Nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DOCUMENTS = [path for path in (*PAGES, *sorted((ROOT / "docs").rglob("*.md"))) i
 
 
 class Block(NamedTuple):
-    """A fenced block: where it begins, its language, its text."""
+    """A fenced block: position, language and text."""
 
     line: int
     language: str
@@ -55,7 +55,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def program_of(blocks: list[Block]) -> str:
-    """The Python blocks as one program whose line numbers are the document's."""
+    """Join the Python blocks to one program with the page's line numbers."""
     lines: list[str] = []
     for block in blocks:
         if block.language == "python":
@@ -64,7 +64,7 @@ def program_of(blocks: list[Block]) -> str:
 
 
 def check_yaml(text: str, folder: Path) -> None:
-    """A mapping with one of our top-level keys is a configuration; other programs' YAML is only parsed."""
+    """Load a mapping with one of our top-level keys as a configuration. Only parse other YAML."""
     found = yaml.safe_load(text)
     if isinstance(found, dict) and found.keys() & {path[0] for path in option_paths(Config)}:
         file = folder / "agenteval.yaml"
@@ -74,7 +74,7 @@ def check_yaml(text: str, folder: Path) -> None:
 
 
 def check_json(text: str, folder: Path) -> None:
-    """One document, or one on each line."""
+    """Parse one document, or one per line."""
     try:
         json.loads(text)
     except ValueError:
@@ -83,7 +83,7 @@ def check_json(text: str, folder: Path) -> None:
 
 
 def check_shell(text: str, folder: Path) -> None:
-    """It parses, and the commands and make targets of ours that it uses are there."""
+    """Parse it, and check that our commands and make targets in it exist."""
     done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -95,12 +95,12 @@ def check_shell(text: str, folder: Path) -> None:
 
 
 def check_openmetrics(text: str, folder: Path) -> None:
-    """An excerpt of ``/metrics``."""
+    """Parse an excerpt of ``/metrics``."""
     assert list(text_string_to_metric_families(text.rstrip("\n").removesuffix("# EOF") + "\n# EOF\n"))
 
 
 def not_checked(text: str, folder: Path) -> None:
-    """Pictures in letters, outputs: for people."""
+    """Text diagrams and outputs."""
 
 
 CHECKS: dict[str, Callable[[str, Path], None]] = {
@@ -112,7 +112,7 @@ CHECKS: dict[str, Callable[[str, Path], None]] = {
     **dict.fromkeys(("python", "text", "js", "java", "xml", "properties"), not_checked),
 }
 RUN_ELSEWHERE = {*quickstarts.all_pages(), first_five_minutes.PAGE}
-"""Pages that go with packages of their own, and with a model: their scripts run them."""
+"""Pages with packages of their own and a model, which ``scripts/quickstarts.py`` runs."""
 PROGRAMS = [
     path
     for path in DOCUMENTS
@@ -136,7 +136,7 @@ def test_blocks_say_their_language_and_are_well_formed(tmp_path: Path) -> None:
 
 
 def run_program(file: Path, output: Path) -> None:
-    """Run a program with warnings as errors, or its tests. Called in a process of its own, which starts with the imports done."""
+    """Run a program (with warnings as errors) or its tests, in a separate process that starts with the imports done."""
     os.chdir(file.parent)
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), 1)
     os.dup2(1, 2)

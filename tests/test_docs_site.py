@@ -1,4 +1,4 @@
-"""The documentation builds as a site: links and anchors resolve, versions are listed, and no page loads anything from elsewhere."""
+"""The documentation site: links and anchors resolve, versions are listed, and no page loads anything from other hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIG = ROOT / "mkdocs.yaml"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a site with two versions, the newer one whole."""
+    """Return the folder of a site with two versions. The newer version is complete."""
     if not CONFIG.exists():
         pytest.skip("mkdocs.yaml is not part of the source distribution")
     out = tmp_path_factory.mktemp("site")

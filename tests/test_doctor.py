@@ -1,4 +1,4 @@
-"""``otel-agenteval doctor``, with real programs, real packages and a real sidecar."""
+"""``otel-agenteval doctor`` with real programs, packages and a real sidecar."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SET_UP = "trace.set_tracer_provider(TracerProvider())\ntracer = trace.get_tracer
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder for packages of which only the names are there."""
+    """Return a folder for packages that have only metadata."""
     return tmp_path / "site"
 
 
 def install(site: Path, name: str, version: str = "1.0", *, traces: tuple[str, ...] = (), group: str = "") -> None:
-    """Put a package there as ``pip`` leaves it behind."""
+    """Create the metadata that ``pip`` writes for a package."""
     folder = site / f"{name.replace('-', '_')}-{version}.dist-info"
     folder.mkdir(parents=True)
     asked = "".join(f"Requires-Dist: {one} ; extra == 'instruments'\n" for one in traces)
@@ -44,7 +44,7 @@ def install(site: Path, name: str, version: str = "1.0", *, traces: tuple[str, .
 
 
 class Doctor:
-    """The command, in this process: its exit code and what it says, with what a program says that it runs."""
+    """Runs the command in this process, and records its exit code and output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capture = monkeypatch, capture
@@ -70,7 +70,6 @@ class Doctor:
 
 @pytest.fixture
 def doctor(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Doctor:
-    """The command."""
     return Doctor(monkeypatch, capfd)
 
 
@@ -162,7 +161,7 @@ def test_metrics_that_cannot_be_evaluated(doctor: Doctor, tmp_path: Path) -> Non
 
 
 def test_servers_without_their_extra(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Report: the documentation promised errors that name the extra, and the log had only names of exceptions."""
+    """Report: the documentation promised errors that name the extra, but the log had only names of exceptions."""
     monkeypatch.setattr("otel_agenteval.cli.diagnosis.installed", lambda module: False)
     (tmp_path / "agenteval.yaml").write_text(
         "outlets: {store: 'postgresql://x@127.0.0.1:1/x'}\njudge: {queue: {backend: redis, url: 'redis://127.0.0.1:1'}}\n"
@@ -182,7 +181,7 @@ def test_log_names_a_missing_extra(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_error_of_a_missing_extra_begins_with_the_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Report: ``judge.Bedrock without an API key requires``."""
+    """Report: the message began with ``judge.Bedrock without an API key requires``."""
     monkeypatch.setitem(sys.modules, "botocore.auth", None)
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com"
     with pytest.raises(oa.ConfigError, match=r"^judge: Bedrock without an API key requires the extra \[bedrock\]"):
@@ -240,7 +239,7 @@ def test_a_sidecar_before_and_after_its_first_spans(capsys: pytest.CaptureFixtur
 
 
 class Guarded(BaseHTTPRequestHandler):
-    """A page behind a proxy that wants a token."""
+    """A web UI behind a proxy that requires a token."""
 
     def do_GET(self) -> None:
         known = self.headers["Authorization"] == "Bearer open"

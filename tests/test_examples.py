@@ -1,4 +1,4 @@
-"""The examples run as they stand, and show what they say."""
+"""The examples run unchanged, and print their documented output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_example_shows_what_it_promises(name: str, shown: list[str], tmp_path
 
 
 def gate(monkeypatch: pytest.MonkeyPatch, *files: object) -> object:
-    """The exit status of the gate, or the message that it exits with."""
+    """Return the exit status of the gate, or its error message."""
     monkeypatch.setattr(sys, "argv", ["gate_recorded.py", *map(str, files)])
     with pytest.raises(SystemExit) as left:
         runpy.run_path(str(EXAMPLES / "gate_recorded.py"), run_name="__main__")
@@ -73,7 +73,7 @@ def test_the_gate_fails_without_turns(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture(scope="module")
 def sidecar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sidecar, Path]]:
-    """A sidecar, and the file that it writes scores to."""
+    """Run a sidecar, and return the file with its scores."""
     folder = tmp_path_factory.mktemp("sidecar")
     with Sidecar(folder, {"outlets": {"jsonl": str(folder / "scores.jsonl")}}) as running:
         yield running, folder / "scores.jsonl"

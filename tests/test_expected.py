@@ -1,4 +1,4 @@
-"""What ``expect()`` turns on, and what it leaves alone."""
+"""Metrics that ``expect()`` turns on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.rig import Rig
 
 
 def scores_of(config: dict[str, Any] | None = None, **references: Any) -> dict[str, Any]:
-    """The scores of one turn with these references, by metric."""
+    """Return the scores of one turn with these references, by metric."""
     with Rig({"inline": {"metrics": ["code_latency"], "expected": True}, **(config or {})}) as rig:
         with oa.expect(**references):
             rig.run(says="Paris.")

@@ -1,4 +1,4 @@
-"""``oa.evaluate`` and ``otel-agenteval experiment``, with a real framework and with plain functions."""
+"""``oa.evaluate`` and ``otel-agenteval experiment`` with a real framework and with simple functions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EQUAL = ["code_equals_ground_truth"]
 
 @pytest.fixture
 def provider() -> Iterator[TracerProvider]:
-    """One of the test's own, so that no other test's turns come in."""
+    """Return a separate provider, so that other tests' turns aren't included."""
     made = TracerProvider(shutdown_on_exit=False)
     Agent.instrument_all(InstrumentationSettings(tracer_provider=made))
     yield made
@@ -47,7 +47,7 @@ def provider() -> Iterator[TracerProvider]:
 
 
 def agent() -> Agent[None, str]:
-    """It looks a capital up with a tool, and then says it."""
+    """Look up a capital with a tool, and answer."""
 
     def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked = next(part.content for message in messages for part in message.parts if isinstance(part, UserPromptPart))
@@ -273,7 +273,7 @@ def test_fault_in_a_document_names_its_place(name: str, text: str | bytes, says:
 
 @dataclasses.dataclass(slots=True)
 class DatasetCase:
-    """As AgentUnit's."""
+    """Like AgentUnit's class."""
 
     id: str
     query: str
@@ -417,7 +417,7 @@ def test_a_task_that_is_none_is_said(task: str, says: str, tmp_path: Path, capsy
 
 
 def test_chances_of_repetitions_are_those_of_the_papers() -> None:
-    """pass@k is 1 - C(n - c, k) / C(n, k), pass^k is C(c, k) / C(n, k)."""
+    """pass@k is 1 - C(n - c, k) / C(n, k), and pass^k is C(c, k) / C(n, k)."""
     assert pass_at_k(Tries(10, 3), 1) == pytest.approx(0.3)
     assert pass_at_k(Tries(10, 3), 5) == pytest.approx(1 - 21 / 252)
     assert pass_hat_k(Tries(10, 8), 4) == pytest.approx(70 / 210)

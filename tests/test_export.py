@@ -1,4 +1,4 @@
-"""``export`` and ``why``, on a store that an agent filled."""
+"""``otel-agenteval export`` and ``why`` on a store of an agent's turns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(filled: Path, tmp_path: Path) -> str:
-    """A copy of a store, for this test alone."""
+    """Return a copy of a store for this test."""
     return str(shutil.copy(filled, tmp_path / "scores.db"))
 
 

@@ -1,4 +1,4 @@
-"""What users say of turns: by the handle, in events and log records, and over HTTP; and what follows of it."""
+"""User feedback by the handle, in events and log records, and over HTTP, and its effects."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_refused_with_what_is_allowed(said: dict[str, Any
 
 
 def test_a_refusal_does_not_quote_what_somebody_wrote() -> None:
-    """Refusals are logged, and nothing of what users say may be."""
+    """Refusals are logged, and must not contain what users write."""
     for said in (
         {"label": {"a": "secret"}},
         {"score": "secret"},
@@ -260,7 +260,7 @@ def test_attributes_are_feedback_only_where_the_configuration_names_them() -> No
 
 
 def test_a_log_record_is_feedback_wherever_it_is_written() -> None:
-    """The record is the application's: it is read, not changed or sent again."""
+    """The application's record is read, but not changed or sent again."""
     with Rig({"inline": {"metrics": ["code_latency"]}}) as rig:
         rig.run()
         turn = rig.turn()
@@ -455,7 +455,7 @@ def test_feedback_within_the_trace_chooses_the_turn_too(models: ScriptedModels) 
 
 
 def test_a_drawn_turn_that_a_rule_would_have_chosen_stands_for_itself_alone() -> None:
-    """One in ten is drawn; who says that it is bad has it judged anyway. 100 turns, 20 of them bad, half of those with feedback."""
+    """One in ten turns is drawn. Negative feedback always causes judging. 100 turns, 20 of them bad, half of these with feedback."""
     estimates = Estimates(3600, FakeClock())
     for number in range(100):
         bad, speaks = number % 5 == 0, number % 10 == 0

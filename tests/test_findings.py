@@ -1,4 +1,4 @@
-"""Findings: severity in every outlet, positions that survive redaction, and evidence for a reader."""
+"""Findings: severity in every outlet, positions that redaction keeps, and evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step at which a turn went wrong first: on recorded turns with faults put in, and on some by hand."""
+"""The first step that went wrong: in recorded turns with inserted faults, and in hand-written turns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_faults_in_some_spans_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_faults_in_recordings_are_found(tmp_path: Path) -> None:
-    """Step and kind of 85 % of the faults, each kind at least in two of three cases. The guide has the figures."""
+    """Step and kind of 85 % of all faults, and of two thirds of each kind, are found. The guide has the figures."""
     paths = unpacked(tmp_path)
     turns = clean(oa.load_turns(paths))
     found = {

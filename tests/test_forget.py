@@ -26,7 +26,7 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, Any]:
-    """A store and a judge queue that only collects jobs."""
+    """Return a configuration with a store, and a judge queue that only collects jobs."""
     return {
         "outlets": {"store": {"path": str(tmp_path / "scores.db"), "content": True}},
         "judge": {
@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> dict[str, Any]:
 
 
 def run_turns(config: dict[str, Any]) -> None:
-    """Six turns of two users, in three conversations."""
+    """Run six turns of two users in three conversations."""
     with Rig(config) as rig:
         for number in range(6):
             who = {"user.id": f"u-{number % 2}", "gen_ai.conversation.id": f"c-{number % 3}"}
@@ -79,7 +79,7 @@ def test_turns_are_deleted_in_store_and_queue(
 def test_the_default_queue_of_a_sidecar_is_found(
     config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """``serve`` queues judge jobs in its state folder, also if the configuration names no queue."""
+    """``serve`` puts judge jobs into its state folder, even if the configuration has no queue."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "otel-agenteval").mkdir()
     path = tmp_path / "otel-agenteval" / "queue.db"
@@ -107,7 +107,7 @@ def test_a_store_without_content_finds_a_user_and_does_not_contain_the_id(tmp_pa
 
 
 def traces_in(folder: Path) -> list[tuple[bool, str | None, int]]:
-    """Requests that are left, with their numbers of spans, as the next start reads them."""
+    """Return the remaining requests with their numbers of spans, as read after a restart."""
     found: list[Record] = []
     journal = Journal(JournalFolder(str(folder)).part(0), 1 << 30)
     journal.replay(lambda record: (found.append(record), {1})[1])

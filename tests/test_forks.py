@@ -1,4 +1,4 @@
-"""The registry of fork handlers: order, lifetime, and failures."""
+"""Registered fork handlers: order, lifetime, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package is also a start-up hook of other programs: importing it must cost them nothing."""
+"""Importing the package is cheap, because other programs import it as a startup hook."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(json.dumps(steps))
 
 
 def output_of(program: str) -> str:
-    """Return what a fresh process prints."""
+    """Return the output of a new process."""
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100).stdout
 
 
@@ -41,7 +41,7 @@ def packages(modules: list[str]) -> set[str]:
 
 
 def metrics_in(modules: list[str]) -> set[str]:
-    """Return the families of metrics among modules."""
+    """Return the metric families among modules."""
     return {name.rpartition(".")[2] for name in modules if name.startswith("otel_agenteval.metrics.code.")}
 
 
@@ -89,7 +89,7 @@ def test_default_configuration_and_help_of_the_sidecar_import_no_server() -> Non
 
 
 def test_the_garbage_collector_has_little_to_go_over() -> None:
-    """What is alive after the first turns is looked at by each full collection of the agent's process: 24,000 objects are the SDK's."""
+    """Each full garbage collection of the agent's process visits the live objects. 24,000 of them are the SDK's."""
     program = """
 import gc
 from opentelemetry.sdk.trace import TracerProvider

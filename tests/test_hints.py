@@ -1,4 +1,4 @@
-"""What is logged once, for somebody who wonders why no score comes."""
+"""One-time log messages that explain missing scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.service import AGENT, Sidecar, request
 
 
 def warned(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
-    """The warnings with all of these words."""
+    """Return the warnings with all of these words."""
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     return [message for message in messages if all(word in message for word in words)]
 

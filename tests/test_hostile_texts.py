@@ -1,4 +1,4 @@
-"""Texts that are made to take time: whatever an agent writes, a reader's time grows with its length, and no faster."""
+"""The time of every parser, detector and metric grows linearly with the length of hostile texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.support.spans import chat, span, turns_of
 NOW, TOKENS = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc), Tokens(10, 10)
 ANSWER = "On 12 May 2024 order 4711 of 1,249.50 EUR went to ada@example.org, see https://acme.example/orders/4711 and call +49 30 1234567."
 CANDIDATES: tuple[Any, ...] = ("search", 1, 0.5, ["search"], {"type": "object"}, {"a": 1}, "code_word_count", ["code_word_count"], [{"tool": "search"}])  # fmt: skip
-"""Values for required parameters: the first that is allowed is taken."""
+"""Values for required parameters. The first allowed value is used."""
 
 
 def weigh(text: str) -> int:
@@ -92,7 +92,7 @@ def test_hostile_text_takes_linear_time(call: Callable[[str], Any], make: Callab
 
 
 def with_parameters(name: str) -> BoundMetric | None:
-    """The metric with something that is allowed for each required parameter."""
+    """Return the metric with allowed values for its required parameters."""
     given: dict[str, Any] = {}
     for parameter in oa.get_metric(name).metric.parameters.values():
         for candidate in CANDIDATES if parameter.required else ():
@@ -110,7 +110,7 @@ def turn_that_says(text: str) -> oa.Turn:
 
 
 def turn_that_was_given(text: str) -> oa.Turn:
-    """Return a turn in which everything is hostile that an answer is compared with."""
+    """Return a turn whose sources for comparison with the answer are all hostile."""
     said = [Message("system", text), Message("user", text), Message("tool", text)]
     calls = [ToolCall("search", {"query": text}, text)]
     return oa.Turn(input=text, output=ANSWER, ground_truth=ANSWER, context=[text], system=text, messages=said, tool_calls=calls)
@@ -128,7 +128,7 @@ def evaluating(name: str, make: Callable[[str], oa.Turn]) -> Callable[[str], Any
 
 
 def quietly(call: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader that may refuse what it is given."""
+    """Return a function that ignores errors of a parser."""
 
     def read(text: str) -> None:
         with suppress(ValueError, MetricError):
@@ -207,7 +207,7 @@ READERS: dict[str, Callable[[str], Any]] = {
 
 @cache
 def pieces(seed: int) -> tuple[str, ...]:
-    """What the patterns of the package look for."""
+    """Return the words of the package's patterns."""
     texts = (sample(used.pattern, seed) for used in patterns() if isinstance(used.pattern.pattern, str))
     return tuple(sorted({text for text in texts if text}))
 
@@ -218,7 +218,7 @@ def texts(seed: int, count: int) -> tuple[Hostile, ...]:
 
 
 def slow_on(call: Callable[[str], Any], those: tuple[Hostile, ...]) -> Iterator[str]:
-    """Say on which texts a reader's time grows too fast."""
+    """Return the texts on which a function's time grows too fast."""
     call("warm up")
     for one in those:
         if seconds(call, one.text(SIZES[-1])) > FLOOR and (times := steep(call, one.text)) is not None:
@@ -226,7 +226,7 @@ def slow_on(call: Callable[[str], Any], those: tuple[Hostile, ...]) -> Iterator[
 
 
 SEED = int(os.environ.get("AGENTEVAL_TEST_SEED", "2"))
-"""Seed of a few further texts. A number that nobody has used yet looks for new faults."""
+"""Seed of some additional texts. Set a new number to search for new faults."""
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
-"""Turns made at once keep their scores and references apart, under kinds of host programs that need no package of their own.
+"""Concurrent turns keep their own scores and references, in host programs that need no packages.
 
-``scripts/hosts.py`` runs all kinds, on every Python that is found, with the oldest and the newest SDK.
+``scripts/hosts.py`` runs all kinds, on every installed Python, with the oldest and the newest SDK.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values kept by the identity of what they belong to."""
+"""Values stored by the identity of their objects."""
 
 from __future__ import annotations
 

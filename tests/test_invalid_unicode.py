@@ -1,4 +1,4 @@
-"""An invalid surrogate or byte costs one character, not the batch, line, file or job that contains it."""
+"""An invalid surrogate or byte affects only one character, not its batch, line, file or job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first fault that a judge chooses if no rule finds one."""
+"""The first fault chosen by a judge if no rule finds one."""
 
 from __future__ import annotations
 

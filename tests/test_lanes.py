@@ -1,4 +1,4 @@
-"""Calls that may hang have a thread of their own: their callers wait for a limited time, and nothing is lost or done twice."""
+"""Calls that can hang run on separate threads. Callers wait for a limited time, and nothing is lost or done twice."""
 
 from __future__ import annotations
 

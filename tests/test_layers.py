@@ -1,7 +1,6 @@
-"""Who may import whom. A room imports from its own floor's room or from lower floors; what has no floor is refused.
+"""Allowed imports. A folder (*room*) may import from rooms of its own or lower layers (*floors*), and only listed packages.
 
-The table is the whole rule: from the top down, each room with the packages of others that it may import, at its head or on first use. A
-floor that is put between two others changes no rule of these.
+The table contains the whole rule. Each room has its allowed third-party packages, for imports at the top and inside functions.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ FLOORS: tuple[dict[str, str], ...] = (
     {"media": "PIL av faster_whisper fsspec httpx numpy rapidocr webrtcvad", "detectors": "numpy phonenumbers"},
     {"core": "cryptography genai_prices httpcore httpx opentelemetry orjson packaging pydantic_core yaml"},
 )
-"""From the top down: room → the packages of others that it may import."""
+"""Rooms with their allowed third-party packages, from the highest floor to the lowest."""
 FLOOR = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}
 ALLOWED = {room: set(packages.split()) for rooms in FLOORS for room, packages in rooms.items()}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def room_of(file: Path) -> str:
-    """The name that has a floor: a room's, or that of a module beside the rooms."""
+    """Return the name with a floor: a room, or a module next to the rooms."""
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports_of(file: Path) -> Iterator[tuple[int, str, bool]]:
-    """(line, what, whether it is ours) of every import, also those inside functions, for type checkers and of extras."""
+    """Yield (line, module, True for our own) of every import, including those in functions, for type checkers, and of extras."""
     parts = file.relative_to(PACKAGE).parts
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -75,7 +74,7 @@ def _from(node: ast.ImportFrom, parts: tuple[str, ...]) -> Iterator[tuple[str, b
 
 
 def faults_of(file: Path) -> Iterator[str]:
-    """What a module imports and may not."""
+    """Yield the forbidden imports of a module."""
     room = room_of(file)
     for line, what, ours in imports_of(file):
         place = f"{file.relative_to(PACKAGE.parent)}:{line}: {what}"

@@ -1,4 +1,4 @@
-"""Files are split at line feeds only, because JSON may hold the other separators of ``str.splitlines``."""
+"""Files are split only at line feeds, because JSON may contain other separators of ``str.splitlines``."""
 
 from __future__ import annotations
 

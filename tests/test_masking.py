@@ -1,4 +1,4 @@
-"""What ``check-config`` and errors show of a configuration gives access to nothing."""
+"""``check-config`` and errors never show secrets of a configuration."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ IN_PLACE_OF_A_SECRET = [
 
 
 def test_errors_never_show_a_value_in_the_place_of_a_secret(tmp_path: Path) -> None:
-    """Report: errors printed a webhook URL without scheme, headers as text and an api_key as mapping."""
+    """Report: errors printed a webhook URL without scheme, headers as text, and an api_key as mapping."""
     file = tmp_path / "agenteval.yaml"
     for text in IN_PLACE_OF_A_SECRET:
         file.write_text(text.replace("SECRET", "plain-word"))

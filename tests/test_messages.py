@@ -1,4 +1,4 @@
-"""Messages about typical mistakes: each names the option or file, and the fix."""
+"""Messages about typical mistakes name the option or file, and the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Form turn.v1, and scores as dicts."""
+"""Turns in the form ``turn.v1``, and scores as dicts."""
 
 from __future__ import annotations
 

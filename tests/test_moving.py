@@ -1,4 +1,4 @@
-"""The pages ``docs/guides/moving-from-*.md`` name every name, parameter and difference that they should."""
+"""The pages ``docs/guides/moving-from-*.md`` contain every name, parameter and difference."""
 
 from __future__ import annotations
 

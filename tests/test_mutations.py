@@ -1,6 +1,6 @@
-"""No span from outside breaks reading, composing, scoring or showing a turn: every recording, with hostile values in it.
+"""No hostile span value breaks reading, composing, scoring or showing a turn.
 
-``AGENTEVAL_MUTATIONS`` sets how many cases are tried from the fixed seed, and as many from a new one. A failure names its seed.
+``AGENTEVAL_MUTATIONS`` is the number of cases with the fixed seed, and with a new seed. A failure prints its seed.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from tests.support.rig import Rig
 CASES = int(os.environ.get("AGENTEVAL_MUTATIONS", "250"))
 NAMES = [metric.name for metric in METRICS if not metric.metric.required]
 LOSSES = {"fault", "error", "stuck", "queue_full"}
-"""Reasons for which spans are not scored although they should be."""
+"""Reasons for which spans aren't scored although they should be."""
 TOGETHER = 25
-"""Cases whose turns are closed together."""
+"""Number of cases whose turns are closed together."""
 
 
 def lines_of(items: list[Item]) -> list[bytes]:
-    """The items as OTLP/JSON, with whatever Python writes that JSON has no word for."""
+    """Return the items as OTLP/JSON, including values that only Python's JSON encoder writes."""
     return [json.dumps(item.message()).encode() for item in items]
 
 
 class Sidecar:
-    """An engine with every outlet that renders, and the page of its store."""
+    """An engine with every outlet that renders, and the web UI of its store."""
 
     def __init__(self, folder: Path) -> None:
         self._store = folder / "scores.db"
@@ -77,7 +77,6 @@ class Sidecar:
         self._api = Api(str(self._store), Options(content=True, trace_url="https://example.com/{trace_id}"))
 
     def receive(self, items: list[Item]) -> None:
-        """Take requests."""
         for item, line in zip(items, lines_of(items), strict=True):
             try:
                 self._feed.pass_on(self._feed.read("traces" if item.is_span else "logs", line, True))
@@ -85,7 +84,7 @@ class Sidecar:
                 continue
 
     def check(self) -> None:
-        """Close all turns, deliver their scores, see that nothing was lost on the way, and that the page shows all."""
+        """Close all turns, deliver their scores, and check that nothing was lost and that the web UI shows everything."""
         engine = self.engine
         for _ in range(3):  # turns, what waited for their continuation, and late spans
             self._now += 10_000.0
@@ -142,7 +141,7 @@ def test_mutated_recordings_are_read_scored_and_shown(first: int, sidecar: Sidec
 
 
 class Program:
-    """A program that puts whatever it likes on spans of its own."""
+    """A program that puts hostile values on its own spans."""
 
     def __init__(self, rig: Rig) -> None:
         self._rig = rig

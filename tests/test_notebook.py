@@ -1,4 +1,4 @@
-"""What a notebook gets of turns and scores."""
+"""DataFrames and HTML of turns and scores in notebooks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_given_judge_reads_the_turns_before_of_the_same_conversation(models: Scr
 
 
 class Tags(HTMLParser):
-    """The elements of a page, and its text."""
+    """Elements and text of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Processes that do a command's work end with it."""
+"""Worker processes of a command end with the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the documentation show what the page, the report and the dashboards do (``make pictures``)."""
+"""The pictures in the documentation match the web UI, the report and the dashboards (``make pictures``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves for a judge has no personal data and no secrets in it; what is scored here has everything."""
+"""Judges receive no personal data and no secrets, but metrics in this process see everything."""
 
 from __future__ import annotations
 

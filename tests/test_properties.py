@@ -1,4 +1,4 @@
-"""Whatever telemetry says: no crash, no exception, every value readable as JSON."""
+"""For any telemetry: no crash, no exception, and every value is valid JSON."""
 
 from __future__ import annotations
 

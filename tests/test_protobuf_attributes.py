@@ -1,4 +1,4 @@
-"""Attributes of received spans are read as protobuf reads them, in the order of the wire."""
+"""Attributes of received spans are read like protobuf reads them, in wire order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def field(number: int, content: bytes) -> bytes:
 
 
 def some_value(dice: random.Random, depth: int = 0) -> bytes:
-    """An AnyValue of any kind, sometimes of several, or with a field that OTLP does not have."""
+    """Return an AnyValue of any kind, with several values, or with an unknown field."""
     kind = dice.randrange(10)
     if kind < 3:
         return field(1, dice.choice(TEXTS))
@@ -66,7 +66,7 @@ def text_pair(key: str, text: bytes) -> bytes:
 
 
 def record_of(*raw_pairs: bytes, scope: str = "opentelemetry.instrumentation.genai.openai") -> SpanRecord:
-    """A span with these attributes, as it is received."""
+    """Return a received span with these attributes."""
     span = field(1, b"t" * 16) + field(2, b"s" * 8) + b"".join(field(9, pair) for pair in raw_pairs)
     body = field(1, field(2, field(1, field(1, scope.encode())) + field(2, span)))
     parts, _ = split_spans(body, "", 0, GENAI)

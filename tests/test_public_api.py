@@ -1,4 +1,4 @@
-"""What the package promises by name is there, sorted and documented; what is documented nowhere is not public."""
+"""Public names exist, are sorted and documented. Undocumented names aren't public."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENTRY_POINTS = [
 
 
 def public_members(thing: Any) -> list[tuple[str, Any]]:
-    """Methods and properties that a class itself defines for its users."""
+    """Return methods and properties that a class itself defines for its users."""
     own = [(name, member) for name, member in vars(thing).items() if not name.startswith("_")]
     return [
         (name, getattr(member, "__func__", member))

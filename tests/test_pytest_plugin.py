@@ -1,4 +1,4 @@
-"""The pytest plugin, as a team's own test suite sees it: each suite here runs in a pytest of its own."""
+"""The pytest plugin in a user's test suite. Each suite runs in a separate pytest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agent(user="Weather in Paris?", says="It is sunny in Paris.", *, fails=False
 
 @pytest.fixture
 def suite(tmp_path, monkeypatch):
-    """Runs a test suite that has an agent in it; returns (exit status, output)."""
+    """Return a function that runs a test suite with an agent. It returns (exit status, output)."""
     (tmp_path / "agent.py").write_text(AGENT)
 
     def run(tests, *options, conftest=""):

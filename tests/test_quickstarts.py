@@ -1,4 +1,4 @@
-"""The pages of docs/get-started/integrations can be gone through: three of them here, all of them by ``make quickstarts``."""
+"""Three pages of docs/get-started/integrations run here. ``make quickstarts`` runs all of them."""
 
 from __future__ import annotations
 

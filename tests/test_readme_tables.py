@@ -1,4 +1,4 @@
-"""What the documentation says of names, metrics, options and outputs is what the code says."""
+"""The documentation's lists of names, metrics, options and outputs match the code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(name: str) -> str:
 
 
 def first_column(text: str, after: str) -> set[str]:
-    """The code in the first cells of the table that follows a marker."""
+    """Return the code spans in the first column of the table after a marker."""
     rows = re.search(r"\n((?:\|.*\n)+)", text[text.index(after) :])
     assert rows is not None
     return {name for row in rows[1].splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
@@ -46,7 +46,7 @@ def test_the_generated_parts_are_in_step() -> None:
 
 
 REQUIRED = {"outlets.prometheus.port": "0", "outlets.otlp.endpoint": "http://h", "outlets.webhook.url": "http://h"}
-"""Values for options without a default."""
+"""Values of options without a default."""
 
 
 def test_every_option_has_its_variable_and_each_variable_works() -> None:

@@ -1,4 +1,4 @@
-"""``otel-agenteval record``: real programs, as users write them."""
+"""``otel-agenteval record`` with real programs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ tracer = trace.get_tracer("app")
 
 
 class Done(NamedTuple):
-    """What came of a command."""
-
     returncode: int
     stdout: str
     stderr: str
 
 
 class Record:
-    """The command, in this process; what it runs has processes of its own."""
+    """The command in this process. The recorded program has its own processes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capture = monkeypatch, capture
@@ -50,7 +48,6 @@ class Record:
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Record:
-    """The command."""
     return Record(monkeypatch, capfd)
 
 

@@ -1,4 +1,4 @@
-"""Answers that were recorded in a data set are scored without an agent."""
+"""Recorded answers in a dataset are scored without an agent."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_errors_name_the_command_or_the_column(
 
 
 def test_comparison_is_printed_if_no_report_has_it(tmp_path: Path, capsys: Capture) -> None:
-    """Report: two prompts were compared with ``--baseline`` and ``--format jsonl``, and nothing was shown."""
+    """Report: a comparison with ``--baseline`` and ``--format jsonl`` wasn't shown."""
     (tmp_path / "qa.csv").write_text(CSV)
     before, after = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     run = ["experiment", "recorded", str(tmp_path / "qa.csv"), "--metrics", "code_equals_ground_truth", "--format", "jsonl"]

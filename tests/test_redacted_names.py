@@ -1,4 +1,4 @@
-"""Names and ids that contain personal data or secrets become the same markers everywhere."""
+"""Names and ids with personal data or secrets become the same markers everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much personal data and how many secrets redaction finds, what it leaves alone, and that it takes no time over either."""
+"""Recall of redaction for personal data and secrets, ordinary text that it keeps, and its speed."""
 
 from __future__ import annotations
 

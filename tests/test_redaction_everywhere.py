@@ -1,4 +1,4 @@
-"""Every text, name and id of a score or turn is redacted before any outlet or judge gets it, and only then."""
+"""Every text, name and id of a score or turn is redacted before an outlet or judge receives it, and not earlier."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ QUOTING = ["code_quotes", "code_quotes_later", "code_quotes_in_an_error", "code_
 
 @pytest.fixture(autouse=True)
 def quoting() -> None:
-    """Metrics that quote the turn wherever a score has a text."""
+    """Register metrics that quote the turn in every text field of a score."""
 
     @oa.metric()
     def code_quotes(turn: oa.Turn) -> Any:
@@ -216,7 +216,7 @@ def test_text_is_redacted_first_and_cut_after() -> None:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """A turn that quotes, as a file of OTLP/JSON."""
+    """Write an OTLP/JSON file with a turn that quotes."""
     known = {"gen_ai.operation.name": "invoke_agent", **chat_attributes("Hello.", SAID), **OF_AGENT}
     span = {
         "traceId": "a" * 32, "spanId": "b" * 16, "name": "invoke_agent", "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000",
@@ -245,7 +245,7 @@ def test_results_of_a_backfill_are_redacted(recording: Path) -> None:
 
 
 def test_no_outlet_gets_personal_data_from_any_field_of_a_request(tmp_path: Path, receiver: Receiver) -> None:
-    """Report: outlets leaked an e-mail address in a scope's name, a call id, an event's name and a resource's key."""
+    """Report: outlets leaked an email address in a scope name, a call id, an event name and a resource key."""
 
     def mail(where: str) -> str:
         return f"{where}@leak.example.org"

@@ -1,4 +1,4 @@
-"""What turns are compared with: by whom it was said, who wins, and how bad sources are refused."""
+"""Reference data of turns: sources, precedence, and errors of invalid sources."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_references_can_be_given_for_an_agent():
 
 
 def rows(folder, *cases):
-    """Return the path of a data set with these cases."""
+    """Write a dataset with these cases, and return its path."""
     path = folder / "cases.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in cases))
     return str(path)
@@ -77,7 +77,7 @@ CASES = [
 
 @pytest.fixture(params=["jsonl", "csv", "parquet"])
 def dataset(request, tmp_path):
-    """The cases in each kind of file."""
+    """Return the cases in each file format."""
     path = tmp_path / f"cases.{request.param}"
     if request.param == "jsonl":
         rows(tmp_path, *CASES)
@@ -147,7 +147,7 @@ def test_a_metric_is_evaluated_only_on_the_turns_that_it_is_for():
 
 
 def recall(rig):
-    """The live score that compares retrieved with relevant ids."""
+    """Return the live score that compares retrieved with relevant ids."""
     return next(score for scored in rig.scored() for score in scored.scores if score.metric == "code_recall_at_k")
 
 

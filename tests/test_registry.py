@@ -1,4 +1,4 @@
-"""Metrics by name, with parameters; and what is refused where."""
+"""Metrics by name with parameters, and errors of invalid metrics."""
 
 from __future__ import annotations
 

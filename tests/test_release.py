@@ -1,4 +1,4 @@
-"""Release notes from the changelog, the lowest versions that the wheel is tested with, and actions pinned by commit."""
+"""Release notes from the changelog, the lowest tested versions, and actions pinned by commit."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_requirement_without_one_lowest_version_is_refused(dependencies: list[
 
 
 def test_workflows_pin_each_action_by_its_commit() -> None:
-    """A tag can be moved to other code; the comment names the version for whoever renews the pin."""
+    """A tag can be moved to other code. The comment names the version for the next update."""
     if not (ROOT / ".github").exists():
         pytest.skip("workflows are not part of the source distribution")
     files = [file.read_text(encoding="utf-8") for file in (ROOT / ".github").rglob("*.y*ml")]

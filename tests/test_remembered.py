@@ -1,4 +1,4 @@
-"""Results of reading texts that are kept for the next time."""
+"""The cache for results of reading texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted(times: int = 1) -> tuple[Callable[[str], int], list[str]]:
-    """Return a remembered function, and the texts that it has read."""
+    """Return a cached function, and the list of texts that it has read."""
     read: list[str] = []
 
     def length(text: str) -> int:

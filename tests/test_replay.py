@@ -1,4 +1,4 @@
-"""Recorded telemetry in: files, standard input, packed files, and what cannot be read."""
+"""Reading recorded telemetry: files, standard input, compressed files, and unreadable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backoff and the header ``Retry-After``."""
+"""Backoff, and the header ``Retry-After``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each request to another host has one deadline, even if the host answers byte by byte."""
+"""Each request to another host has one deadline, even if the host responds byte by byte."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = b'{"turn_id": "t", "metrics": {"m": "ok"}, "scores": []}' + b" " * 2_000
 
 @pytest.fixture(autouse=True)
 def _long_drips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No client of a busy machine is so slow that it gets a whole answer."""
+    """Slow down the server, so that no client on a busy machine is slow enough to get a whole response."""
     monkeypatch.setattr(drips, "_WHOLE", 60.0)
 
 
@@ -53,7 +53,7 @@ def posted(url: str) -> str:
     ("send", "place"), [(exported, "head"), (exported, "body"), (posted, "headers"), (posted, "body"), (exported_by_grpc, "head")]
 )
 def test_a_receiver_that_drips_is_given_up(send: Callable[[str], str], place: str) -> None:
-    """The host sends the rest at once if somebody waits for longer, and ``dripping`` notices it."""
+    """The server sends the rest immediately if a client waits too long, and ``dripping`` then fails."""
     with dripping(place, BODY) as host:
         assert send(host.url) in GIVEN_UP
 
@@ -75,7 +75,7 @@ def test_no_more_of_an_answer_is_read_than_is_wanted() -> None:
 
 
 def test_a_request_that_is_too_slow_to_take_is_given_up() -> None:
-    """A receiver that reads nothing of a large request."""
+    """The receiver doesn't read a large request."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         with client_to(url) as client, pytest.raises(httpx.WriteTimeout):

@@ -1,4 +1,4 @@
-"""The one way in which SQLite files are opened, shared and closed."""
+"""The shared code to open, share and close SQLite files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ TAKES = """
 
 
 def test_neither_a_second_opening_nor_a_look_ends_the_locks_of_a_process(tmp_path: Path) -> None:
-    """A lock of POSIX is gone as soon as its process closes any descriptor of the file."""
+    """A POSIX lock ends as soon as its process closes any descriptor of the file."""
     path = tmp_path / "notes.db"
     held = open_file(path, NOTES, exclusive=True)
     with pytest.raises(sqlite3.OperationalError, match="locked"):

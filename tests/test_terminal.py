@@ -1,4 +1,4 @@
-"""Text of agents cannot command a terminal, nor show there in another order than it has."""
+"""Agents' text can't control a terminal, and appears in its real order."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_doctor_commands_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def recorded(folder: Path) -> Path:
-    """Traces of an agent whose every word is hostile."""
+    """Write traces of an agent whose texts are all hostile."""
     said = {
         "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": HOSTILE, "gen_ai.conversation.id": HOSTILE, "gen_ai.request.model": HOSTILE,
         "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": HOSTILE}]}]),

@@ -1,4 +1,4 @@
-"""The cost of turns whose spans report tokens and no cost, everywhere that a turn's cost is shown."""
+"""Estimated cost of turns with tokens but without cost, everywhere that a cost is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.rig import Rig
 
 Capture = pytest.CaptureFixture[str]
 USD = 1_000_000 * 2.5 / 1e6 + 100_000 * 10 / 1e6
-"""One million input tokens and 100,000 output tokens of gpt-4o, by the packaged table."""
+"""Price of 1,000,000 input tokens and 100,000 output tokens of gpt-4o, by the packaged table."""
 PRICES = {"gpt-4o": {"input": 1.0, "output": 2.0}}
 
 

@@ -1,4 +1,4 @@
-"""What a type checker says of programs that use the public names: it accepts the right ones and refuses the wrong ones."""
+"""mypy accepts correct uses of the public names, and refuses wrong uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``otel-agenteval why``: each finding with the text that it is about."""
+"""``otel-agenteval why`` shows each finding with its text."""
 
 from __future__ import annotations
 

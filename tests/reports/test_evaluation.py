@@ -60,7 +60,7 @@ def test_conversation_that_raises_in_its_second_turn_fails() -> None:
 
 
 def test_baseline_is_compared_with_trials_that_raised() -> None:
-    """stella 6025: 100 % before and 100 % now, though three of four cases raised."""
+    """stella 6025: 100 % before and 100 % now, although three of four cases raised."""
 
     def broken(question: str) -> str:
         if question != "q0":

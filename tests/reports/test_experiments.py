@@ -81,7 +81,7 @@ def test_conversation_metric_and_simulated_user_read_context_variables() -> None
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_turn_is_captured_within_a_span_of_the_caller(kind: str) -> None:
-    """langsmith-sdk 877: the caller's context has an open span, to which the task's spans don't belong."""
+    """langsmith-sdk 877: the caller's context has an open span, but the task's spans aren't part of it."""
     provider = TracerProvider(shutdown_on_exit=False)
     tracer = provider.get_tracer("app")
 
@@ -113,7 +113,7 @@ def test_repetition_receives_the_input_of_the_data_set(kind: str) -> None:
 
 
 def test_input_that_cannot_be_copied_reaches_the_task() -> None:
-    """opencompass 1845: an input that can't be copied, such as a lock."""
+    """opencompass 1845, for an input that can't be copied, such as a lock."""
     lock = threading.Lock()
     found = []
     oa.evaluate(lambda given: found.append(given) or "done", [{"input": lock}], ["code_empty_answer"])  # type: ignore[func-returns-value]
@@ -127,13 +127,13 @@ async def stream(text: str) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("task", [stream, lambda text: (part for part in ("Li", "ma"))])
 def test_answer_of_a_generator_is_its_texts(task: Any) -> None:
-    """opik 1596: a task that isn't a plain function isn't awaited, and its answer is the text of an object."""
+    """opik 1596: a task that isn't a simple function isn't awaited, and its answer is the ``repr`` of an object."""
     assert oa.evaluate(task, CASES, EQUALS).summary()[0].pass_rate == 1.0
 
 
 @pytest.mark.parametrize(("most", "is_full"), [(3, True), (4, False)])
 def test_conversation_that_reached_its_maximum_is_named(most: int, is_full: bool) -> None:
-    """gooddata-python-sdk 1789: a simulation that ran out of turns looks like another one."""
+    """gooddata-python-sdk 1789: a simulation that reached its maximum number of turns looks like a finished one."""
     case = {"case_id": "refund", "user": "Asks three times.", "max_turns": most}
     found = oa.evaluate(
         lambda text, history: "Lima", [case], ["code_empty_answer"],
@@ -175,7 +175,7 @@ def test_case_that_ends_the_process_fails_alone(kind: str, error: BaseException)
 
 
 def test_exit_of_the_task_is_not_green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """cuga-agent 625: exit(0) in one case, or while the task is imported, and the command exits with 0."""
+    """cuga-agent 625: if one case, or the task's import, calls exit(0), the command exits with 0."""
     monkeypatch.chdir(tmp_path)
     Path("exiting_app.py").write_text("def task(text):\n    if text == 'q1': raise SystemExit(0)\n    return 'Lima'\n")
     Path("exiting_script.py").write_text("raise SystemExit(0)\n")
@@ -194,7 +194,7 @@ def never() -> Iterator[threading.Event]:
 
 
 def test_task_that_never_returns_fails_alone(never: threading.Event) -> None:
-    """openai/evals 1292: one call holds up the run, and its results are lost."""
+    """openai/evals 1292: one call blocks the run, and its results are lost."""
 
     def task(text: str) -> str:
         return str(never.wait()) if text == "q1" else "Lima"
@@ -212,7 +212,7 @@ def test_task_that_never_returns_fails_alone(never: threading.Event) -> None:
 
 @pytest.mark.parametrize("stuck", ["task", "user"])
 def test_conversation_that_never_continues_keeps_its_turns(stuck: str, never: threading.Event) -> None:
-    """openai/evals 1292, as a conversation whose second turn never ends."""
+    """openai/evals 1292, for a conversation whose second turn never ends."""
 
     def task(text: str, history: list[Any]) -> str:
         return str(never.wait()) if history and stuck == "task" else "Lima"
@@ -226,7 +226,7 @@ def test_conversation_that_never_continues_keeps_its_turns(stuck: str, never: th
 
 
 def test_metric_that_never_returns_is_an_error_of_its_case(never: threading.Event) -> None:
-    """mlflow 25720: an evaluator holds up the run."""
+    """mlflow 25720: an evaluator blocks the run."""
 
     def code_stuck(turn: oa.Turn) -> bool:
         return never.wait() if turn.input == "q1" else True
@@ -359,7 +359,7 @@ def test_score_can_be_a_number_of_a_library(value: Any, mean: float | None, rate
 
 @pytest.mark.parametrize(("watch", "lost"), [(["all"], ["code_equals_ground_truth"]), ([], [])])
 def test_metric_that_is_gone_fails_if_all_are_watched(watch: list[str], lost: list[str]) -> None:
-    """MCPJam inspector 4343: what the baseline has and this run hasn't evades the comparison."""
+    """MCPJam inspector 4343: a metric that is only in the baseline isn't compared."""
     before, now = (oa.evaluate(lambda text: "Lima", CASES, metrics) for metrics in (EQUALS, ["code_empty_answer"]))
     comparison = now.compare(before, watch)
     assert (comparison.lost, comparison.missing) == (lost, EQUALS)
@@ -367,7 +367,7 @@ def test_metric_that_is_gone_fails_if_all_are_watched(watch: list[str], lost: li
 
 @pytest.mark.parametrize(("watch", "lost"), [(["all"], EQUALS), (EQUALS, EQUALS), (["code_empty_answer"], []), ([], [])])
 def test_watched_metric_without_values_fails(watch: list[str], lost: list[str]) -> None:
-    """assay 2082, remnic 584: a metric that is no longer evaluated, here without references, evades the comparison."""
+    """assay 2082, remnic 584: a metric without values, here because of missing references, isn't compared."""
     unlabeled = [{"case_id": case["case_id"], "input": case["input"]} for case in CASES]
     before, now = (oa.evaluate(lambda text: "Lima", cases, [*EQUALS, "code_empty_answer"]) for cases in (CASES, unlabeled))
     assert now.compare(before, watch).lost == lost
@@ -423,7 +423,7 @@ def scores_of(file: Path, text: str, capsys: pytest.CaptureFixture[str], *option
 def test_empty_cell_is_an_empty_answer(
     name: str, text: str, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """VLMEvalKit 1704: the error was that the data set lacks the column."""
+    """VLMEvalKit 1704: an empty cell caused the error that the dataset lacks the column."""
     values, err = scores_of(tmp_path / name, text, capsys, *options)
     assert (values[0], len(values)) == (0.0, 2)
     assert "error:" not in err.lower()

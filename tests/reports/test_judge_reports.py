@@ -121,7 +121,7 @@ def test_broken_event_stream_is_an_error(stream: Response, error_type: str, serv
 
 
 def test_slow_server_judges_everything(server: Server) -> None:
-    """deepeval 1376: several metrics at once time out at a server that processes one request after the other."""
+    """deepeval 1376: several simultaneous metrics time out at a server that processes one request at a time."""
     working, forgotten = threading.Lock(), threading.Event()
 
     def answer(_: Request) -> Response:
@@ -189,7 +189,7 @@ def test_timeout_names_the_limit_that_ended_the_wait(options: dict[str, Any], me
 
 
 def test_configured_headers_are_sent(server: Server) -> None:
-    """mlflow 20136, 23375: a gateway with a path and headers of its own, from a configuration."""
+    """mlflow 20136, 23375: a gateway with its own path and headers, from a configuration."""
     server.answering = lambda request: (
         Response({"data": [{"index": index, "embedding": [1.0, 0.0]} for index in range(2)]})
         if "input" in request.body
@@ -234,7 +234,7 @@ def test_placeholders_are_filled_from_the_case(metrics: list[Any], column: dict[
 
 
 def test_placeholder_in_a_text_is_filled_from_the_case() -> None:
-    """promptfoo 7861, with metrics that ask no judge, nested values and names that aren't columns."""
+    """promptfoo 7861, for metrics without a judge, nested values and names that aren't columns."""
     own = [{"type": "contains", "value": "{{who}} {{year}}"}, {"type": "contains-any", "value": ["x", "{{who}}"]}]
     cases = [{"input": who, "who": who, "year": 1815, "assert": own} for who in ("Ada", "Bob")]
     result = oa.evaluate(lambda question: f"{question} 1815", cases, ["code_empty_answer"])

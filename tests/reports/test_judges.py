@@ -43,7 +43,7 @@ def score(judge: oa.Judge) -> oa.Score:
     ],
 )
 def test_server_without_a_system_role(refusal: str, server: Server, judge: oa.Judge) -> None:
-    """mistral.rs 506, autogen 1037: the instructions move into the user's message, and the model is asked so from then on."""
+    """mistral.rs 506, autogen 1037: the instructions move into the user's message, in this and later calls."""
     server.will(refused(refusal), said(VERDICT), said(VERDICT))
     assert [score(judge).value, score(judge).value] == [0.75, 0.75]
     first, *others = [request.body["messages"] for request in server.requests]
@@ -87,7 +87,7 @@ def test_reply_in_another_form(replies: list[Any], server: Server, judge: oa.Jud
     ],
 )
 def test_server_without_structured_output(refusal: str, status: int, server: Server, judge: oa.Judge) -> None:
-    """MinusPod 628, explorbot 58, takt 1593: the judge asks again without it, and remembers that."""
+    """MinusPod 628, explorbot 58, takt 1593: the judge calls the model again without it, and remembers that."""
     server.answering = lambda request: refused(refusal, status) if "response_format" in request.body else Response(said(VERDICT))
     assert [score(judge).value, score(judge).value] == [0.75, 0.75]
     assert ["response_format" in request.body for request in server.requests] == [True, True, False, False]
@@ -111,7 +111,7 @@ def test_other_rejection_is_final(refusal: str, server: Server, judge: oa.Judge)
     ],
 )
 def test_reply_that_is_none(replies: list[Any], error_type: str, server: Server, judge: oa.Judge) -> None:
-    """EverOS 219, and redirects that would send the key to another host."""
+    """EverOS 219: invalid replies, and redirects that would send the key to another host."""
     server.will(*replies)
     assert score(judge).error_type == error_type
 
@@ -129,7 +129,7 @@ def test_reply_that_is_none(replies: list[Any], error_type: str, server: Server,
 def test_rate_limit_is_waited_for(
     headers: dict[str, str], least: float, server: Server, judge: oa.Judge, sleeps: list[float]
 ) -> None:
-    """ragas 1519, 2580, NeMo-Agent-Toolkit 842: as long as the headers say, and beyond three attempts until the deadline."""
+    """ragas 1519, 2580, NeMo-Agent-Toolkit 842: wait as long as the headers require, even beyond three attempts until the deadline."""
     server.will(*[Response({}, 429, headers)] * 5, said(VERDICT))
     found = score(judge)
     if "6m0s" in headers.values():  # longer than the deadline
@@ -151,7 +151,7 @@ def test_price_with_or_without_the_provider(model: str, name: str) -> None:
 
 
 class Client:
-    """Like an asynchronous client's pool: bound to the loop of its first use."""
+    """Like an asynchronous client's pool, bound to the event loop of its first use."""
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -166,7 +166,7 @@ class Client:
 
 
 def test_asynchronous_client_can_be_used_again() -> None:
-    """nextmoe-infra 193: a second run, a notebook's loop, and a loop of the caller's own."""
+    """nextmoe-infra 193: a second run, a notebook's event loop, and an event loop of the caller."""
     client, cases = Client(), [{"input": str(number)} for number in range(5)]
 
     def rate() -> float | None:

@@ -69,13 +69,13 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("output", "wanted"), ANSWERS, ids=repr)
 def test_answer_of_a_task_is_written_like_a_reference(output: Any, wanted: Any) -> None:
-    """promptfoo 1352, agenta 2347: False was expected and False returned, which didn't match."""
+    """promptfoo 1352, agenta 2347: a task that returned False didn't match the expected False."""
     assert evaluated(output, ground_truth=wanted).passed is True
     assert evaluated("another", ground_truth=wanted).passed is False
 
 
 def test_history_has_the_answers_as_text() -> None:
-    """agenta 2347, in a conversation."""
+    """agenta 2347, for the history of a conversation."""
     seen: list[Any] = []
 
     def task(text: str, history: list[Any]) -> Any:
@@ -278,7 +278,7 @@ def test_number_in_another_notation(output: str, extract: str, number: float) ->
 
 
 def test_configured_number_can_have_a_minus_sign() -> None:
-    """inspect_ai 4636, on the other side."""
+    """inspect_ai 4636, for the configured number."""
     assert scored("code_equals_number", "-5", value="\u22125").passed is True
     assert scored("code_equals_number", "4.2", value="4,2").passed is True
 
@@ -318,7 +318,7 @@ def test_other_numbers_are_equal_as_before(output: str, value: Any, passed: bool
 
 
 def test_turn_has_floats_for_integers_over_64_bits() -> None:
-    """jsonlintpro 4, in the arguments of a call: no outlet can write them."""
+    """jsonlintpro 4, for the arguments of a call, because no outlet can write such integers."""
     facts = {"tool_calls": [{"name": "pay", "arguments": {"wei": BIG}}]}
     assert scored("code_tool_argument_matches", "x", facts=facts, tool="pay", argument="wei", expected=BIG).passed is True
     metric = {"code_json_equals": {"ignore_list_order": True}}

@@ -48,13 +48,13 @@ def test_response_without_content_is_an_empty_answer(response: Any, key: str) ->
     ],
 )
 def test_object_that_is_no_response_is_the_answer(value: Any) -> None:
-    """openinference 1785, the opposite: structured answers with some field of a response."""
+    """The opposite of openinference 1785: structured answers with a field that responses also have."""
     written = json.dumps(value)
     assert answer_in("output.value", written, "openinference.instrumentation.google_adk") == written
 
 
 def test_truncated_response_without_content_is_unknown() -> None:
-    """openinference 1785, the opposite: the text was after the part that the SDK cut."""
+    """The opposite of openinference 1785: the text was in the part that the SDK cut off."""
     written = '{"usage_metadata": {"prompt_token_count": 5}, "content": {"par'
     assert answer_in("output.value", written, "openinference.instrumentation.google_adk") is None
 
@@ -91,7 +91,7 @@ def test_cache_writes_of_a_usage_object(usage: dict[str, Any], counts: tuple[int
 
 
 def test_cost_of_cache_writes_is_no_count() -> None:
-    """mlflow 24615, the opposite: Langfuse's costs have the names of its counts, and come first."""
+    """The opposite of mlflow 24615: Langfuse's costs have the same names as its counts, and come first."""
     langfuse = {
         "langfuse.observation.type": "generation", "langfuse.observation.model.name": "claude-sonnet-4-5",
         "langfuse.observation.input": ASKED, "langfuse.observation.output": SAID,
@@ -155,7 +155,7 @@ def test_raw_response_of_an_sdk_is_no_answer(handle: str) -> None:
     ["<p>Response [200 OK]</p>", "<Response>[200 OK]</Response>", "It returned <Response [200 OK]>", "<Response [city]>"],
 )
 def test_answer_that_resembles_a_raw_response_stays(answer: str) -> None:
-    """mlflow 22598, the opposite: markup, and words about a response."""
+    """The opposite of mlflow 22598: markup, and texts about a response."""
     assert turn_of(chat(1, user=ASKED, says=answer)).output == answer
 
 
@@ -199,7 +199,7 @@ def test_outcome_of_a_tool_decides_without_a_span_status(key: str, outcome: str,
 
 
 def test_other_outcomes_are_no_failures_of_tools() -> None:
-    """executor 992, the opposite: the outcome of something else, and an argument."""
+    """The opposite of executor 992: the outcome of something else, and an argument."""
     attributes = {"gen_ai.tool.call.arguments": '{"outcome": "fail"}', "check.outcome": "fail", "outcome": "fail"}
     (call,) = turn_of(agent(1), tool(2, 1, "grade", attributes=attributes)).tool_calls or ()
     assert call.error is None

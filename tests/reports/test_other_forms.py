@@ -36,7 +36,7 @@ def test_output_of_gos_exporter_gives_the_turn_of_otlp() -> None:
 
 
 def unscoped(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Turns without what only the instrumentation's name says."""
+    """Return turns without fields that depend on the instrumentation's name."""
     return [{key: value for key, value in turn.items() if key != "framework"} for turn in turns]
 
 
@@ -72,7 +72,7 @@ def test_text_of_nodes_exporter_is_named() -> None:
 
 
 def classic(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the tables before workspaces: other names, and a root whose parent is the operation."""
+    """Return a row of the tables before workspaces, with other names and the operation as the root's parent."""
     return {
         "timestamp": row["TimeGenerated"],
         "id": row["Id"],
@@ -154,7 +154,7 @@ def test_events_and_sessions_of_application_insights_are_read(tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def agentcore(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[dict[str, Any]]]:
-    """Log lines of a Strands agent with AWS's distribution, and its turns from OTLP."""
+    """Return log lines of a Strands agent with AWS's distribution, and its turns from OTLP."""
     folder = tmp_path_factory.mktemp("strands")
     files = [folder / "s8.jsonl", folder / "s8.logs.jsonl"]
     for file in files:

@@ -1,4 +1,4 @@
-"""Reports from tries to break, open or fill a sidecar in production."""
+"""Reports on attempts to break, open or fill a sidecar in production."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ from tests.support.stored_turns import filled, some_turns
 
 
 def recorded(folder: Path, turns: int = 1) -> Path:
-    """A file with recorded turns."""
+    """Write a file with recorded turns."""
     requests = [ExportTraceServiceRequest.FromString(turn_of(number)) for number in range(1, turns + 1)]
     return write_lines(requests, folder / "traces.jsonl")
 
@@ -61,7 +61,7 @@ def test_commands_run_without_standard_streams(closed: tuple[str, ...], tmp_path
 
 
 def test_closed_standard_input_is_empty(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sibling of nab 990: ``turns -`` has nothing to read."""
+    """Sibling of nab 990: ``turns -`` gets no input."""
     monkeypatch.setattr(sys, "stdin", None)
     assert main(["turns", "-"]) == 2
     assert "no spans found" in capsys.readouterr().err
@@ -307,7 +307,7 @@ def test_error_about_an_address_explains_brackets(address: str, has_brackets: bo
 
 
 class Forwarder(BaseHTTPRequestHandler):
-    """A proxy that serves the page below ``/eval``, and removes this part of the path."""
+    """A proxy that serves the web UI below ``/eval``, and removes this part of the path."""
 
     page = ""
 
@@ -321,7 +321,7 @@ class Forwarder(BaseHTTPRequestHandler):
             self.wfile.write(answer.content)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing on standard error."""
+        """Print nothing."""
 
 
 @pytest.mark.slow

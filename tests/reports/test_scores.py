@@ -48,7 +48,7 @@ def test_explanation_names_the_arguments_that_differ(calls: list[dict[str, Any]]
 
 
 def test_explanation_names_no_arguments_that_are_equal() -> None:
-    """agentevals 66, with right arguments in another order, and without a comparison of arguments."""
+    """agentevals 66, for correct arguments in another order, and without a comparison of arguments."""
     for expected, params in (([TRANSFER, "log"], {"check_arguments": True}), ([{**TRANSFER, "arguments": {"x": 1}}, "log"], {})):
         score = scored("code_tool_correctness", facts={"tool_calls": [TRANSFER]}, expected=expected, **params)
         assert score.explanation == "expected transfer, log; called transfer"

@@ -86,7 +86,7 @@ def test_answer_is_the_earlier_calls_if_the_last_one_is_about_it(question: str, 
 
 
 def asks(number: int, *, has_id: bool = True) -> list[dict[str, Any]]:
-    """A tool request and its result."""
+    """Return a tool request and its result."""
     one = {"id": f"c{number}"} if has_id else {}
     request = {"type": "tool_call", "name": "count_stock", "arguments": {"shelf": number}, **one}
     result = {"type": "tool_call_response", "name": "count_stock", "response": f"{number} left", **one}
@@ -111,7 +111,7 @@ def test_tool_calls_in_the_only_calls_prompt_were_executed(root: list[Any], has_
 
 
 def test_each_split_turn_of_a_loop_has_its_own_tool_call() -> None:
-    """Each call has a trace of its own, and repeats the conversation. A turn that asks for a tool doesn't have the earlier ones."""
+    """Each call is a separate trace and repeats the conversation. A turn with a tool request doesn't contain earlier requests."""
     request = {"id": "c2", "name": "count_stock", "arguments": {"shelf": 2}}
     root = span(1, 0, "workflow", {"gen_ai.operation.name": "invoke_workflow"})
     assert counted(root, chat(2, 1, messages=[text("user", ASKED), *asks(1)], calls=[request])) == [

@@ -1,6 +1,6 @@
 """Situations of public reports on traces, rebuilt in our own words. The cases of the archive name their reports.
 
-Each case has traces and an ``expected.json`` with the reports (``source``), the situation, and what has to come out.
+Each case has traces and an ``expected.json`` with the reports (``source``), the situation, and the expected result.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_case_of_a_report(case: str, tmp_path: Path) -> None:
 
 
 def words(*texts: str) -> list[dict[str, Any]]:
-    """A conversation, begun by the user."""
+    """Return a conversation that the user begins."""
     return [
         {"role": "assistant" if place % 2 else "user", "parts": [{"type": "text", "content": text}]}
         for place, text in enumerate(texts)
@@ -174,7 +174,7 @@ def test_constant_response_ids_are_several_calls() -> None:
 
 
 def test_call_without_a_span_has_its_place() -> None:
-    """agent-framework 6357: but a call that waits isn't one, and an agent's span is no lost tool."""
+    """agent-framework 6357. A waiting call isn't an executed call, and an agent's span isn't a lost tool."""
     requests = [{"id": f"c{n}", "name": name, "arguments": {}} for n, name in enumerate(("a", "b", "helper", "later"))]
     results = [
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": f"c{n}", "response": f"r{n}"}]} for n in range(3)
@@ -208,7 +208,7 @@ def test_items_of_a_program(pairs: list[tuple[str, str]], server: bool, turns: i
 
 @pytest.mark.parametrize(("pause", "turns"), [(2_000, 2), (50, 1)])
 def test_chat_loop_of_a_person_but_not_of_a_program(pause: float, turns: int) -> None:
-    """openllmetry 1113: a library that asks the model to repair its answer takes no time to write."""
+    """openllmetry 1113: a library that asks the model to repair its answer sends the next message immediately."""
     first = chat(2, 1, user="Name a city", says="{city: Lima}")
     again = chat(3, 1, messages=words("Name a city", "{city: Lima}", "Write JSON"), says='{"city": "Lima"}', at=10 + pause)
     found = turns_of(span(1, ms=5_000), first, again)
@@ -226,7 +226,7 @@ def test_chat_loop_of_a_person_but_not_of_a_program(pause: float, turns: int) ->
     ],
 )
 def test_helper_after_the_answer_has_no_answer(asked: str, made: str) -> None:
-    """A title, follow-up questions, a grade or a memory ends last, but is about the answer."""
+    """A title, follow-up questions, a grade or a memory ends last, but only describes the answer."""
     question, answer = "Do you sell rakes?", "Yes, we sell two rakes, one of wood and one of steel."
     helper = chat(3, 1, user=asked.format(q=question, a=answer), says=made, at=20)
     assert turn_of(agent(1), chat(2, 1, user=question, says=answer), helper).output == answer
@@ -254,7 +254,7 @@ ANSWERED = [
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("own", [{}, {"gen_ai.request.model": "m-1", "litellm.api_key.hash": "h"}])
 def test_calls_of_a_gateway_that_continue_each_other_are_one_turn(own: dict[str, Any], order: int) -> None:
-    """litellm 35193: a gateway traces each request alone, below spans of its own, and some have the request's model."""
+    """litellm 35193: a gateway traces each request separately, below its own spans, and some have the request's model."""
     stitcher = Stitcher(30.0)
     requests = [
         [span(1, 0, "POST /chat", SERVER, trace_id=1), span(2, 1, "route", own, trace_id=1), chat(3, 2, user="How many?", calls=[CALL], trace_id=1)],
@@ -269,7 +269,7 @@ def test_calls_of_a_gateway_that_continue_each_other_are_one_turn(own: dict[str,
 
 
 def steps(first: dict[str, Any], second: dict[str, Any], wrapped: bool, error: str | None = None) -> list[Any]:
-    """Two runs below one request, each in a span of its own if ``wrapped``."""
+    """Return two runs below one request, each in a span of its own if ``wrapped``."""
     return [
         span(1, 0, "POST /ask", SERVER, ms=900), *([span(2, 1, "step"), span(5, 1, "step", at=200)] if wrapped else []),
         agent(3, 2 if wrapped else 1, at=1, ms=90, error=error), chat(4, 3, at=2, error=error, **first),
@@ -399,7 +399,7 @@ def call_of(number: int, **more: Any) -> list[SpanGroup]:
 
 
 def as_they_arrive(groups: list[SpanGroup]) -> list[SpanGroup]:
-    """The turns of groups that arrive in this order, the latest revision of each."""
+    """Return the turns of groups that arrive in this order, in their last revisions."""
     duplicates, found = Duplicates(Stitcher(30.0)), dict[int, SpanGroup]()
 
     def keep(wholes: list[SpanGroup]) -> None:
@@ -450,7 +450,7 @@ DELEGATES = {"id": "c9", "name": "ask", "arguments": {"task": "Pack for Oslo?"}}
 
 
 def caller(number: int, result: str, **more: Any) -> list[SpanGroup]:
-    """A turn whose tool runs an agent in a thread without the context."""
+    """Return a turn whose tool runs an agent in a thread without the context."""
     given = {"gen_ai.tool.call.arguments": '{"task": "Pack for Oslo?"}', "gen_ai.tool.call.result": result}
     of = {"trace_id": number, **more}
     return split([
@@ -461,7 +461,7 @@ def caller(number: int, result: str, **more: Any) -> list[SpanGroup]:
 
 
 def loop_calls(number: int, result: str) -> list[SpanGroup]:
-    """A hand-written loop that does the same without a span of its own."""
+    """Return a hand-written loop with the same calls, without a span of its own."""
     asked = {"role": "assistant", "parts": [{"type": "tool_call", **DELEGATES}]}
     told = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c9", "response": result}]}
     first = chat(number, trace_id=number, user="Ask.", calls=[DELEGATES])
@@ -503,7 +503,7 @@ def test_run_of_a_tool_in_a_trace_of_its_own_is_part_of_the_turn(joined: Any, gr
 
 
 def test_agent_in_a_tool_of_a_loop_is_not_the_turns_agent() -> None:
-    """A hand-written loop has no agent, only one of its tools runs one (recording smolagents-openinference-loop/s7)."""
+    """A hand-written loop has no agent. Only one of its tools runs an agent (recording smolagents-openinference-loop/s7)."""
     turn = turn_of(
         span(1), chat(2, 1, user="Ask.", calls=[DELEGATES]), tool(3, 1, "ask", at=20, ms=50), agent(4, 3, "helper", at=21, ms=40),
         chat(5, 4, at=22, user="Pack for Oslo?", says="A jacket."), chat(6, 1, at=80, user="Ask.", says="A jacket, I hear."),
@@ -524,14 +524,14 @@ def test_calls_with_one_id_have_their_own_results() -> None:
 
 
 def test_request_with_an_empty_text_is_no_answer() -> None:
-    """openlit 1540: an empty text beside a tool's request."""
+    """openlit 1540: an empty text next to a tool's request."""
     said = json.dumps({"messages": [{"type": "human", "content": "Q"}, {"type": "ai", "content": "", "tool_calls": [{"name": "pay", "args": {}, "id": "c1"}]}]})  # fmt: skip
     root = span(1, 0, "graph", {"openinference.span.kind": "CHAIN", "input.value": "Q", "output.value": said})
     assert turn_of(root, chat(2, 1, user="Q", calls=[{"id": "c1", "name": "pay", "arguments": {}}])).output is None
 
 
 def test_steps_of_a_loop_without_its_run_are_one_turn() -> None:
-    """harness-sdk 118: each cycle of an agent is a root of its own."""
+    """harness-sdk 118: each cycle of an agent is a separate root."""
     cycle = {"gen_ai.operation.name": "execute_event_loop_cycle"}
     stitcher = Stitcher(30.0)
     cycles = [

@@ -1,4 +1,4 @@
-"""The configurations of collector_config/ in the real Collector: valid, and doing what their comments say."""
+"""The configurations of collector_config/ in the real Collector: they are valid, and work as their comments describe."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def keys_of(value: Any) -> Iterator[str]:
 
 
 def validate(path: Path, folder: Path) -> str:
-    """What ``otelcol validate`` complains about."""
+    """Return the errors of ``otelcol validate``."""
     env = {**os.environ, "STORAGE": str(folder)}
     command = [program("otelcol"), "validate", "--config", path]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -73,7 +73,7 @@ def traces(receiver: GrpcReceiver) -> set[bytes]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_configuration_is_valid_and_blocks_no_agent(name: str, tmp_path: Path) -> None:
-    """No exporter blocks the agents, and ours stands behind a batch processor. Older Collectors understand it by their names."""
+    """No exporter blocks the agents, and ours has a batch processor. Older Collectors accept the older exporter names."""
     assert validate(CONFIGS / f"{name}.yaml", tmp_path) == ""
     config = yaml.safe_load(text_of(name))
     assert "block_on_overflow" not in set(keys_of(config))
@@ -170,7 +170,7 @@ def test_redaction_masks_what_the_backend_gets_and_not_what_we_read(
 
 
 def log_something(address: str, body: str, scope: str = "acme.app", event: str | None = None) -> None:
-    """One log record."""
+    """Send one log record."""
     provider = LoggerProvider(resource=Resource({"service.name": "demo"}), shutdown_on_exit=False)
     provider.add_log_record_processor(SimpleLogRecordProcessor(OTLPLogExporter(endpoint=address, insecure=True)))
     provider.get_logger(scope).emit(body=body, event_name=event)

@@ -1,4 +1,4 @@
-"""Scores come back through the Collector: to a file, a log store, the trace backend, and to Prometheus. The numbers are those of the agent's process."""
+"""Scores return through the Collector to a file, a log store, the trace backend and Prometheus, with the agent process's values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.sidecar import Sidecar
 
 
 def process_scores(path: Path) -> dict[str, dict[str, Any]]:
-    """Scores that were made in the agent's process. A value that is neither good nor bad has no verdict elsewhere."""
+    """Return the scores of the agent's process. Other systems have no verdict for neutral values."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
     return {row["result_id"]: {"passed": None, **row} for row in rows}
 
@@ -32,7 +32,7 @@ def value_of(attribute: dict[str, Any]) -> Any:
 
 
 def file_scores(path: Path) -> dict[str, dict[str, Any]]:
-    """The records that the Collector's file exporter wrote, by result id: their attributes, and where they belong."""
+    """Return the records of the Collector's file exporter by result id: attributes and context."""
     found: dict[str, dict[str, Any]] = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         for resource in json.loads(line)["resourceLogs"]:

@@ -1,4 +1,4 @@
-"""What sends to ``otel-agenteval serve``: the SDKs of Python and Node.js, rotel, the Collector. The numbers are those of the agent's own process."""
+"""Senders to ``otel-agenteval serve`` (Python and Node.js SDKs, rotel, Collector) give the scores of the agent's own process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ OFF: dict[str, Any] = {"log_events": False, "span_events": "off", "prometheus": 
 
 
 def whole_lines(path: Path) -> list[str]:
-    """Lines of a file that is still written to; the last may be half there."""
+    """Return the lines of a file that is still written. An incomplete last line is left out."""
     return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
 
 def scores_in(path: Path) -> dict[str, dict[str, Any]]:
-    """Scores of a file of JSON lines by result id; what tells only when a turn was closed is left out."""
+    """Return the scores of a JSON lines file by result id, without fields that depend on when a turn was closed."""
     lines = [json.loads(line) for line in whole_lines(path)] if path.exists() else []
     assert len({line["result_id"] for line in lines}) == len(lines), "a score twice"
     return {line["result_id"]: {key: line[key] for key in line.keys() - {"close_reason"}} for line in lines}
@@ -39,7 +39,7 @@ def sidecar(folder: Path) -> Iterator[Sidecar]:
 
 
 def compare(agent: Agent, folder: Path) -> None:
-    """Every turn of the agent has the same scores in its process and in the sidecar."""
+    """Check that every turn has the same scores in the agent's process and in the sidecar."""
     processor = oa.AgentEvalSpanProcessor({"outlets": {**OFF, "jsonl": str(folder / "process.jsonl")}})
     agent.provider.add_span_processor(processor)
     agent.play()

@@ -1,4 +1,4 @@
-"""How far a judge can be trusted: against scikit-learn and statsmodels, and by simulation with known truth."""
+"""Reliability of judges, compared with scikit-learn and statsmodels, and with simulations of known truth."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_corrected_rate_holds_the_truth_and_the_judge_s_own_does_not(bad: floa
 
 
 def _labelled(dice: np.random.Generator, recall: float, specificity: float) -> tuple[int, int, int, int]:
-    """60 bad turns and 140 good ones that people have labelled."""
+    """Return 60 bad and 140 good labeled turns."""
     found, passed = dice.binomial(60, recall), dice.binomial(140, specificity)
     return found, 60 - found, 140 - passed, passed
 
@@ -106,7 +106,7 @@ def test_the_threshold_is_the_one_with_the_most_recall_and_specificity(lower: bo
 
 
 def pairs(table: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Both raters' levels, from how often each pair of levels came."""
+    """Return the levels of both raters from the frequency of each pair of levels."""
     cells = [(i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
     return [i for i, _ in cells], [j for _, j in cells]
 

@@ -1,4 +1,4 @@
-"""Changes of a series: found when there is one, seldom when there is none, and what is said of them."""
+"""Change detection: changes are found, false alarms are rare, and reported values are right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.changing import KINDS, delays, false_alarms
 from tests.support.clock import FakeClock
 
 OFTEN = DetectorOptions(false_alarm_every=5_000.0)
-"""So often that false alarms can be counted."""
+"""So frequent that false alarms can be counted."""
 
 
 def fed(series: Series, values: Any, start: float = 0.0, **more: Any) -> tuple[int, Found] | None:
@@ -61,7 +61,7 @@ def test_what_changes_is_reported_soon(kind: int, change: float, within: int) ->
 
 
 def run_length(limit: float, smoothing: float = 0.1, states: int = 101) -> float:
-    """The mean number of steps until an EWMA of standard normal values leaves its limits (Brook and Evans' Markov chain)."""
+    """Return the mean number of steps until an EWMA of standard normal values leaves its limits (Brook and Evans' Markov chain)."""
     edge = limit * math.sqrt(smoothing / (2 - smoothing))
     width = 2 * edge / states
     centres = -edge + width * (np.arange(states) + 0.5)
@@ -145,7 +145,7 @@ def shuffled(passed: int, failed: int, random: Any) -> list[float]:
 
 
 def test_a_release_is_found_as_soon_as_by_a_comparison_of_all_its_turns() -> None:
-    """141 of 155 turns passed, and 96 of 125 after the release: p = 0.0014. The series is still learning what is usual."""
+    """141 of 155 turns passed, and 96 of 125 after the release: p = 0.0014. The series is still learning its usual level."""
     random, reported = np.random.default_rng(11), []
     for _ in range(40):
         series = Series(DetectorOptions())
@@ -211,7 +211,7 @@ def test_a_third_version_does_not_mix_with_the_two_that_are_compared() -> None:
 
 
 def test_sampled_scores_of_a_release_count_as_much_as_they_say() -> None:
-    """Two hundred scores, of which one has nearly all the weight, show no difference."""
+    """Two hundred scores, one of which has nearly all the weight, show no difference."""
     series = Series(DetectorOptions())
     fed(series, [1.0, 0.8] * 200, version="1")
     assert series.add(0.0, 0.0, 10_000.0, "2") is None
@@ -301,7 +301,7 @@ def test_each_agent_has_a_series_of_its_own_and_says_whether_it_is_worse() -> No
 
 
 def test_each_tenant_has_a_series_of_its_own() -> None:
-    """One tenant's drop isn't hidden among the scores of the other, and their gauges aren't added up."""
+    """A drop for one tenant isn't hidden among another tenant's scores, and their gauges aren't added up."""
     changes, telemetry = Changes(DetectorOptions(), FakeClock()), Telemetry()
     changes.watch(telemetry)
     found = [

@@ -1,4 +1,4 @@
-"""Pass rates that are corrected by a judge's known mistakes: they hold the truth where the raw rate does not."""
+"""Pass rates corrected by a judge's known errors contain the true rate, unlike the raw rate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.rig import Rig
 
 @pytest.mark.slow
 def test_corrected_rates_hold_the_truth_and_the_raw_one_does_not() -> None:
-    """A judge that misses 30 % of the bad turns and raises 5 % false alarms; 10 % of the turns are bad; 300 labels by chance."""
+    """A judge that misses 30 % of the bad turns and raises 5 % false alarms; 10 % bad turns; 300 random labels."""
     random, runs = np.random.default_rng(1), 500
     held = {"raw": 0, "rogan_gladen": 0, "ppi": 0}
     for _ in range(runs):

@@ -92,7 +92,7 @@ def test_simulated_error_rates_hold(skewed: bool) -> None:
 
 
 def test_explained_facts_are_left_out() -> None:
-    """A provider with one model is no second finding, and a fact that often meets the cause is none either."""
+    """A provider with only one model isn't a second finding, nor is a fact that often occurs with the cause."""
     turns = [{"model": "m1", "provider": "p1", "cache": "off" if i % 10 else "on"} for i in range(60)]
     turns += [{"model": "m2", "provider": "p2", "cache": "on" if i % 3 else "off"} for i in range(400)]
     bad = [i < 50 for i in range(460)]
@@ -104,7 +104,7 @@ def test_explained_facts_are_left_out() -> None:
 
 
 def test_facts_of_the_selected_turns_are_no_findings() -> None:
-    """A group's own version explains nothing, and hides no other fact."""
+    """A group's own version doesn't explain anything, and hides no other fact."""
     turns = [
         {"version": f"v{i // 200}", "prompt": f"p{i // 200}", "tool": ["pay"] if i % (2 + i // 200 * 8) == 0 else []}
         for i in range(400)
@@ -117,7 +117,7 @@ def test_facts_of_the_selected_turns_are_no_findings() -> None:
 
 
 def test_turns_of_one_conversation_count_once() -> None:
-    """Fifty failed turns of two conversations are two draws, which show nothing."""
+    """Fifty failed turns of two conversations are only two independent draws."""
     turns: list[dict[str, Any]] = [{"agent": "a" if i < 50 else f"b{i % 4}"} for i in range(400)]
     bad = [i < 50 for i in range(400)]
     conversations = [f"bad {i // 25}" if i < 50 else str(i) for i in range(400)]
@@ -126,7 +126,7 @@ def test_turns_of_one_conversation_count_once() -> None:
 
 
 def test_weights_correct_skewed_sampling() -> None:
-    """All failures of model a and few of model b were judged; among all turns, both fail equally often."""
+    """All failures of model a were judged, but few of model b. Among all turns, both fail equally often."""
     turns = [{"model": "a"}] * 200 + [{"model": "b"}] * 110
     bad = [True] * 100 + [False] * 100 + [True] * 10 + [False] * 100
     weights = [1.0] * 200 + [10.0] * 10 + [1.0] * 100

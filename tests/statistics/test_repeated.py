@@ -27,7 +27,7 @@ AMOUNTS: dict[str, tuple[Draw, float]] = {
 
 
 def coverage(draw: Draw, truth: float, cases: int, *, is_share: bool) -> float:
-    """Share of intervals, in percent, that contain the true mean."""
+    """Return the percentage of intervals that contain the true mean."""
     dice = np.random.default_rng(cases)
     held = 0
     for _ in range(RUNS):

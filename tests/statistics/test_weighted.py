@@ -1,4 +1,4 @@
-"""Fleet estimates hold the truth as often as they say, are narrower for proxies that say something, and may be looked at as often as one likes."""
+"""Intervals of fleet estimates contain the true mean as often as stated, are narrower with good proxies, and can be checked repeatedly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.simulated import FLEETS, Fleet, coverage, ever_missed
 
 RUNS = 2_000
 LEAST, MOST = 0.935, 0.975
-"""Of 2,000 runs. Where few turns fail, counts are whole numbers, and no interval holds exactly 95 % of the time: it may hold the truth more often, not less."""
+"""Limits for 2,000 runs. If few turns fail, counts are whole numbers, so intervals can contain the true mean more often than in 95 %."""
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(fleet: Fleet) -> None:
 
 
 def test_a_proxy_that_goes_with_the_score_narrows_as_much_as_can_be() -> None:
-    """With a correlation r no estimator is narrower by more than 1 - sqrt(1 - r²), 28.6 % at 0.7, even if it knew everything about every turn."""
+    """With a correlation r, no estimator can narrow the interval by more than 1 - sqrt(1 - r²), which is 28.6 % at 0.7."""
     found = coverage(Fleet("scores", 8_000, None, 0.05, correlation=0.7), 150)
     assert 0.25 <= found.narrower <= 1 - math.sqrt(1 - 0.7**2)
     assert coverage(Fleet("scores", 8_000, None, 0.05, correlation=0.9), 150).narrower >= 0.5
@@ -79,7 +79,7 @@ def test_with_few_traces_proxies_are_left_out() -> None:
 
 
 def hour(estimates: Estimates, *, seen: bool) -> None:
-    """200 turns, of which a fifth are judged; the proxy is the score, and by bad luck the judged ones are better than the others."""
+    """Return 200 turns, a fifth of them judged. The proxy is the score, and the judged turns are better than the others by chance."""
     for number in range(200):
         good, judged = number % 10 < 5, number % 10 in (0, 9) or number % 40 == 1
         if seen:
@@ -170,7 +170,7 @@ def test_intervals_hold_the_true_difference_in_95_of_100_runs(rates: tuple[float
 
 @pytest.mark.slow
 def test_a_sample_that_prefers_bad_turns_makes_no_release_look_worse() -> None:
-    """The later group has its errors judged always, and is as good as the other."""
+    """Errors of the later group are always judged, but the group is as good as the other."""
     random, shown = np.random.default_rng(3), 0
     for _ in range(200):
         groups = []

@@ -1,4 +1,4 @@
-"""AgentEval's documented metrics, as printed."""
+"""AgentEval's documented metrics, in their printed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AgentUnit's documented cases, metrics and custom metrics, as printed."""
+"""AgentUnit's documented cases, metrics and custom metrics, in their printed form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.media import image, scenery
 
 
 class PixelEmbedder:
-    """An embedder that gives images and texts the same direction, and records what it was given."""
+    """An embedder that gives images and texts the same direction, and records its inputs."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -130,7 +130,7 @@ def test_cases_of_a_source_are_a_data_set() -> None:
 
 
 def test_tools_of_a_case_are_expected_only_by_metrics_that_compare_tools() -> None:
-    """AgentUnit's adapters hand them to the agent, and none of its metrics reads them."""
+    """AgentUnit's adapters pass them to the agent, and none of its metrics reads them."""
     ((turn, (success,)),) = oa.evaluate(lambda query: "Paris", [CASE], ["agentunit:tool_success"]).scored
     assert (turn.references["expected_tools"], success.status) == (CASE["tools"], "skipped")
 
@@ -551,7 +551,7 @@ def test_default_metrics_are_eight() -> None:
 
 
 def test_judge_decides_and_not_a_verbatim_search(models: ScriptedModels) -> None:
-    """AgentUnit without ragas scores this answer as 0 in each metric."""
+    """Without ragas, AgentUnit scores this answer as 0 in each metric."""
     facts = {"input": "Which capital?", "output": "It's Paris.", "context": ["Paris is the capital."], "ground_truth": "Paris"}
     turn = oa.Turn.from_dict(facts)
     assert models.score("agentunit:faithfulness", turn, *STATEMENTS).value == 1.0

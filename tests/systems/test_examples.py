@@ -1,4 +1,4 @@
-"""The examples of the five systems' own documentation run under their names (``tests/systems/examples.yaml``)."""
+"""The examples in the documentation of five systems run under their names (``tests/systems/examples.yaml``)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_documented_example_gives_its_score(system: str, example: dict[str, Any]
 
 
 def assert_matches(found: Any, expected: Any) -> None:
-    """Assert that a detail has the expected keys, also in nested objects. Numbers may differ by rounding."""
+    """Check that a detail has the expected keys, also in nested objects. Numbers may differ by rounding."""
     if isinstance(expected, dict):
         for key, value in expected.items():
             assert_matches(found[key], value)

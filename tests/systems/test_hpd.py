@@ -1,4 +1,4 @@
-"""HPD-Agent's documented evaluators, as printed."""
+"""HPD-Agent's documented evaluators, in their printed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PandaProbe's documented metrics, as printed."""
+"""PandaProbe's documented metrics, in their printed form."""
 
 from __future__ import annotations
 

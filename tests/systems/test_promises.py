@@ -1,4 +1,4 @@
-"""Each promise of the five catalogs has a test that exists (``promises.yaml``)."""
+"""Each feature of the five catalogs (``promises.yaml``) names an existing test."""
 
 from __future__ import annotations
 

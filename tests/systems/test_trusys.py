@@ -1,4 +1,4 @@
-"""Trusys' documented test cases, responses and metrics, as printed."""
+"""Trusys' documented test cases, responses and metrics, in their printed form."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_printed_file_is_a_data_set(name: str, tmp_path: Path) -> None:
 
 
 def test_variables_of_a_prompt_are_columns_of_the_case() -> None:
-    """Trusys's two pages on prompts: a case for each value of a variable, written as a row each."""
+    """Each value of a variable is one case, with one row each, as in Trusys' two pages on prompts."""
     prompt, cities = "What is the capital of {{country}}?", {"France": "Paris", "Australia": "Canberra", "Japan": "Tokyo"}
     cases = [
         {"prompt": prompt, "country": country, "assert": [{"type": "contains", "value": city}]}

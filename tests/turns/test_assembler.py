@@ -1,4 +1,4 @@
-"""When a turn is over. Spans are plain objects here: the assembler only asks for a role."""
+"""The end of a turn. Spans are simple objects here, because the assembler needs only their roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ATTRIBUTES = {"gen_ai.operation.name": "x", "text": "y" * 100}
 
 
 class Live:
-    """A span whose role can be said late."""
+    """A span whose role can be set late."""
 
     def __init__(self, name, role=None):
         self.name = name

@@ -1,4 +1,4 @@
-"""Turns that share a parent, and turns that stand in several traces (docs/internals/turn-stitching-rules.md names each rule)."""
+"""Turns with a common parent, and turns in several traces (docs/internals/turn-stitching-rules.md describes each rule)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def turns(*records):
 
 
 def loop(first=0, question="Weather in Paris?", call_id="c1", trace=1):
-    """A hand-written loop: a call that asks for a tool, and one that brings its result, each a trace of its own."""
+    """Return a hand-written loop: a call that requests a tool, and a call with its result, each as a separate trace."""
     return [
         chat(trace, trace_id=trace, user=question, calls=[{**ASK, "id": call_id}], at=first),
         chat(
@@ -115,7 +115,7 @@ def test_the_previous_response_tells_where_only_results_are_sent():
 
 
 def quiet(number, at, given, answered, reason, **more):
-    """A call without content."""
+    """Return a call without content."""
     usage = {
         "gen_ai.usage.input_tokens": given,
         "gen_ai.usage.output_tokens": answered,
@@ -186,7 +186,7 @@ def test_what_is_whole_does_not_wait(records):
 
 
 def runs(second, *, says="Hello Ada!", at=300.0, **more):
-    """Two agents below one workflow; ``second`` is what the second one reads."""
+    """Return two agents below one workflow. ``second`` is the second agent's input."""
     return [
         span(1, 0, "chat session", WORKFLOW, ms=900, **more),
         agent(2, 1, "support"), chat(3, 2, user="I am Ada.", says=says),

@@ -1,4 +1,4 @@
-"""Values from outside are held to bounds where they are read: nothing behind has to hold what no database or wire format can."""
+"""External values are limited when they are read, so that databases and wire formats can store them."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_long_resources_and_scopes_are_not_kept() -> None:
 
 
 def test_past_turns_do_not_hold_what_they_said() -> None:
-    """What is remembered of past turns has a bound in bytes: thousands are remembered by the calls in them, and by their ids."""
+    """Past turns are remembered by their calls' content and ids, with a limit in bytes."""
     with Sidecar({"inline": {"metrics": []}}) as own:
 
         def play(numbers: range) -> int:

@@ -1,4 +1,4 @@
-"""What a turn says. Each table: spans in, one field out."""
+"""Fields of a turn. Each table tests one field for some spans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn is complete when all of it was seen, whatever closed it; and what is evicted first is what waits for nothing."""
+"""A turn is complete if all of its spans were received, however it closed. Turns that wait for nothing are evicted first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUIET = {"outlets": {"span_events": "off", "log_events": False, "prometheus": No
 
 
 class Received:
-    """An engine behind OTLP, whose worker is the test."""
+    """An engine behind OTLP without a worker thread. The test does its work."""
 
     def __init__(self, **limits):
         self.clock = FakeClock()
@@ -85,7 +85,7 @@ def test_a_turn_that_reached_its_byte_limit_with_its_last_span_is_complete():
 
 
 def test_what_waits_only_for_its_time_is_evicted_first_and_loses_nothing():
-    """One trace stays open for long; the others come whole, one after the other, and more than may be open."""
+    """One trace stays open. More other traces than may be open arrive, each complete."""
     received = Received(max_open=3)
     received.send(chat(2, 1, trace_id=1))
     for trace in range(2, 12):
@@ -131,7 +131,7 @@ def test_a_turn_that_waits_for_a_stream_is_evicted_before_one_whose_root_runs():
 
 
 def test_other_turns_of_a_trace_outlive_one_that_waited_in_vain():
-    """Two requests of one caller at once: a stream of the first never ends."""
+    """Two simultaneous requests of one caller. A stream of the first never ends."""
     from tests.turns.test_assembler import House, Live, T
 
     house = House(decision_delay=2)
@@ -149,7 +149,7 @@ def test_other_turns_of_a_trace_outlive_one_that_waited_in_vain():
 
 
 def test_a_trace_without_an_end_is_evaluated_to_its_end():
-    """Turns that are whole in themselves come out of a trace that is too large to be held as a whole."""
+    """A trace that is too large to hold is evaluated in complete turns."""
     received = Received(max_spans=100)
     sent = 0
     for number in range(10, 4_010, 4):

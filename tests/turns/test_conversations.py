@@ -1,4 +1,4 @@
-"""Turns that share a conversation id: in order, bounded, ended, resumed."""
+"""Turns with a common conversation id: order, limits, end and continuation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def turn(number, conversation="c1", **more):
-    """The ``number``-th turn: it starts that many minutes after the first and takes ten seconds."""
+    """Return a turn that starts ``number`` minutes after the first turn and takes ten seconds."""
     known = {
         "turn_id": f"t{number}", "conversation_id": conversation, "start": START + datetime.timedelta(minutes=number), "duration_s": 10.0,
         "input": f"question {number}", "output": f"answer {number}", **more,
@@ -27,7 +27,7 @@ def turn(number, conversation="c1", **more):
 
 
 class Store(Conversations):
-    """A store with a clock of its own."""
+    """A store with its own clock."""
 
     def __init__(self, idle_timeout=60.0, max_open=10, max_turns=10, max_bytes=1_000):
         self.clock = FakeClock()

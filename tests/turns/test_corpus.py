@@ -1,6 +1,6 @@
-"""Recordings of real frameworks, with the truth beside them (``tests/data/*.tar.xz``; the corpus's NOTES.md says what they hold).
+"""Recordings of real frameworks compared with their truth (``tests/data/*.tar.xz``, described in the corpus's NOTES.md).
 
-The floors are what the engine reaches less a little slack; they only go up.
+The minimum results are slightly below the actual results, and may only be raised.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ INCOMPLETE = {
     ("corpus_b", "llama-index-otel-genai-agentonly"): 90.0,  # a retrieval alone is no turn: its model call has no span
     ("corpus_b", "smolagents-otel-genai-agentonly"): 74.3,  # without a model's spans nothing shows a tool's call
 }
-"""Sets in which something is not in the recording at all; the facts of all others are right to the last."""
+"""Sets whose recordings lack information. All facts of the other sets are right."""
 
 
 def check(folder: Path) -> dict:
-    """Return what the checker says of the recordings in a folder."""
+    """Return the checker's results for the recordings in a folder."""
     out = folder / "result.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["check_turns.py", str(folder), "--show", "0", "--json", str(out)])
@@ -45,7 +45,7 @@ def check(folder: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """A folder for each group of archives."""
+    """Return a folder for each group of archives."""
     found = {}
     for group, archives in ARCHIVES.items():
         found[group] = tmp_path_factory.mktemp(group)
@@ -83,7 +83,7 @@ def test_turns_of_a_set_of_recordings_come_out_right(folders, results, group, na
 
 
 def rules() -> list[tuple[str, str]]:
-    """Each rule of docs/internals/turn-stitching-rules.md and the recording that shows it."""
+    """Return each rule of docs/internals/turn-stitching-rules.md, with the recording that shows it."""
     text = (TESTS.parent / "docs" / "internals" / "turn-stitching-rules.md").read_text(encoding="utf-8")
     lines = text.split("## Rules", 1)[1].split("\n## ", 1)[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
@@ -92,7 +92,7 @@ def rules() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def alone(folders, tmp_path_factory):
-    """The recordings that show rules, each a set of its own."""
+    """Return the recordings that show rules, each as a separate set."""
     target_of = tmp_path_factory.mktemp("rules")
     for _, recording in rules():
         name, file = recording.split("/")

@@ -1,4 +1,4 @@
-"""A call that two instrumentations write into a trace each is one call, in whatever order the traces come and go out."""
+"""A call that two instrumentations each write into a trace counts once, whatever the order of the traces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(response_id):
 
 
 def loop():
-    """A hand-written loop of two calls, each seen twice."""
+    """Return a hand-written loop of two calls, each recorded twice."""
     return [
         chat(1, trace_id=1, user="q", calls=[ASK], attributes=answer("r1")),
         chat(2, trace_id=2, user="q", calls=[ASK], at=1, attributes=answer("r1")),
@@ -35,7 +35,7 @@ def loop():
 
 
 def last_of(found, traces):
-    """What stands at the end, by root: a turn that goes out again stands for what it holds of those before it."""
+    """Return the final turns by root. A later turn replaces the turns that it contains."""
     groups = [split(records)[0] for records in traces]
     out = [whole for group in groups for whole in found.add(group, 0.0)] + found.due(31.0)
     assert len(found) == 0

@@ -1,4 +1,4 @@
-"""Files that other tools write give the turns that the same spans give as OTLP."""
+"""Files of other tools give the same turns as the spans in OTLP."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.support.other_forms import FORMS, console
 from tests.support.recordings import CORPUS, CORPUS_B, unpack_all
 
 NO_SCOPE = ("console", "phoenix", "phoenix frame", "azure")
-"""Forms that do not say which instrumentation made a span."""
+"""Formats that don't contain the instrumentation scope."""
 
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Every 15th recording of both corpora whose spans have no log records beside them."""
+    """Return every 15th recording of both corpora without log records."""
     found: list[Path] = []
     for archive in (CORPUS, CORPUS_B):
         folder = tmp_path_factory.mktemp("corpus")
@@ -46,15 +46,15 @@ def spans_in(path: Path) -> list[SpanRecord]:
 
 
 SAID = slice(2, 4)
-"""Of an outline, what went in and came out."""
+"""The items of an outline that contain input and output."""
 
 
 def quiet(_: str) -> None:
-    """Spans that no reader knows are no fault here."""
+    """Ignore warnings about unknown spans."""
 
 
 def outline(path: Path) -> list[Any]:
-    """Of each turn: who, what went in and came out, and what was called."""
+    """Return agent, input, output and tools of each turn."""
     return [
         (
             turn.turn_id, turn.agent, turn.input, turn.output, turn.conversation_id, len(turn.llm_calls or ()),
@@ -198,7 +198,7 @@ TRACE = {
 
 
 def exported(observation: dict[str, Any]) -> dict[str, Any]:
-    """As Langfuse's page exports it: snake case, and what is not text as JSON text."""
+    """Return an export in the form of Langfuse's UI: snake case, with JSON text for values that aren't text."""
     snake = {"".join(f"_{one.lower()}" if one.isupper() else one for one in key): value for key, value in observation.items()}
     return {key: json.dumps(value) if isinstance(value, (dict, list)) else value for key, value in snake.items()}
 
@@ -313,7 +313,7 @@ def test_a_broken_trace_of_pandaprobe_is_a_fault(broken: dict[str, Any], tmp_pat
     "start", [["x" * 1_000, 1], [[1], 2], [1], [1, 2, 3], ["9" * 5_000, 0], [float("inf"), 0], [None, None], {}, True]
 )
 def test_a_flat_span_with_a_strange_time_is_no_crash(start: Any, tmp_path: Path) -> None:
-    """A text or list times a billion would take all memory."""
+    """A text or list multiplied by a billion would use all memory."""
     file = tmp_path / "flat.json"
     span = {
         "trace_id": "1" * 32,

@@ -1,4 +1,4 @@
-"""Facts that are easily read wrong: whose failure it was, who is an agent, which tool is one, and in which unit a time is."""
+"""Facts that are easily misread: the failed step, agents, tools, and units of time."""
 
 from __future__ import annotations
 

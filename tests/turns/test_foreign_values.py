@@ -1,4 +1,4 @@
-"""Values of other types than a reader expects: each costs what it says, and never the turn that it stands in."""
+"""Values of unexpected types affect only their field, never the whole turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 
 
 def turns_of(attributes: dict[str, Any], scope: str = "acme", **fields: Any) -> list[Turn]:
-    """The turns of an agent with one span that has these attributes, and these fields instead of sane ones."""
+    """Return the turns of an agent with one span that has these attributes, and these fields instead of valid fields."""
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "bot"}
     spans = [
         {"spanId": f"{1:016x}", "name": "invoke_agent bot", "attributes": attributes_as_json(agent)},
@@ -102,7 +102,7 @@ NAMES = {
     "opentelemetry.instrumentation.llamaindex": [f"{name}.task" for name in ("FunctionTool", "BM25Retriever", "BaseWorkflowAgent")],
     "opentelemetry.instrumentation.mcp.instrumentation": ["tools/call.mcp"],
 }  # fmt: skip
-"""Scope → names of its spans, of those whose readers take values apart."""
+"""Names of spans by scope, for dialects that parse structured values."""
 KEYS = [
     "cache_read_tokens", "crew_inputs", "crew_tasks", "crewai.crew.tasks", "crewai.crew.tasks_output",
     "crewai.crew.token_usage", "decision", "error", "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response",

@@ -1,6 +1,6 @@
-"""A turn of four times the size costs four times as much, whichever way it is large, and no depth is too deep.
+"""A turn of four times the size costs at most slightly more than four times as much, in any shape and at any depth.
 
-Steps of the interpreter are counted, not time: the figures are the same on every machine.
+The tests count interpreter steps instead of time, so results are the same on every machine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ METRICS = [BoundMetric(metric, {}) for metric in catalog() if metric.kind == "co
 N = 40
 DEEP = 500
 SIZES = (60, 240, 960)
-"""Spans, for tests that measure time: what the interpreter does inside of one step counts too."""
+"""Numbers of spans for tests that measure time, which includes the work inside one interpreter step."""
 
 
 def steps(run) -> int:
-    """Lines of ours that are executed, each turn of a loop included."""
+    """Return the number of executed lines of our code, including each loop iteration."""
     count = 0
 
     def trace(frame, event, argument):
@@ -66,7 +66,7 @@ def test_so_do_spans_that_keep_coming(name):
 
 
 def score(records) -> None:
-    """Make turns of spans, write them, and evaluate every metric that is computed."""
+    """Create turns from spans, serialize them, and evaluate every computed metric."""
     for turn in growth["turns_of"](records):
         turn.to_dict()
         for metric in METRICS:
@@ -82,7 +82,7 @@ def test_scoring_takes_linear_time(name):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_depth_is_too_deep(name):
-    """Far more spans than the interpreter has frames."""
+    """Many more spans are nested than the interpreter has stack frames."""
     limit = sys.getrecursionlimit()
     records = SHAPES[name](DEEP)
     sys.setrecursionlimit(len(inspect.stack()) + 150)
@@ -105,7 +105,7 @@ def test_a_circle_of_spans_is_no_turn_and_harms_none():
 
 
 def test_a_loop_above_a_turn_does_not_keep_its_readers_going():
-    """The same span ids in two traces of one turn can close a circle that was in neither."""
+    """Equal span ids in two traces of a turn can create a cycle that neither trace has."""
     from otel_agenteval.turns.reading.llm_calls import TurnCalls
     from otel_agenteval.turns.reading.turn import TurnReader
 

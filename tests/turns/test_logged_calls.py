@@ -1,4 +1,4 @@
-"""Calls and prompts that only log records describe belong to the turn of their trace."""
+"""Calls and prompts that only log records describe are part of their trace's turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def log(at, name, span_id, body=None, **attributes):
 
 
 def bare(*, call_id="call-1"):
-    """Spans of a command-line agent, without content."""
+    """Return spans of a command-line agent, without content."""
     return [
         span(1, 0, "session_loop", scope=SCOPE, ms=400),
         span(2, 1, "run_turn", scope=SCOPE, at=5, ms=390),
@@ -204,7 +204,7 @@ def test_loose_records_of_a_trace_with_two_turns_are_dropped():
 
 
 def session(place, *, root=True):
-    """Two turns below one span, which is missing if it hasn't ended."""
+    """Return two turns below one span, which is missing if it hasn't ended."""
     first, second = [span(2, 1, at=5, ms=395, scope=SCOPE), *bare()[2:]], []
     for one in first:
         second.append(

@@ -1,4 +1,4 @@
-"""Recordings of real SDKs and frameworks with media: each turn holds what the model's server got."""
+"""Recordings of real SDKs and frameworks with media: each turn has the media that the model's server received."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NOT_WRITTEN: Mapping[tuple[str, str], str] = {
     ): "Traceloop wants to upload images, and writes no message where it cannot",
     ("openai-responses-traceloop", "What does this paper say?"): "Traceloop writes a file's name without the file",
 }
-"""What no span of a set holds, although the model got it."""
+"""Media that the model received, but that no span of a set contains."""
 
 
 @pytest.fixture(scope="module", params=SETS)
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[oa.Turn], list[Any]]:
-    """A set's name, its turns in their order, and the truth about them."""
+    """Return a set's name, its turns in order, and their truth."""
     file = Path(tmp_path_factory.mktemp("media"), "spans.jsonl")
     file.write_text(FILES[f"{request.param}.jsonl"], encoding="utf-8")
     turns = sorted(oa.load_turns(file), key=lambda turn: turn.start or 0)
@@ -39,7 +39,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def told_of(attachment: Mapping[str, Any]) -> dict[str, str] | None:
-    """A medium as the truth names it; None where nothing but its kind is known."""
+    """Return a medium in the form of the truth, or None if only its kind is known."""
     address = str(attachment.get("uri") or "")
     if address and not address.startswith("data:"):
         return {"uri": address}

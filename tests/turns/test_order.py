@@ -1,7 +1,7 @@
-"""The order in which telemetry comes does not matter, nor does what comes between: the same turns come out.
+"""The same turns result from any order of telemetry, and from other telemetry in between.
 
-Over recordings of every archive: children first, root first, log records before or after their spans, one span per request,
-everything twice, and fifty recordings mixed into one stream.
+Recordings of every archive are sent with children first, root first, log records before or after their spans, one span per request,
+everything twice, and fifty recordings in one stream.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIFFERS = ("close_reason", "complete", "revision", "supersedes")
 
 @cache
 def lines_in(archive):
-    """Recording → its lines, log lines after span lines."""
+    """Return the lines of each recording, log lines after span lines."""
     found = {}
     for name, text in sorted(files_in(archive).items(), key=lambda item: ".logs." in item[0]):
         if name.endswith(".jsonl"):
@@ -68,7 +68,7 @@ def without(turn, *more):
 
 
 def whole(recordings):
-    """Recordings, each with those that hold the rest of its traces: a process sends spans and logs when the next run goes on."""
+    """Group recordings of the same traces, because a process sends the last spans and logs during its next run."""
     first_with = {}
     found = {}
     for name, lines in recordings.items():
@@ -82,7 +82,7 @@ def whole(recordings):
 
 
 def check_orders(archive, step, folder):
-    """Each ``step``-th recording in one of the orders, and as spans that arrive over OTLP in any order."""
+    """Check each ``step``-th recording in one of the orders, and as spans that arrive over OTLP in any order."""
     stream, expected = Stream(), {}
     recordings = whole(lines_in(archive))
     for name in sorted(recordings)[::step]:

@@ -1,8 +1,8 @@
-"""Applications without a model make no turn, whatever their telemetry looks like, and add nothing to the turn of an agent beside them.
+"""Applications without a model create no turn, and add nothing to the turn of an agent in the same traces.
 
-The recordings are ``plain/…``, each application alone, and ``mixed-…``, around and below the model calls of an agent that a known
-instrumentation traces. ``git log --diff-filter=D -- tests/recording`` finds the makers. No rule was written by those that are held out.
-The list of those that come out wrong may only become shorter.
+In ``plain/…``, each application is alone. In ``mixed-…``, its spans are around and below model calls of an agent with a known
+instrumentation. ``git log --diff-filter=D -- tests/recording`` finds the programs that created them. No rule was written with the
+held-out recordings. The list of wrong results may only become shorter.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.support.streams import Stream, pieces
 
 KNOWN, HELD_OUT = "ordinary_apps.tar.xz", "ordinary_apps_held_out.tar.xz"
 TAKEN_FOR_AGENTS = {"mixed-workflow-engine/s2.jsonl"}  # a service's span that calls itself a tool, with input and output
-"""Held-out recordings that come out wrong."""
+"""Held-out recordings with wrong results."""
 
 
 @cache
 def recordings(archive: str) -> dict[str, list[str]]:
-    """Recording → its lines, log lines after span lines."""
+    """Return the lines of each recording, log lines after span lines."""
     found: dict[str, list[str]] = {}
     for name, text in sorted(files_in(archive).items()):
         if name.endswith(".jsonl"):
@@ -34,7 +34,7 @@ def recordings(archive: str) -> dict[str, list[str]]:
 
 @cache
 def truths(archive: str) -> dict[str, dict]:
-    """Recording of a mixed set → its truth."""
+    """Return the truth of each recording in a mixed set."""
     found = {}
     for name, text in files_in(archive).items():
         if name.endswith("/truth.json"):

@@ -1,4 +1,4 @@
-"""Scopes whose turns or texts are missing are counted and logged, and no others."""
+"""Only scopes with missing turns or content are counted and logged."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ ARCHIVES = [
 
 
 def recordings(archive: Path) -> dict[str, list[bytes]]:
-    """Recording → its files of spans and of log records."""
+    """Return the files of spans and of log records for each recording."""
     found: dict[str, list[bytes]] = defaultdict(list)
     with tarfile.open(archive) as packed:
         for member in packed.getmembers():
@@ -150,7 +150,7 @@ def read_files(files: list[bytes]) -> tuple[list[Turn], Readings]:
 
 
 def reported(archive: Path) -> Counter[tuple[str, bool]]:
-    """Return what some recordings of an archive miss, each with True if the recording has a turn with an output."""
+    """Return the missing data in an archive's recordings, each with True if the recording has a turn with an output."""
     found: Counter[tuple[str, bool]] = Counter()
     found_in = list(recordings(archive).values())
     for files in found_in[:: 4 if len(found_in) > 100 else 1]:
@@ -161,7 +161,7 @@ def reported(archive: Path) -> Counter[tuple[str, bool]]:
 
 
 WITHOUT_CONTENT = {"autogen-agent", "effect-ai", "langsmith-anthropic", "corpus", "frameworks"}
-"""Archives without "off" in their names that have recordings without content."""
+"""Archives without "off" in their names that contain recordings without content."""
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name.partition(".tar")[0])
@@ -173,7 +173,7 @@ def test_recordings_with_content_are_not_reported(archive: Path) -> None:
 
 
 def test_tool_without_model_calls_in_its_trace_is_reported() -> None:
-    """LangSmith traced the run and its tool, and the model's SDK traced the calls without content, in another trace."""
+    """LangSmith traced the run and its tool. The model's SDK traced the calls without content, in another trace."""
     files = recordings(CORPUS.parent / "recordings" / "langsmith-anthropic.tar.xz")["langsmith-anthropic/s10b.jsonl"]
     turns, readings = read_files(files)
     assert [turn.reading for turn in turns] == [None]

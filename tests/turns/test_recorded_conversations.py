@@ -1,4 +1,4 @@
-"""Conversations, memory and composites mean the same live, in ``eval``, in ``turns`` and in a backfill, whatever lies in which file."""
+"""Conversations, memory and composites have the same results live, in ``eval``, in ``turns`` and in a backfill, for any files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEMORY, WHOLE, MADE = "llm_steady_memory", "llm_steady_whole", "code_composite_m
 
 @pytest.fixture(autouse=True)
 def _own_metrics(_process: None) -> None:
-    """One metric that looks back, and one of conversations."""
+    """Register one metric that reads earlier turns, and one for conversations."""
 
     @oa.metric(needs=("output",), uses=("history",))
     def llm_steady_memory(turn: oa.Turn, judge: Any) -> float:
@@ -54,7 +54,7 @@ def models() -> Iterator[SteadyModels]:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """A folder with a file for each second span: so each conversation, and each trace, is in two files, and the later spans come first."""
+    """Write every second span to a second file, so that each conversation and trace is in two files, and later spans come first."""
     folder = tmp_path / "recorded"
     folder.mkdir()
     lines: list[list[str]] = [[], []]
@@ -90,7 +90,7 @@ Found = dict[tuple[str, str], Any]
 
 
 def live(given: dict[str, Any], recorded: Path) -> Found:
-    """What an engine says in the end, that gets the files one after the other."""
+    """Return the final results of an engine that gets the files one after another."""
     outlets = {"span_events": "off", "log_events": False, "prometheus": None}
     stream = Stream()
     stream.engine.shutdown()
@@ -116,7 +116,7 @@ def live(given: dict[str, Any], recorded: Path) -> Found:
 
 
 def evaluated(given: dict[str, Any], files: list[Path], folder: Path, capsys: Any) -> Found:
-    """What ``eval`` says."""
+    """Return the results of ``eval``."""
     file = folder / "config.yaml"
     file.write_text(json.dumps(given), encoding="utf-8")
     capsys.readouterr()
@@ -126,7 +126,7 @@ def evaluated(given: dict[str, Any], files: list[Path], folder: Path, capsys: An
 
 
 def backfilled(folder: Path, out: Path, *more: str) -> Found:
-    """What a backfill leaves; each result is there once."""
+    """Return the results of a backfill, and check that each occurs once."""
     assert main(["backfill", str(folder / "recorded"), "--out", str(out), "--config", str(folder / "config.yaml"), *more]) == 0
     rows = [row for file in sorted(out.rglob("parts/*.parquet")) for row in pq.read_table(file).to_pylist()]
     found = {(row["turn_id"], row["metric"]): (row["status"], row["value"]) for row in rows}

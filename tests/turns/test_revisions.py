@@ -1,4 +1,4 @@
-"""A turn counts once, whatever its revisions are called, and however large its trace is."""
+"""A turn counts once, whatever the ids of its revisions are, and however large its trace is."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ HISTORY = {"metrics": ["embed_loop_detection"], "judge": {"base_url": "http://12
 
 
 def heard(kept):
-    """Answer of each turn → the answers that its judges are given."""
+    """Return the earlier answers that judges receive, by the answer of each turn."""
     return {one.turn.output: [said["output"] for said in one.turn.history] for one in kept if one.judged is None}
 
 
@@ -215,7 +215,7 @@ def test_turns_that_are_closed_together_know_what_was_said_before_them(order):
 
 
 def test_so_do_turns_of_this_process_whichever_threads_run_them():
-    """Each conversation goes from thread to thread; all go on at once, and the worker comes when it comes."""
+    """Each conversation moves from thread to thread. All run at the same time, and the worker runs at any time."""
     with Rig({**HISTORY, "inline": {"metrics": []}}) as rig:
         rig.engine.judging.may_start = False
 

@@ -1,4 +1,4 @@
-"""Which spans make one turn."""
+"""Division of spans into turns."""
 
 from __future__ import annotations
 

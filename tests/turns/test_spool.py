@@ -1,4 +1,4 @@
-"""Recordings that are spread over files on disk and over processes give what those in memory give, in the same order."""
+"""Recordings spread over files on disk and over processes give the same turns in the same order as in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.recordings import CORPUS, unpack_all
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: Any) -> list[str]:
-    """Files of every third recording: traces and logs, with turns in several traces, threads, and calls that two instrumentations wrote."""
+    """Return files of every third recording: traces and logs, turns in several traces, threads, and calls recorded twice."""
     folder = tmp_path_factory.mktemp("recorded")
     for name in ("corpus", "corpus_b"):
         (folder / name).mkdir()
@@ -39,7 +39,7 @@ def recorded(tmp_path_factory: Any) -> list[str]:
 
 @pytest.fixture
 def spooled(monkeypatch: Any) -> None:
-    """Everything is large."""
+    """Treat every recording as large."""
     monkeypatch.setattr(spool, "SMALL_BYTES", 0)
     monkeypatch.setattr(spool, "BATCH_BYTES", 500_000)
 
@@ -70,7 +70,7 @@ def test_the_output_is_the_same_in_the_same_order(command: tuple[str, ...], reco
 
 
 def test_the_same_trace_in_another_process_than_its_continuation(recorded: Any, spooled: None, monkeypatch: Any) -> None:
-    """Without moving what has to meet, turns come out in parts: so the recordings hold some."""
+    """Without moving related traces to the same process, turns would be split. These recordings contain such traces."""
     whole = [turn.turn_id for turn in load_turns(recorded)]
     monkeypatch.setattr(spool, "moved_together", lambda slots, *_: slots)
     parts = list(spool.results(recorded, ids, seen=Reading()))
@@ -136,7 +136,7 @@ def test_standard_input_is_never_held_as_a_whole(recorded: Any, capsys: Any, mon
 
 
 def refused_in(wholes_of: Any, most: int) -> Any:
-    """``wholes_of`` for a small part of the spans only."""
+    """Run ``wholes_of`` on only a small part of the spans."""
 
     def checked(items: Any, unread: Any) -> Any:
         held = list(items)
@@ -176,7 +176,7 @@ def test_jobs_are_a_number_from_one(jobs: str, recorded: Any, capsys: Any) -> No
 
 
 class Meets(ScriptedModels):
-    """Answers the first two questions when both are there."""
+    """Responds to the first two calls when both have arrived."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ class Meets(ScriptedModels):
 
 @pytest.mark.slow
 def test_models_are_asked_about_several_turns_at_a_time(recorded: Any, spooled: None, tmp_path: Path, capsys: Any) -> None:
-    """In this process, which has their budgets, their cache and their connections. The order is that of the turns nevertheless."""
+    """Models are called from this process, which has their budgets, cache and connections. Turns keep their order nevertheless."""
     server = Meets()
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps({"judge": {"base_url": server.url, "model": "m"}}))

@@ -1,4 +1,4 @@
-"""Unknown is not empty: no tools, no answer and no text are facts only where a call, an answer or a text would have been seen."""
+"""Unknown isn't empty: "no tools", "no answer" and "no text" are facts only if such data would have been recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.spans import agent, chat, span, tool, turn_of
 
 
 def quiet_turns(archive, folder):
-    """Each turn of the recordings without content, with the truth about it."""
+    """Return each turn of the recordings without content, with its truth."""
     files = files_in(archive)
     for name, text in files.items():
         if name.endswith("truth.json"):
@@ -124,7 +124,7 @@ UNKNOWN = [
 
 
 def whole_run(**said):
-    """OpenInference's span of a run of ADK, over which the facts of each of its model calls are written."""
+    """Return OpenInference's span of an ADK run, which is overwritten with the data of each of its model calls."""
     attributes = {"openinference.span.kind": "LLM", "llm.model_name": "gemini-2.5-flash", **said}
     return span(2, 1, "invoke_agent bot", attributes, scope="openinference.instrumentation.google_adk", ms=20)
 

@@ -1,4 +1,4 @@
-"""Every dialect is worth its lines, and most is read without any (``make unseen``)."""
+"""Every dialect is needed, and most facts are read without any dialect (``make unseen``)."""
 
 from __future__ import annotations
 

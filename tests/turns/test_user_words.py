@@ -1,4 +1,4 @@
-"""What an earlier call or turn already held isn't the input of this turn."""
+"""Text from an earlier call or turn isn't part of this turn's input."""
 
 from __future__ import annotations
 

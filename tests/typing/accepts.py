@@ -1,4 +1,4 @@
-"""What users write against the public names. mypy in strict mode accepts every line."""
+"""Code of users with the public names. mypy in strict mode accepts every line."""
 
 from __future__ import annotations
 

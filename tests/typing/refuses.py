@@ -1,4 +1,4 @@
-"""What mypy in strict mode refuses. Each faulty line names the error that it is refused with; the test compares."""
+"""Code that mypy in strict mode refuses. Each faulty line names its error, which the test compares."""
 
 from __future__ import annotations
 
