@@ -63,7 +63,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ()) -> Comparison:
-    """Compare a run with a baseline. Regressions of gates, and of metrics in ``watch``, fail the run (``all`` watches every metric)."""
+    """Compare a run with a baseline. Regressions of gates, and of metrics in ``watch``, fail the run. ``all`` watches every metric."""
     paired_by, pairs = _pairing(before, after)
     comparison = Comparison(baseline, (len(before.turns), len(after.turns)), paired_by, pairs)
     matched: set[int] = set()
@@ -85,7 +85,7 @@ def compare(before: Run, after: Run, baseline: str, watch: Collection[str] = ())
 
 
 def _pairing(before: Run, after: Run) -> tuple[Literal["turn id", "case id"] | None, int]:
-    """Return the kind of id that pairs turns, and the number of pairs. If too few match, return None and the number of shared ids."""
+    """Return the kind of id that pairs turns, and the number of pairs. If too few ids match, return None and the number of matches."""
     by_turn = before.turns.keys(), after.turns.keys()
     by_case = [{about.case_id for about in run.turns.values() if about.case_id is not None} for run in (before, after)]
     turns, cases = len(by_turn[0] & by_turn[1]), len(by_case[0] & by_case[1])
@@ -147,7 +147,7 @@ def _definition_change(earlier: MetricSeries, series: MetricSeries) -> str | Non
 
 
 def _measures(earlier: MetricSeries, series: MetricSeries) -> tuple[list[Measure], str | None]:
-    """Return the measures to compare. If the thresholds differ, pass rates are left out, and a text about it is returned too."""
+    """Return the measures to compare. If the thresholds differ, leave out the pass rate, and also return an explanation."""
     facts = series.facts
     if facts.type == "boolean":
         return ["rate" if facts.direction == "neutral" else "pass rate"], None

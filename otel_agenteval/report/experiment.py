@@ -21,6 +21,8 @@ from .run import About, Run, line_of, why
 
 
 class Trial(NamedTuple):
+    """One repetition of a case."""
+
     case_id: str
     repetition: int
     scored: Sequence[tuple[Turn, Sequence[Score]]]

@@ -29,7 +29,7 @@ _LONGEST_TEXT = 1_000
 _MOST_OTHERS = 500
 _REDACTED = re.compile(r"\[[A-Z]+_\d+\]")
 _WHOLE = 0.9
-"""A single topic with at least this share of a mode's texts isn't shown, because it describes the whole mode."""
+"""A single topic with more than this share of a mode's texts isn't shown, because it describes the whole mode."""
 
 
 class ModeShare(NamedTuple):
@@ -196,7 +196,7 @@ def _members(vectors: Any, centers: Sequence[Sequence[float]]) -> list[list[int]
 
 
 def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
-    """Return a hash of the mode and of the fewest words that make the id unique."""
+    """Return a hash of the mode and the first words. Words are added until the hash is unique."""
     texts = ("\0".join([mode, *words[:number], *[""] * (number - len(words))]) for number in count(1))
     ids = (hashlib.blake2b(text.encode(errors="replace"), digest_size=4).hexdigest() for text in texts)
     return next(each for each in ids if each not in taken)
@@ -205,7 +205,7 @@ def _new_id(mode: str, words: Sequence[str], taken: Collection[str]) -> str:
 # --- as texts ------------------------------------------------------------------------------------------------------
 
 _MOST_GROUPS = 4
-"""Maximum number of groups in a table. Of more groups, the last are shown."""
+"""Maximum number of groups in a table. If there are more, the last groups are shown."""
 
 
 def as_report(modes: Sequence[FailureMode]) -> TabularReport:

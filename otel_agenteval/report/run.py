@@ -99,7 +99,7 @@ class MetricSeries:
 
     @property
     def label(self) -> str:
-        """Name in reports: the metric's name. If the run has several configurations of the metric, a number is added from the second on."""
+        """Metric name in reports. From the second configuration of a metric on, a number is added."""
         return self.facts.metric if self.number == 1 else f"{self.facts.metric}#{self.number}"
 
     @property
@@ -109,7 +109,7 @@ class MetricSeries:
 
     @property
     def verdicts(self) -> list[ScoreRow]:
-        """Rows that are included in the pass rate, also those of tasks that raised an exception."""
+        """Rows that are included in the pass rate, including rows of tasks that raised an exception."""
         return [row for row in self.rows if row.passed is not None and row.outcome != "vacuous"]
 
     def summary(self) -> SeriesSummary:
@@ -174,7 +174,7 @@ class Run:
         series.rows.append(ScoreRow(about, series, outcome(score), score.value, score.verdict, reason))
 
     def add_facts(self, turn_id: str, facts: Mapping[str, FactValue]) -> None:
-        """Add a turn's facts. Above the maximum, a random half of all turns is kept."""
+        """Add a turn's facts. If there are too many turns, keep a random half."""
         if zlib.crc32(turn_id.encode()) < self._facts_below:
             self.facts[turn_id] = facts
         if len(self.facts) > MOST_WITH_FACTS:

@@ -26,7 +26,7 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 
 class Confusion(NamedTuple):
-    """Numbers of labeled turns, by the verdicts of people and of the judge."""
+    """Numbers of labeled turns, by human verdict and judge verdict."""
 
     found: int
     """Bad turns that the judge also calls bad."""
@@ -81,7 +81,7 @@ class Confusion(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """Share of truly bad turns among the labeled turns that the judge calls bad. None if the judge calls no turn bad."""
+        """Of the turns that the judge calls bad, the share that people label bad. None if the judge calls no turn bad."""
         called_bad = self.found + self.alarms
         return self.found / called_bad if called_bad else None
 
@@ -93,7 +93,7 @@ class Confusion(NamedTuple):
 
 
 def interval_of(share: float | None, n: int) -> Interval | None:
-    """Return Wilson's 95 % interval of a share of ``n`` items, or None if the share is None or ``n`` is 0."""
+    """Return Wilson's 95 % interval of a share of ``n`` items. Return None if the share is None or ``n`` is 0."""
     return None if share is None or not n else wilson(round(share * n), n)
 
 

@@ -3,9 +3,9 @@
 A series learns its usual level from its first scores. From then on, three detectors check each score with constant memory:
 
 * ``cusum`` bets against the usual mean. It keeps stakes on a lower and on a higher mean, and multiplies them by the payoff of each
-  score. As long as the mean stays the same, no bet wins on average. A stake therefore reaches A without cause at most once in A
+  score. If the mean doesn't change, no bet wins on average. Without a change, a stake therefore reaches A at most once in A
   scores, for any distribution (an e-detector: Shin, Ramdas and Rinaldo 2023). For zeros and ones, it is Page's CUSUM. Nearly
-  constant series need no special case, because one failure among a thousand passes wins little.
+  constant series need no special case, because one failure among a thousand passes hardly raises the stake.
 * ``ewma`` compares an exponentially weighted mean of batches with limits for the required run length (Lucas and Saccucci 1990).
   It finds small, lasting shifts.
 * ``release`` compares the scores of a new ``service.version`` with those of the version before (:mod:`.release`).
@@ -120,11 +120,11 @@ class Series:
     def _reset(self) -> None:
         self._usual = Moments()
         self._ranks = array("d")
-        """The first values, sorted when the series has enough of them. Unless ranks are used, they are then discarded."""
+        """First values of the series. When there are enough, they are sorted or, if ranks aren't used, discarded."""
         self._known = 0.0
         """Effective number of scores from which the bounds were set. 0 while the series still learns its usual level."""
         self._part = Moments()
-        """Weighted scores that are too few for an observation yet."""
+        """Weighted scores that don't form an observation yet."""
         self._low, self._high = _Bets(), _Bets()
         self._open = Moments()
         """Values since a bet was opened. When all bets are closed, these values join the usual level, so that it isn't biased."""

@@ -18,7 +18,7 @@ from .groups import is_amount
 Verdict = Literal["worse", "better", "changed"]
 _SERIES = 10_000
 _USES = 64
-"""A series' last use is updated once for this many scores."""
+"""The last use of a series is recorded once per this many scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class _OpenSeries:
 
 
 class Changes:
+    """Change detector for all series. Thread-safe."""
+
     def __init__(self, options: DetectorOptions, clock: Clock) -> None:
         self._options = options
         self._clock = clock

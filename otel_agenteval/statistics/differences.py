@@ -63,7 +63,7 @@ class Contrast:
     turns: tuple[int, int]
     """Number of bad turns and of other turns that have the facts."""
     also: list[TurnFact] = field(default_factory=list)
-    """Other facts that nearly the same turns have."""
+    """Other facts of nearly the same turns."""
     effect: bool = False
     """True if the fact can be a consequence of the failure, such as a long duration."""
 
@@ -85,10 +85,10 @@ class Differences:
     bad: int
     rest: int
     findings: list[Contrast]
-    """Findings with the largest lower interval end first, and possible effects last. Without facts that an earlier finding explains."""
+    """Findings, sorted by the lower end of the interval, with possible effects last. Facts that an earlier finding explains are left out."""
     tested: int
     same: list[TurnFact] = field(default_factory=list)
-    """If ``selected``: facts that nearly the same turns have as ``bad``."""
+    """Facts of nearly the same turns as the bad turns. Filled only if the bad turns are ``selected`` by other facts."""
 
 
 class _Table(NamedTuple):
@@ -108,7 +108,7 @@ def find_differences(
     error: float = ERROR,
     selected: bool = False,
 ) -> Differences:
-    """Find facts that set bad turns apart, and pairs of facts in which each fact matters among the turns with the other.
+    """Find facts, and pairs of facts, that are more frequent among bad turns. Each fact of a pair must matter if the other one is present.
 
     Args:
         turns: the attributes of each turn. A collection of names is one fact per name. Numbers are cut at quantiles.
@@ -317,7 +317,7 @@ def _facts(
 ) -> tuple[list[TurnFact], Any, dict[TurnFact, list[TurnFact]]]:
     """Return the bad turns' most frequent facts, a mask of the turns with each fact, and the aliases of each fact.
 
-    Aliases are other facts that nearly the same turns have.
+    Aliases are other facts of nearly the same turns.
     """
     turns_of_name, numbers = _names_and_numbers(turns, order)
     has_by_fact: dict[TurnFact, Any] = {}
@@ -342,7 +342,7 @@ def _facts(
 
 
 def _first_of_same_turns(has_fact: Any) -> list[int]:
-    """Return, for each fact, the index of the first fact that nearly the same turns have, which can be the fact itself."""
+    """Return, for each fact, the index of the first fact of nearly the same turns. This can be the fact itself."""
     both = has_fact.astype(np.float32) @ has_fact.T.astype(np.float32)
     sizes = np.diag(both)
     are_same = both >= _MIN_OVERLAP * (sizes[:, None] + sizes - both)

@@ -32,7 +32,7 @@ from .weighted import Estimate, Everyone, Sums, padded, vector
 
 _PARTS = 60
 _KEPT_TOGETHER = 10
-"""Saved states combine this many time parts into one."""
+"""Number of time parts that are combined into one in saved states."""
 _EVER = -1
 SINCE_START = "start"
 _SERIES = 1_000
