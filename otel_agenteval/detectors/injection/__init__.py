@@ -1,9 +1,8 @@
-"""Detect instructions to the agent in text from other sources, known as prompt injection.
+"""Detect prompt injection: instructions to the agent in text from other sources.
 
-:func:`~.orders.markers_in` rules out most texts with a small model that recognizes orders to agents. In other texts, look-alike
-characters, invisible characters and encodings are removed, because a language model reads through them too. Quotations don't
-count. The model then rates each passage, together with other evidence: whether the text addresses a machine, is hidden, or is
-about attacks.
+A small model rules out most texts. In the remaining texts, look-alike characters, invisible characters and encodings are
+resolved, because a language model can read them too. Quotations are ignored. Each passage then gets a score from the model and
+from other evidence, for example that the text is hidden. Start at :func:`~.orders.markers_in`.
 """
 
 from .orders import Marker, is_obeyed, markers_in

@@ -1,9 +1,9 @@
-"""Rate passages with a linear model over character n-grams, all passages of a text in one pass.
+"""Rate passages with a linear model over character n-grams.
 
-Characters are first mapped to plain *letters*: lower case, no accents. Each n-gram of two to five letters is hashed to its *place*
-in a table of 8-bit weights, which ``scripts/text_models.py`` fits to labeled passages. Because no words are needed, it works across
-inflections, spellings and languages. A running sum of the weights rates every passage: the total between two letters is the
-difference of two sums. This takes about 10 ns a character.
+Characters are first mapped to plain *letters*: lower case, without accents. Each n-gram of two to five letters is hashed to a
+*place* in a table of 8-bit weights, which ``scripts/text_models.py`` trains on labeled passages. The model needs no word lists,
+so it works across inflections, spellings and languages. A passage's total is the difference of two running sums, so rating takes
+about 10 ns per character.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LONG_TOKEN = re.compile(r"[A-Za-z0-9+/_=-]{28,}")
 _TOKEN_SHAPES = bytes(97 if chr(code).isalnum() or chr(code) in "+/_=-" else 32 for code in range(128)).ljust(256)
 _LONG_TOKEN_SHAPE = b"a" * 28  # shapes are "a" for the characters of tokens, and a space for all others
 _WINDOW, _SHORT_WINDOW = 140, 50
-"""Lengths in letters of the windows that :meth:`Rated.exceeds` rates. The short one is for dense scripts, such as Chinese."""
+"""Window lengths in letters for :meth:`Rated.exceeds`. The short window is for dense scripts such as Chinese."""
 _LATIN_MARGIN = 1.0
-"""Margin that is added to the short window's limit in Latin text, because 50 Latin letters are often too few to decide."""
+"""Added to the short window's limit in Latin text, because 50 Latin letters are often too few to decide."""
 _FEW, _MANY = 3, 32
-"""The likeliest three windows are rated one by one, the others 32 at once."""
+"""The three most likely windows are rated one by one, and the others in batches of 32."""
 _NO_WINDOW, _FIRST_WINDOW = np.zeros(0, np.intp), np.zeros(1, np.intp)
 
 
@@ -63,7 +63,7 @@ def _letters() -> tuple[NDArray[np.uint16], bytes]:
 
 
 def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None]:
-    """Return a text's plain letters (``Call  911`` → ``call 0``), and a mask of the characters kept, or None if all are."""
+    """Return the plain letters of a text (``Call  911`` → ``call 0``) and a mask of kept characters, or None if all were kept."""
     if _LONG_TOKEN_SHAPE in text.encode("ascii", "replace").translate(_TOKEN_SHAPES):  # faster than a search for the pattern
         text = _LONG_TOKEN.sub(lambda token: "0" * len(token.group()), text)
     letter_of, ascii_letter_of = _letters()
@@ -82,9 +82,9 @@ def _letters_in(text: str) -> tuple[NDArray[np.uint32], NDArray[np.bool_] | None
 
 
 def _places_by_length(letters: NDArray[np.uint32]) -> list[NDArray[np.uint16]]:
-    """Return the places of all n-grams: an array for each length, in which index 7 is the n-gram that begins at letter 7.
+    """Return one array per n-gram length. Index 7 has the place of the n-gram that starts at letter 7.
 
-    The letters ``abc`` have two arrays: the places of ``ab`` and ``bc``, and the place of ``abc``.
+    For ``abc``, the first array has the places of ``ab`` and ``bc``, and the second array has the place of ``abc``.
     """
     places = []
     hashes = letters * _MULTIPLIER
@@ -106,7 +106,7 @@ def places_in(text: str) -> NDArray[np.intp]:
 
 
 class OrderModel(NamedTuple):
-    """Weights of hashed n-grams. The numbers have at most 8 bits, but are added faster in 16."""
+    """Weights of hashed n-grams. They fit into 8 bits, but 16-bit numbers are added faster."""
 
     weights: NDArray[np.int8 | np.int16]
     unit: float
@@ -125,20 +125,20 @@ class OrderModel(NamedTuple):
         return Rated(self, places_by_length, letter_totals.cumsum(dtype=np.int32), is_kept)
 
     def log_odds(self, total: Any, root: Any) -> Any:
-        """Return a passage's log-odds from its total and the square root of its number of n-grams. Arrays have many passages."""
+        """Return log-odds from a passage's total weight and the square root of its n-gram count. Arrays are also accepted."""
         return total * self.unit / root + self.bias
 
     def total_for(self, log_odds: float, root: float) -> float:
-        """Return a passage's total from its log-odds: :meth:`log_odds` solved for the total."""
+        """Return the total weight that results in these log-odds. This is the inverse of :meth:`log_odds`."""
         return (log_odds - self.bias) / self.unit * root
 
 
 @dataclass(eq=False)
 class Rated:
-    """The ratings of a text's passages. Public methods take positions of characters, private ones positions of letters.
+    """Ratings of the passages of one text. Public methods take character positions, private methods letter positions.
 
-    A *score* counts all n-grams, and is fast because of the running sums. Tables and lists repeat n-grams, which can make their
-    scores high. A *distinct score* counts each n-gram once. It requires a sort, so only passages with a high score get one.
+    A *score* counts every n-gram and is fast. Tables and lists repeat n-grams, which can inflate their scores. A *distinct score*
+    counts each n-gram once. It requires a sort, so only passages with a high score get one.
     """
 
     _model: OrderModel
@@ -147,18 +147,18 @@ class Rated:
     _is_kept: NDArray[np.bool_] | None  # see _letters_in
 
     def scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the log-odds that passages are orders to an agent, each between two positions."""
+        """Return the log-odds that each passage, given by start and end, is an order to an agent."""
         spans = self._letter_spans(passages)
         sums, sizes = self._sums.take(spans), spans[:, 1] - spans[:, 0]
         roots = np.sqrt(np.maximum(1, sizes * len(_NGRAM_LENGTHS)))
         return cast("list[float]", self._model.log_odds(sums[:, 1] - sums[:, 0], roots).tolist())
 
     def distinct_scores(self, passages: Sequence[tuple[int, int]]) -> list[float]:
-        """Return the log-odds that passages are orders to an agent, with repeated n-grams counted once."""
+        """Return the log-odds of each passage, with repeated n-grams counted once."""
         return [self._distinct(start, end) for start, end in self._letter_spans(passages).tolist()]
 
     def _letter_spans(self, passages: Sequence[tuple[int, int]]) -> NDArray[np.intp]:
-        """Return the letters between which passages lie. A passage includes the characters before and after it."""
+        """Convert character positions to letter positions. A passage includes the characters before and after it."""
         spans = np.array(passages, np.intp)
         spans[:, 1] += 2  # 1 for the space before the rated text, and 1 for the character after the passage
         return spans if self._is_kept is None else self._letters_before.take(spans)
@@ -180,7 +180,7 @@ class Rated:
         return float(self._model.log_odds(total, math.sqrt(1 + np.count_nonzero(is_new))))
 
     def _distinct_each(self, starts: Sequence[int], width: int) -> list[float]:
-        """Return the distinct scores of windows of one width. The results are those of :meth:`_distinct`, but faster."""
+        """Return the distinct scores of windows of equal width. This is faster than calling :meth:`_distinct` for each window."""
         if len(starts) <= 2:
             return [self._distinct(start, start + width) for start in starts]
         by_length = list(zip(_NGRAM_LENGTHS, self._places, strict=True))
@@ -217,7 +217,7 @@ class Rated:
         return any(max(self._distinct_each(np.minimum(some * step, size - width).tolist(), width)) > limit for some in batches)
 
     def _likely_windows(self, width: int, limit: float) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-        """Return the windows whose score is above a limit, and the totals of all windows. A short text is one window."""
+        """Return the indexes of windows with a score above the limit, and the totals of all windows."""
         sums, size, step = self._sums, len(self._sums) - 1, width // 4
         least = self._model.total_for(limit, math.sqrt(min(width, size) * len(_NGRAM_LENGTHS)))
         if size <= width:

@@ -1,4 +1,4 @@
-"""Normalize foreign text to the form that a model reads, and decode its hidden parts."""
+"""Normalize untrusted text to the form that the model rates, and decode its hidden parts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..texts import has_any
 SUSPICIOUS = re.compile(
     "[\U000e0000-\U000e007f\u202d\u202e]|[\u200b-\u200d\u2060-\u2064\ufeff]{3}|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4}"
 )
-"""Tag characters, directional overrides, and rows of zero-width characters or variation selectors."""
+"""Match tag characters, directional overrides, and runs of zero-width characters or variation selectors."""
 
 
 def may_hide(text: str) -> bool:
-    """Return False if a text can't contain anything that :data:`SUSPICIOUS` matches."""
+    """Return False if a text can't contain a match of :data:`SUSPICIOUS`."""
     return not text.isascii() and has_any(_upper_bytes(text), (b"\x20", b"\xdb", b"\xfe"))
 
 
 def _upper_bytes(text: str) -> bytes:
-    """Return the upper bytes of the characters in UTF-16, which are much faster to search than the characters."""
+    """Return the upper byte of each UTF-16 unit. Bytes are much faster to search than text."""
     return text.encode("utf-16-le", "surrogatepass")[1::2]
 
 
@@ -47,11 +47,11 @@ _PLAIN_CHARACTERS: dict[int, str | None] = {
     **{code: first.lower() for code in _LATIN if (first := unicodedata.normalize("NFD", chr(code))[0]).isascii()},
     **{ord(sign): letters for sign, letters in _LETTERS_AND_SIGNS.items()},
 }
-"""A translation table that makes accented Latin letters and typographic signs plain, and drops invisible characters."""
+"""Translation table that simplifies accented Latin letters and typographic signs, and removes invisible characters."""
 
 
 def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and the last number of each row of consecutive numbers."""
+    """Return the first and last number of each run of consecutive numbers."""
     found: list[tuple[int, int]] = []
     for code in sorted(codes):
         if found and found[-1][1] == code - 1:
@@ -69,7 +69,7 @@ _LATIN_AND_FOREIGN = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 
 
 def folded(text: str) -> str:
-    """Return the text in lower case, without diacritics and invisible characters, with Latin letters for look-alikes."""
+    """Return the text in lower case, without accents and invisible characters, and with look-alikes as Latin letters."""
     if text.isascii():
         return text.lower()
     text = _TO_PLAIN.sub(lambda found: found.group().translate(_PLAIN_CHARACTERS), unicodedata.normalize("NFKC", text).lower())
@@ -79,7 +79,7 @@ def folded(text: str) -> str:
 
 
 def is_mixed(text: str) -> bool:
-    """Return True if a text has Latin letters next to Cyrillic, Greek or Armenian ones."""
+    """Return True if a text has a Latin letter directly next to a Cyrillic, Greek or Armenian letter."""
     if text.isascii() or not has_any(_upper_bytes(text), (b"\x03", b"\x04", b"\x05")):
         return False
     return _FOREIGN_LETTER.search(text) is not None and _LATIN_AND_FOREIGN.search(text.lower()) is not None
@@ -105,20 +105,20 @@ def _shape_of(sign: str) -> str:
 
 
 _SHAPES = "".join(map(_shape_of, map(chr, range(128)))).encode().ljust(256, b"x")
-"""A letter becomes ``x``, a digit or sign like a letter becomes ``0``, a gap between letters a space, and anything else a dot."""
+"""Shape of each ASCII character: ``x`` for letters, ``0`` for look-alikes such as ``@``, a space for gaps, a dot for others."""
 _SLOW = 4_000
-"""Length of a text above which numpy is faster at ruling out words that are spelled letter by letter."""
+"""Text length above which numpy is faster at ruling out words such as ``i g n o r e``."""
 _SPELLED = re.compile(r"(?<!\w)[^\W_]([ ._*/-]{1,3})[^\W_](?:[ ._*/-]{1,3}[^\W_]){3,}(?![^\W_])")
 _LEET = re.compile(r"[a-z][0134573@$!][a-z0-9@$!]|(?<!\w)[0134573@$!][a-z]{2}")
 _LEAST_LEET = 3
-"""Minimum number of words with a digit among their letters. Fewer words are ids and names such as ``b2b``."""
+"""Minimum number of words such as ``1gnore``. If there are fewer, they are probably ids or names such as ``b2b``."""
 _LEET_SEARCHED = 20_000
 _LETTER_OF_DIGIT = str.maketrans("013457@$!", "oieastasi")
 _LEET_WORD = re.compile(r"(?=[a-z@$!]{0,40}[0-9@$!])(?=[0-9@$!]{0,40}[a-z])[a-z0-9@$!]{2,40}(?!\w)")
 
 
 def disguises(text: str) -> Iterator[str]:
-    """Yield other readings of a folded text: with letter-by-letter words joined, and with digits read as letters."""
+    """Yield a folded text with disguises removed: ``i g n o r e`` and ``1gn0re`` become ``ignore``."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     if _may_be_spelled(shape) and _SPELLED.search(text):
         yield _SPELLED.sub(_joined, text)
@@ -128,7 +128,7 @@ def disguises(text: str) -> Iterator[str]:
 
 
 def _may_be_spelled(shape: bytes) -> bool:
-    """Return False for a text without four single letters in a row."""
+    """Return False if a text can't contain four single letters in a row."""
     if len(shape) > _SLOW:
         gaps = np.frombuffer(shape, np.uint8) == ord(" ")
         single = gaps[1:-6] & gaps[3:-4] & gaps[5:-2]  # a gap at each second place
@@ -151,12 +151,12 @@ def _joined(found: re.Match[str]) -> str:
 _MOST_PAYLOADS = 20
 _TOKEN = re.compile(r"[A-Za-z0-9+/_-]{40,8000}={0,2}")
 _TOKEN_SHAPES = bytes(ord("a" if chr(code) in "+/-_" or chr(code).isalnum() else " ") for code in range(128)).ljust(256)
-"""A character of a token becomes ``a``, so that a long token is found without a pattern, which would try each character."""
+"""Map each token character to ``a``, because a byte search finds long tokens faster than a pattern."""
 _LONG_TOKEN = b"a" * 40
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}){20,}")
 _PERCENT = re.compile(r"(?<![\w.~+-])(?:[\w.~+-]*%[0-9A-Fa-f]{2}){3}[\w.~+%-]*")
 _PERCENTS = re.compile(r"%[0-9A-Fa-f]{2}(?:[\w.~+-]*%[0-9A-Fa-f]{2}){2}")
-"""A part of each match of ``_PERCENT``, which is much faster to find."""
+"""Fast pre-check: every match of ``_PERCENT`` contains a match of this pattern."""
 _BACKSLASH_X = re.compile(r"(?:\\x[0-9a-fA-F]{2}){8,}")
 _TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
@@ -165,7 +165,7 @@ _PRINTABLE = 0.9
 
 
 def payloads(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield decoded parts and their places: base64, hex, percent signs, rot13, tag characters and variation selectors."""
+    """Yield decoded text and its position: base64, hex, percent-encoding, rot13, tag characters and variation selectors."""
     encoded = text.encode("ascii", "replace")
     for found in islice(_tokens(text, encoded.translate(_TOKEN_SHAPES)), _MOST_PAYLOADS):
         if (plain := _decoded_token(found.group())) is not None:
@@ -199,11 +199,11 @@ def _tokens(text: str, shape: bytes) -> Iterator[re.Match[str]]:
 
 
 _ROTATED = b"vafgehp", b"vtaber", b"cebzcg"
-"""Beginnings of frequent words of orders in rot13."""
+"""Rot13 of frequent words in orders: "instruc", "ignore" and "prompt"."""
 
 
 def _decoded_token(token: str) -> str | None:
-    """Return the text that a token encodes in hex or base64, or None."""
+    """Return the text that a hex or base64 token encodes, or None if the result isn't readable."""
     text = _readable(bytes.fromhex(token)) if _HEX.fullmatch(token) else None
     if text is not None:
         return text

@@ -18,15 +18,15 @@ from .normalise import SUSPICIOUS, disguises, folded, is_mixed, may_hide, payloa
 from .readers import ATTACK, ATTACKS, REPORTED, marked
 
 _MIN_SCORE = 0.8
-"""Minimum score of an order: the model's log-odds plus the evidence below."""
+"""Minimum score of an order: the log-odds of the model plus the evidence scores below."""
 _MIN_SURE_SCORE = 2.0
-"""Minimum score of an order that can't be for people. No innocent labeled turn has such a score."""
+"""Minimum score of an order that is clearly not meant for people. No innocent labeled turn scores this high."""
 _ADDRESS_EVIDENCE = 2.0
 """Score added for a text that addresses a machine and demands something."""
 _HIDDEN_EVIDENCE = 1.0
 """Score added for text that readers can't see."""
 _REPORT_EVIDENCE = 2.0
-"""Score subtracted from an order in a text about attacks."""
+"""Score subtracted if the text is about attacks."""
 _OVERRIDE_EVIDENCE = 2.0
 """Score added for a passage that cancels earlier instructions."""
 _MIN_ADDRESSED_SCORE = -0.8
@@ -34,18 +34,18 @@ _MIN_ADDRESSED_SCORE = -0.8
 
 
 class Marker(NamedTuple):
-    """A sign of an injection in a text."""
+    """A sign of prompt injection in a text."""
 
     kind: str
     start: int
     end: int
     is_sure: bool
-    """False for a passage that the model rates little higher than an instruction to people."""
+    """False if the model rates the passage only slightly higher than an instruction to people."""
 
 
 @remembered
 def markers_in(text: str) -> tuple[Marker, ...]:
-    """Return the signs of an injection in a text, at most one of each kind."""
+    """Return the signs of prompt injection in a text, at most one of each kind."""
     if _has_signs(text):
         return tuple(_orders_in(text, texts_in(text)) + _hidden_in(text))
     model, is_latin = order_model(), text.isascii()
@@ -66,7 +66,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 def _orders_in(
     result: str, texts: list[str], rated: Rated | None = None, disguised: list[tuple[str, Rated]] | None = None
 ) -> list[Marker]:
-    """Return at most one forged role and one order in a result's texts. For a single text, its ratings can be given."""
+    """Return at most one forged role and one order. ``rated`` and ``disguised`` are known ratings of a single text."""
     markers: dict[str, Marker] = {}
     for text in texts:
         if ("instruction_override" in markers or not _has_enough_words(text)) and not has_any(text, _ROLE_MARKS):
@@ -102,7 +102,7 @@ def _hidden_in(text: str) -> list[Marker]:
 
 
 def _span_of(text: str, passage: str) -> tuple[int, int]:
-    """Return the position of a passage in serialized JSON or another text, or the whole text if the passage isn't found."""
+    """Return the range of a passage in plain text or serialized JSON. Return the full range if the passage isn't found."""
     for spelled in (passage, jsonio.text_of([passage])[2:-2]):
         start = text.find(spelled)
         if start >= 0:
@@ -114,12 +114,12 @@ def _span_of(text: str, passage: str) -> tuple[int, int]:
 
 
 def readable(text: str) -> str:
-    """Return a text with spaces in place of quotations, and with its wrapped lines joined."""
+    """Return a text with quotations blanked and wrapped lines joined."""
     return _ResultText(text).unquoted
 
 
 class _ResultText:
-    """A text in a result. ``unquoted`` has blanked quotations and joined lines. ``spoken`` also has blanked labels of speakers."""
+    """A text in a tool result. In ``unquoted``, quotations are blanked. In ``spoken``, speaker labels are blanked too."""
 
     def __init__(
         self, text: str, rated: Rated | None = None, disguised: Sequence[tuple[str, Rated | None]] | None = None
@@ -135,7 +135,7 @@ class _ResultText:
 
     @cached_property
     def is_reported(self) -> bool:
-        """True for a text about attacks."""
+        """True if the text is about attacks, for example a security report."""
         return REPORTED.search(self._folded) is not None
 
     @cached_property
@@ -155,14 +155,14 @@ class _ResultText:
         return match.group() if match is not None and _TEMPLATE.search(result) is None else None
 
     def addresses_machine(self) -> bool:
-        """Return True for a text that addresses a machine and demands something."""
+        """Return True if the text addresses a machine and demands something."""
         text = marked(self.spoken)
         return calls_machine(self._folded if text == self.text else folded(text)) or any(
             calls_machine(folded(unseen), hidden=True) for unseen in hidden_texts(text)
         )
 
     def order(self) -> tuple[str, bool] | None:
-        """Return the passage that reads most like an order, and True if it can't be for people. Return None without an order."""
+        """Return the most likely order and whether it is clearly not meant for people. Return None if there is no order."""
         spoken = self.spoken
         if (order := _likeliest_order(spoken, self, may_be_called=True, rated=self._rated)) is not None:
             start, end, is_sure = order
@@ -181,7 +181,7 @@ class _ResultText:
 def _likeliest_order(
     text: str, source: _ResultText | None = None, *, may_be_called: bool = False, hidden: bool = False, rated: Rated | None = None
 ) -> tuple[int, int, bool] | None:
-    """Return the start and end of the passage most like an order, and True if it can't be for people. Return None without one."""
+    """Return ``(start, end, is_sure)`` of the most likely order, or None. A sure order is clearly not meant for people."""
     passages = list(passages_in(text)) if _has_enough_words(text) else []
     if not passages:
         return None
@@ -214,18 +214,18 @@ def _likeliest_order(
 
 
 def _has_enough_words(text: str) -> bool:
-    """Return False for a short text that can't be an order, such as most cells of a table."""
+    """Return False for a text that is too short for an order, such as most table cells."""
     return len(text) > _SHORT or _FEW_WORDS.search(text) is not None
 
 
 _MAX_TRIED = 2
 _FEW_WORDS = re.compile(r"(?:[^\W_]{1,60}[\W_]{1,60}){2}[^\W_]|[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]{7}")
-"""Minimum length of an order: three words, or seven characters in scripts without spaces."""
+"""Match the minimum length of an order: three words, or seven characters in scripts without spaces."""
 _MAX_PASSAGE = 400
 
 
 def passages_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the positions of pairs of adjacent sentences, long pairs in overlapping parts, and of texts in brackets."""
+    """Yield the range of each pair of adjacent sentences and of each text in brackets. Long pairs are split into overlapping parts."""
     marks = _PASSAGE_ENDS.finditer(text) if has_any(text, _END_MARKS) else ()
     limits = [0, *[mark.end() for mark in marks], len(text)]
     sentences = [(start, end) for start, end in pairwise(limits) if text[start:end].strip()]
@@ -250,12 +250,12 @@ _TARGET = re.compile(
     r"|(?<![\w.])[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4}){2,7}(?: ?[0-9A-Z]{1,3})?\b|(?<![\w.])\d(?:[ -]?\d){5,}\b"  # accounts, phones
 )
 _NAME = re.compile(r"(?<![\w./~-])(?:(?:~|\.{0,2})/[\w./-]{3,}|[\w.-]+/[\w./-]*\.\w{1,8}\b|[A-Za-z]\w*_\w+)")
-"""Names of files and tools."""
+"""Match names of files and tools."""
 _SEPARATORS = re.compile(r"[\s-]")
 
 
 def is_obeyed(order: str, known: Iterable[str], calls: Iterable[str]) -> bool:
-    """Return True if a later tool call has a target, such as a link, that the order names and no ``known`` text contains."""
+    """Return True if a later tool call uses a target of the order, such as a link, that no ``known`` text contains."""
     known_text = "\n".join(map(_comparable, known))
     named = (target for pattern in (_TARGET, _NAME) for target in map(_comparable, pattern.findall(order)))
     own_targets = {target for target in named if target not in known_text}
@@ -270,14 +270,14 @@ def _comparable(text: str) -> str:
 # --- fast pre-check ------------------------------------------------------------------------------------------------
 
 _MAX_QUIET_SCORE = 0.0
-"""Maximum score of all parts of a text without an order."""
+"""If no window has a higher score, the text contains no order."""
 _FORGED_STARTS = (
     b"<|", b"[inst", b"[/inst", b"<<sys", b"<</sys", b"<system", b"</tool_re", b"</function_re", b"</search_re", b"# system", b"#system",
 )  # fmt: skip
 
 
 def _has_signs(text: str) -> bool:
-    """Return True if a text has signs of forged roles, canceled instructions, or encoded or hidden text."""
+    """Return True if a text has signs of a forged role, canceled instructions, or encoded or hidden text."""
     if "\\" in text and ("\\u" in text or "\\x" in text):
         return True
     if ("&" in text and "&#" in text) or ("%" in text and "%20" in text) or ("<" in text and "<!--" in text):
@@ -308,7 +308,7 @@ _ROLE_TAG = re.compile(  # <system>You are …, </tool_result> …, ### System: 
     re.IGNORECASE | re.MULTILINE,
 )
 _ROLE_MARKS = ("\n", "<", "[", "##", "&")
-"""Each text with a role tag, a chat token or a false end contains one of these."""
+"""Fast pre-check: every text with a role tag, a chat token or a false end contains one of these strings."""
 _FALSE_END = re.compile(  # END OF DOCUMENT, then on a new line SYSTEM
     r"\b(?:end|eof) of (?:the )?(?:tool|document|search|function|user|context|data|page|retrieved|file|untrusted|email)[ _]?(?:output|results?|data|content|input|call)?\b"
     r".{0,40}\s{0,5}(?:^|\n)\W{0,5}(?:system|user|assistant|developer|admin|human|new (?:task|instructions?|directive))\b",
@@ -340,7 +340,7 @@ _AGENT_LABEL = re.compile(  # [10:32] Agent: …
     r"(?:agent|assist\w*(?: virtu\w+)?|asist\w*|bot|botti|chatbot|support|system|systeme|sistema|система|бот|ボット|机器人|봇|الروبوت|المساعد|בוט|बॉट)\s?[:：]",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Labels before a colon that name the speaker in a conversation between people and agents."""
+"""Match speaker labels of agents, such as ``Agent:``, in a chat transcript."""
 _CODE = re.compile(r"`[^`\n]{1,400}`")
 _QUOTED = re.compile(
     r"“[^”\n]{3,600}[”“]|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{2,600}」|『[^』\n]{2,600}』|‘[^’\n]{12,400}’(?!\w)"
@@ -351,7 +351,7 @@ _CELL_END = re.compile(r"\s*(?:[\]},)|]|$)", re.MULTILINE)
 
 
 def _without_quotations(text: str, is_reported: Callable[[], bool]) -> str:
-    """Blank quotations and code blocks, and in texts about attacks also inline code, quoted cells and quoted fields."""
+    """Blank quotations and code blocks. In texts about attacks, also blank inline code and quoted cells and fields."""
     if "`" in text or "~" in text:
         text = _FENCE.sub(_blanked, text)
     if "<" in text and "<blockquote" in text:
@@ -381,9 +381,9 @@ def _blanked(match: re.Match[str]) -> str:
 
 _ROLES = ("system", "user", "assistant", "tool", "developer", "human", "ai")
 _SHORT = 120
-"""Maximum length of a label, and of a text that is searched for enough words before it is rated."""
+"""Maximum length of a label. Texts up to this length are checked for enough words before they are rated."""
 _MAX_JSON_DEPTH = 3
-"""Maximum depth at which texts in JSON are parsed as JSON again."""
+"""Maximum depth at which strings inside JSON are parsed as JSON again."""
 _FOR_MACHINES = re.compile(  # names of fields: "llm_hint", "note_for_ai"
     r"^(?:llm|ai|agent|assistant|bot)_?(?:hint|note|instruction|advice|message|directive|comment)s?$|(?:to|for)_(?:the_)?(?:llm|ai|agent|assistant|bot)$",
     re.IGNORECASE,
@@ -400,7 +400,7 @@ def is_structured(text: str) -> bool:
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the texts in serialized JSON or JSON lines, or the text itself. Messages of an exported chat are left out."""
+    """Return the strings in JSON or JSON lines, or the text itself. Messages of exported chats are skipped."""
     if not is_structured(text):
         return [text]
     are_lines = text.lstrip()[0] == "{" and "\n{" in text
@@ -433,7 +433,7 @@ def _collect_texts(value: Any, texts: list[str], depth: int, may_report: bool) -
 
 
 def _reports_attacks(fields: dict[str, Any]) -> bool:
-    """Return True for an object whose names and short texts are about attacks, such as a scanner's finding."""
+    """Return True if an object's keys or short values mention attacks, as in a security scanner's finding."""
     labels = "\n".join(item for item in (*fields, *fields.values()) if isinstance(item, str) and len(item) < _SHORT)
     return has_any(labels.lower(), ATTACKS) and ATTACK.search(labels) is not None
 
@@ -448,7 +448,7 @@ _HIDDEN_TEXT = re.compile(
 
 
 def hidden_texts(text: str) -> Iterator[str]:
-    """Yield HTML comments, hidden elements, and text that is described as white or hidden."""
+    """Yield HTML comments, hidden elements, and text labeled as white or hidden, as in ``(white): …``."""
     if "<" not in text and "(" not in text and "[" not in text:
         return
     for match in _HIDDEN_TEXT.finditer(text):  # a comment, an element's text, or text after "(white):"

@@ -1,7 +1,7 @@
-"""Define the vocabulary of texts that address a machine, in all languages together.
+"""Vocabulary of texts that address a machine, in all languages.
 
-All words have the form of :func:`~.normalise.folded`. ``aiagent`` stands for ``AI``, ``KI``, ``IA`` … in upper case.
-:func:`marked` inserts it before folding, because ``ai`` is a frequent word in Italian, French and Vietnamese.
+Words must have the form that :func:`~.normalise.folded` returns. :func:`marked` replaces upper-case ``AI``, ``KI`` or ``IA`` with
+``aiagent`` before folding, because ``ai`` is a frequent word in Italian, French and Vietnamese.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _SHORT_NAMES = ("AI", "A.I", "KI", "IA", "LLM", "ИИ", "ШІ")
 
 
 def marked(text: str) -> str:
-    """Replace short names of artificial intelligence with ``aiagent``."""
+    """Replace short names of artificial intelligence, such as ``AI``, with ``aiagent``."""
     return _SHORT_NAME.sub("aiagent", text) if has_any(text, _SHORT_NAMES) else text
 
 
 def any_of(*alternatives: str) -> re.Pattern[str]:
-    """Return a pattern for alternatives in folded texts. Latin and Cyrillic alternatives match only at the start of a word."""
+    """Return a pattern for alternatives in folded text. Latin and Cyrillic alternatives match only at the start of a word."""
     words = "|".join(part for part in alternatives if _begins_a_word(part))
     signs = "|".join(part for part in alternatives if not _begins_a_word(part))
     parts = ([f"(?<![a-z0-9_\u00c0-\u058f])(?:{words})"] if words else []) + ([signs] if signs else [])
@@ -62,7 +62,7 @@ NAMES = (
     r"ассистент\w{0,2}|помощник\w{0,2}|агент\w{0,2}|модель\b|асистент\w{0,2}|помічник\w{0,2}|agente\b|tro ly\b|mo hinh\b",
     r"(?:أيها |عزيزي )?المساعد|النموذج|עוזר|המודל|לעוזר|सहायक|助手|助理|모델|에이전트|비서(?=[ ,:님])|ผู้ช่วย",
 )
-"""Names that people and things can have too. They count only in direct address."""
+"""Names that people and things can have too, such as ``agent``. They count only in direct address."""
 READS = any_of(
     r"revis\w+|corrig\w+|correg\w+|califi\w+|clasific\w+|trie[nrsz]?\w{0,2}\b|class\w{0,3}\b|compar\w+|confront\w+|control\w+|vergleich\w*|sortier\w*|pruf\w*|sortuj\w*|porownu\w*|ocenia\w*|porovnav\w*|hodnot\w*|vyhodnot\w*|beoordel\w*|vergelijk\w*|controle\w*|bedom\w*|granska\w*|jamfor\w*|degerlendir\w*|karsilastir\w*|проверя\w+|оценива\w+|сравнива\w+|сортиру\w+|оціню\w+|порівню\w+|сорту\w+|kiem tra|danh gia|so sanh|menilai|memeriksa|membandingkan|arvioi\w*|διαβάζ\w+|επεξεργάζ\w+",
     r"يراجع|يقيّ?م|يفرز|بודק\w*|מדרג\w*|मूल्यांकन|जाँच|審査|採点|評価|比較|评审|评分|审核|筛选|比较|심사|채점|평가|비교|ตรวจ|ประเมิน",
@@ -112,4 +112,4 @@ REPORTED = re.compile(
 )
 ATTACK = re.compile(r"prompt[ _-]?injection|jailbreak|attack|malicious|exploit|payload|blocked|abuse|signature", re.IGNORECASE)
 ATTACKS = ("injection", "jailbreak", "attack", "malicious", "exploit", "payload", "blocked", "abuse", "signature")
-"""Each match of ``ATTACK`` contains one of these words."""
+"""Fast pre-check: every match of ``ATTACK`` contains one of these words."""
