@@ -1,1 +1,1 @@
-"""Find the numbers in an answer that don't follow from the texts that the agent was given."""
+"""Find numbers in an answer that have no source in the texts given to the agent."""

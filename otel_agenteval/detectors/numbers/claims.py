@@ -15,7 +15,7 @@ _LINK = re.compile(r"\]\([^()\s]{1,2000}\)|(?:https?://|www\.)[^\s()<>]{1,2000}|
 
 
 def statements(text: str) -> str:
-    """Return the text with code and links blanked, without moving positions."""
+    """Blank code and links in a text. Positions stay the same."""
     if "`" in text:
         text = _CODE.sub(_blank, text)
     if "://" in text or "](" in text or "@" in text or "www." in text:
@@ -24,7 +24,7 @@ def statements(text: str) -> str:
 
 
 def code_in(text: str) -> list[str]:
-    """Return the code in an answer that has a code block, such as the output of a command."""
+    """Return the code in an answer, or an empty list if the answer has no code block."""
     return _CODE.findall(text) if "```" in text else []
 
 
@@ -33,19 +33,19 @@ def _blank(found: re.Match[str]) -> str:
 
 
 class Claim(NamedTuple):
-    """A number, date or time of day in an answer. Some can be read in several ways."""
+    """A number, date or time of day in an answer. Some, such as ``1.234``, have several readings."""
 
     text: str
     at: int
     end: int
     readings: tuple[Reading, ...] = ()
     scale: float = 1.0
-    """Factor of the following word, such as ``million`` or ``%``."""
+    """Factor of the following word, such as 1,000,000 for ``million`` or 0.01 for ``%``."""
     after: str = ""
-    """The word that scales the number."""
+    """The scaling word after the number, such as ``million``."""
     days: tuple[Day, ...] = ()
     minutes: int = -1
-    """Time of day, or -1."""
+    """Minutes since midnight, or -1 if the claim isn't a time of day."""
 
     @property
     def is_small(self) -> bool:
@@ -65,13 +65,13 @@ _FOOTNOTE = re.compile(r"[0-9]{1,3}\]")
 _NAME_BEFORE = re.compile(r"[A-Za-z_](?<!Rp)[-_./\\]?$")
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}")
 _GLUED = re.compile(r"(?![hHx×])[A-Za-z]{1,4}[0-9]")
-"""Letters and digits that make the digits before them a part of an identifier."""
+"""Match letters and digits that turn the digits before them into an identifier, such as ``B2`` in ``7B2``."""
 _LONGEST = 200
 _DEEPEST_LIST = 40
 
 
 def _is_name(text: str, at: int, token: str) -> bool:
-    """Return True if digits are a part of a name (``GPT-4``), a list marker, a footnote or a version."""
+    """Return True if digits are part of a name (``GPT-4``), a list marker, a footnote or a version."""
     end = at + len(token)
     before, behind = text[at - 1 : at] or "\n", text[end : end + 1]
     if (behind.isalpha() and _GLUED.match(text, end)) or len(token) > _LONGEST:
@@ -109,7 +109,7 @@ def claims_in(text: str) -> list[Claim]:
 
 
 def _split_claims(text: str, at: int, token: str) -> Iterator[Claim]:
-    """Yield the claims of digits with marks between them: a date, a number with decimals, or several numbers."""
+    """Yield the claims in a token with punctuation: a date, a decimal number, or several numbers."""
     end = at + len(token)
     if text.startswith("24/7", at):
         return
@@ -221,7 +221,7 @@ _HYPOTHETICAL = re.compile(
     r"наприклад|припустимо|зазвичай|örneğin|diyelim|genel olarak|till exempel|t\.ex\.|i allmänhet|misalnya|contohnya|umumnya|ví dụ|thông thường|esimerkiksi|"
     r"például|for eksempel|if\b.{1,120}?(?:\bwould\b|'d\b)|würden?|wäre|olursa|olsa)\b"
 )
-"""Phrases in lower case that introduce an example or a general statement."""
+"""Match phrases that introduce an example or a general statement. The text must be in lower case."""
 _HYPOTHETICAL_BEYOND_LATIN = (
     "例えば", "たとえば", "一般的に", "一般に", "比如", "例如", "假设", "一般来说", "예를 들어", "일반적으로", "على سبيل المثال", "مثلا", "बत के तौर", "उदाहरण", "לדוגמה", "למשל", "ตัวอย่าง",
 )  # fmt: skip
@@ -238,7 +238,7 @@ def _sentence_of(text: str, at: int) -> str:
 
 
 def is_no_claim(claim: Claim, text: str) -> bool:
-    """Return True if a number is part of a name, an example or a question."""
+    """Return True if a number isn't stated as a fact, because it is part of a name, an example or a question."""
     sentence = _sentence_of(text, claim.at)
     if sentence.rstrip()[-1:] in ("?", "？", "؟") or _is_hypothetical(sentence):
         return True

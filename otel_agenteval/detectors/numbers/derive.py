@@ -1,7 +1,6 @@
-"""Derive numbers from given ones: counts, totals, averages, differences, products, ratios.
+"""Derive numbers from given numbers: counts, totals, averages, differences, products, ratios.
 
-From many numbers, almost any number can be derived. So a result supports a number only if results of similar size would rarely
-match by chance.
+Almost any number can be derived from many numbers. So a result supports a number only if a match by chance is unlikely.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from .reading import readings_of
 
 Array = NDArray[np.float64]
 CHANCE = 0.15
-"""Share of the numbers of similar size that the results may cover. Above it, a match proves nothing."""
+"""Maximum share of similar-sized numbers that the results may cover. With a larger share, a match proves nothing."""
 _POINTS = 15.0
-"""Percentage points around a percentage within which results count as rivals."""
+"""Range around a percentage, in percentage points. The number of results in this range decides how likely chance is."""
 _NODES = 20_000
-"""Maximum number of values that are read."""
+"""Maximum number of JSON values that are read."""
 _ROWS = 2_000
 _PROSE = 2_000
-"""Maximum length of a text whose numbers count as related."""
+"""Maximum length of a text whose numbers are combined."""
 POOL, _POOLS = 10, 20
-"""Maximum numbers of a pool, and maximum number of pools. The pairs of each pool are combined."""
+"""Maximum size of a pool, and maximum number of pools. Only numbers in the same pool are combined."""
 _LONGEST = 40
-"""Maximum number of values of a column whose shares and sums are calculated."""
+"""Maximum number of values in a column for which shares and sums are calculated."""
 _DIGIT = re.compile("[0-9]")
 _CELL = re.compile(r"[-−+]?[0-9]+(?:[.,'’\u00a0\u202f ][0-9]+)*")
 
 
 class Facts:
-    """Counts, totals and pools of related numbers in texts and other values of JSON."""
+    """Counts, totals and pools of related numbers in texts and JSON values."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.counts: set[float] = set()
@@ -63,7 +62,7 @@ class Facts:
                 stack += [each for each in rows[:_ROWS] if isinstance(each, (dict, list, str))]
 
     def _add_prose(self, text: str) -> None:
-        """Add the numbers of a short text. They are one pool, because its sentences are about the same things."""
+        """Add the numbers of a short text as one pool, because its sentences are related."""
         if len(self.pools) < _POOLS and len(text) <= _PROSE and " " in text and _DIGIT.search(text) is not None:
             numbers = [number for line in text.splitlines() for number in numbers_of(line)]
             self._add_pool(numbers if len(numbers) <= POOL else ())
@@ -87,7 +86,7 @@ class Facts:
             self._add_column([number for number in column if number is not None])
 
     def _add_column(self, column: list[float]) -> None:
-        """Add the total, average and range of some numbers, and the share of each in the total."""
+        """Add the total, average and range of a column, and each value's share of the total."""
         if len(column) < 2:
             return
         total = abs(sum(column))
@@ -97,7 +96,7 @@ class Facts:
 
 
 def parsed(text: str) -> Any:
-    """Parse a text as JSON, or its lines as rows of a table. Return None otherwise."""
+    """Parse a text as JSON, JSON lines or table rows. Return None for other texts."""
     start = text.lstrip()[:1]
     if start in ("{", "["):
         try:
@@ -113,7 +112,7 @@ def parsed(text: str) -> Any:
 
 
 def _table(lines: list[str]) -> list[Any]:
-    """Return lines as records if all have as many cells as the first line, their heading. Otherwise return lists of numbers."""
+    """Return records if all lines have as many cells as the heading. Otherwise, return the numbers of each line."""
     for mark in ("\t", "|", ";", ","):
         head, *rows = [[cell.strip() for cell in line.strip("|").split(mark)] for line in lines]
         if len(head) > 1 and all(len(row) == len(head) for row in rows):
@@ -131,7 +130,7 @@ def _plain(cell: str) -> str:
 
 
 def number_of(value: Any) -> float | None:
-    """Return the number in a field, which may be text (``€ 12.50``), or None."""
+    """Return the number in a field, or None. The field may be text such as ``€ 12.50``."""
     if isinstance(value, str):
         return _number_in(value) if len(value) <= 18 else None
     if isinstance(value, (int, float)):
@@ -153,7 +152,7 @@ def _number_in(text: str) -> float | None:
 
 @cache
 def _pairs(count: int) -> NDArray[np.intp]:
-    """Return the indices of all pairs, as a row of first indices and a row of second indices."""
+    """Return the indexes of all pairs as two rows: first indexes and second indexes."""
     return np.array(np.triu_indices(count, 1))
 
 
@@ -161,7 +160,7 @@ _NO_NUMBERS = np.zeros(0)
 
 
 def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
-    """Return ``b`` percent of ``a``, ``a`` minus and plus that, and the base and surcharge if ``a`` includes ``b`` percent."""
+    """Return ``b`` percent of ``a``, ``a`` with this discount or surcharge, and net and tax if ``a`` includes ``b`` percent."""
     few = b <= 100
     a, b = a[few], b[few] / 100
     share, whole = a * b, a / (1 + b)
@@ -169,7 +168,7 @@ def _percentages(a: Array, b: Array) -> tuple[Array, ...]:
 
 
 def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sums of two or more consecutive numbers of each group, and each group's average."""
+    """Return the sum of each run of consecutive numbers in a group, and the group's average."""
     found: list[float] = []
     for group in groups:
         for first in range(min(len(group), _LONGEST) - 1):
@@ -179,7 +178,7 @@ def sums_of_runs(groups: Iterable[Sequence[float]]) -> list[float]:
 
 
 def results(pools: Iterable[Sequence[float]]) -> list[Array]:
-    """Return arrays of sums and differences, products and ratios, percentages, and relative changes of each pair in a pool."""
+    """Return the sums, differences, products, ratios, percentages and relative changes of each pair in a pool."""
     pairs = [np.array(pool)[_pairs(len(pool))] for pool in pools if len(pool) > 1]
     if not pairs:
         return []
@@ -192,14 +191,14 @@ def results(pools: Iterable[Sequence[float]]) -> list[Array]:
 
 
 class Candidates:
-    """Results of several kinds, each with the chance above which a match proves nothing."""
+    """Calculated results of several kinds. Each kind has its own limit for matches by chance."""
 
     def __init__(self, kinds: Iterable[tuple[Array | list[float], float]]) -> None:
         self._kinds = [(np.asarray(results), chance) for results, chance in kinds]
         self._all = np.concatenate([_NO_NUMBERS, *(results for results, _ in self._kinds)])
 
     def support(self, readings: Iterable[tuple[float, float]], point: float = 0.0) -> bool:
-        """Return True if a result matches, and chance is unlikely. For a percentage, ``point`` is the size of one point."""
+        """Return True if a result matches and chance is unlikely. For a percentage, ``point`` is the size of one point."""
         for value, half in readings:
             slack = half * (1 + 1e-9) + value * 1e-12
             if not value or not (np.abs(self._all - value) <= slack).any():
@@ -221,7 +220,7 @@ _WIDEST_OPERATOR = 24 + len("mal") + 8
 
 
 def results_shown(text: str, places: Sequence[tuple[int, int, float]]) -> list[float]:
-    """Return results of calculations such as ``7 × 8 + 2``. ``places`` has the start, end and value of each number in the text."""
+    """Return the results of calculations in a text, such as ``7 × 8 + 2``. ``places`` has each number's start, end and value."""
     found: list[float] = []
     total = product = 0.0
     for i, (start, _, value) in enumerate(places):

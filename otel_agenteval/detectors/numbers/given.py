@@ -31,14 +31,14 @@ from .words import values_of_words
 
 _LIMIT = 400
 _ISO = re.compile(r"([12](?<![0-9][12])[0-9]{3})(?:[-/]|\. ?)(0?[1-9]|1[0-2])(?:[-/]|\. ?)(0?[1-9]|[12][0-9]|3[01])(?![0-9])")
-"""Pattern for dates that aren't tokens, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
+"""Match dates inside longer tokens or with spaces, as in ``88121,2026-11-17,84500`` and ``2026. 11. 5.``"""
 
 
 class GivenNumbers:
     """The numbers that the agent was given. Each kind is collected on first use.
 
-    ``paths`` maps the given texts to their paths in the turn, and ``beside`` has other texts with numbers. The turn starts at
-    ``now``.
+    ``paths`` maps each given text to its path in the turn. ``beside`` has more texts with numbers. ``now`` is the start of the
+    turn.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class GivenNumbers:
         return sorted(self.plain.values)
 
     def rounds_to(self, value: float, half: float) -> bool:
-        """Return True if a given number of a single word rounds to this value at the shown digits."""
+        """Return True if a given number in digits rounds to this value. ``half`` is half the rounding interval."""
         return _is_near(self._plain_sorted, value, half)
 
     @cached_property
     def _claims(self) -> list[Claim]:
-        """The numbers, found as in an answer, so that numbers of several words count (``4 200``, ``4.7 million``, ``5 May``)."""
+        """The given numbers, found as in an answer, so that ``4 200``, ``4.7 million`` and ``5 May`` are included."""
         return claims_in(self._whole)
 
     @cached_property
@@ -83,12 +83,12 @@ class GivenNumbers:
         return sorted({*self.plain.values, *read, *(value for _, _, value in self._worded)})
 
     def has(self, value: float, half: float) -> bool:
-        """Return True if a given number, which may have several words, rounds to this value."""
+        """Return True if a given number, possibly with words as in ``4.7 million``, rounds to this value."""
         return _is_near(self._values, value, half)
 
     @cached_property
     def minutes(self) -> set[int]:
-        """All times of day, and the time of the turn."""
+        """Given times of day and the time of the turn, in minutes since midnight."""
         read = (minutes for _, _, minutes in islice(clocks_in(self._whole), _LIMIT))
         now = (self._now.hour * 60 + self._now.minute,) if self._now is not None else ()
         return {*self.plain.minutes, *read, *now}
@@ -104,7 +104,7 @@ class GivenNumbers:
         return self.dates_of(self.days)
 
     def dates_of(self, days: Iterable[Day]) -> list[datetime.date]:
-        """Return days as dates. Days without a year are in the turn's year."""
+        """Convert days to dates. Days without a year get the turn's year."""
         found = []
         this_year = self.today[0].year if self.today else 0
         for year, month, day in days:
@@ -114,7 +114,7 @@ class GivenNumbers:
 
     @cached_property
     def durations(self) -> list[tuple[float, float]]:
-        """Durations in seconds, each with its smallest unit."""
+        """Given durations in seconds, each with its smallest unit in seconds."""
         found = [(seconds, unit) for _, _, seconds, unit in islice(durations_in(self._whole), _LIMIT)]
         fields = [(value * step, step) for value, (dimension, step) in self._fields if dimension == "time"]
         units = ((value, unit_after(self._whole, end)) for _, end, value in self._worded)
@@ -126,14 +126,14 @@ class GivenNumbers:
         return list(quantities_in_fields(self._whole))
 
     def has_quantity(self, value: float, half: float, unit: Unit) -> bool:
-        """Return True if a quantity is given, possibly in another unit of its dimension."""
+        """Return True if a quantity is given, possibly in another unit: ``2 km`` matches ``2000 m``."""
         known = self._quantities.get(unit[0], ())
         both = zip(in_base(value, unit), in_base(value + half, unit), strict=True)
         return any(_is_near(known, base, abs(upper - base)) for base, upper in both)
 
     @cached_property
     def _quantities(self) -> dict[str, list[float]]:
-        """The numbers with units, in the base unit of each dimension, sorted."""
+        """Given quantities by dimension, in base units and sorted."""
         found: dict[str, set[float]] = defaultdict(set)
         beside = ((claim.scaled[0][0], unit_after(self._whole, claim.end)) for claim in self._claims if claim.readings)
         for value, unit in (*beside, *self._fields):
@@ -149,7 +149,7 @@ class GivenNumbers:
         return facts
 
     def nearest(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the path and text of the given number, date or time that differs least from a claim, or None if there is none."""
+        """Return the path and text of the given number, date or time closest to a claim, or None."""
         if not self._places:
             return None
         if claim.days:
@@ -167,7 +167,7 @@ class GivenNumbers:
 
     @cached_property
     def _places(self) -> list[tuple[str, int]]:
-        """Return the numbers, dates and times in order, each with the index of the first text that contains it."""
+        """Numbers, dates and times in order, each with the index of the first text that contains it."""
         first: dict[str, int] = {}
         for at in range(len(self._sources)):
             for number in NUMBER.findall(self.texts[at]):
@@ -176,7 +176,7 @@ class GivenNumbers:
 
     @cached_property
     def _positions(self) -> tuple[list[tuple[float, int]], ...]:
-        """Return the values, days and minutes of :attr:`_places`, sorted, each with the index of its place."""
+        """Sorted values, days and minutes of :attr:`_places`, each with its index in :attr:`_places`."""
         read = [(meanings_of(number), at) for at, (number, _) in enumerate(self._places)]
         return (
             sorted((value, at) for meanings, at in read for value in meanings.values),
@@ -186,7 +186,7 @@ class GivenNumbers:
 
 
 def _is_near(values: Sequence[float], value: float, half: float) -> bool:
-    """Return True if one of the sorted values, rounded to the shown digits, is this value."""
+    """Return True if any of the sorted values rounds to this value at the shown digits."""
     slack = half * (1 + 1e-9) + abs(value) * 1e-9
     at = bisect_left(values, value - slack)
     return at < len(values) and values[at] <= value + slack

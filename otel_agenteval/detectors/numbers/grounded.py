@@ -1,8 +1,8 @@
-"""Find the numbers in an answer that don't follow from the given texts.
+"""Find numbers in an answer that don't follow from the given texts.
 
-A number of an answer (a claim) can be given: as written, rounded, in another unit or notation. Or it can be calculated: from
-other numbers in the answer that have support themselves, or from given ones. Cheap checks come first. A *reading* is a value
-with half its rounding interval: 4.2 means 4.15 to 4.25, so ``(4.2, 0.05)``.
+A number in an answer (a *claim*) can be given as written, rounded, or in another unit or notation. It can also be calculated from
+given numbers or from other supported claims. Cheap checks run first. A *reading* is a value with half its rounding interval. For
+example, 4.2 means 4.15 to 4.25, so its reading is ``(4.2, 0.05)``.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .words import claims_in_words, may_have_words
 _PACE = re.compile("([0-9]{1,3}):([0-5][0-9])")  # 5:30
 _IDENTIFIER = re.compile("[0-9](?:[ ()./-]{0,3}[0-9])*")  # 030/12 34 56
 _MAX_CHECKED = 100
-"""At most this many numbers without an exact source are checked one by one. With more, all of them are ungrounded."""
+"""Maximum number of claims without an exact source that are checked one by one. If there are more, all are ungrounded."""
 _MAX_CHAIN = 3
-"""Maximum length of a chain of results that are operands of other results."""
+"""Maximum number of calculations in a row, if each uses the result before it."""
 _MAX_OPERANDS = 24
 _MAX_LINE = 8
-"""Maximum number of a line's numbers that are combined."""
+"""Maximum number of values per line that are combined."""
 _MAX_POOL = 12
 _MAX_EXTRA = 4
-"""If an answer has more numbers, none are combined with the given ones, because almost anything would match."""
+"""Maximum number of values in an answer that are combined with given numbers. With more, almost anything would match."""
 _CHANCE_OF_TOTAL, _CHANCE_OF_SHARE, _CHANCE_IN_LINE = 0.3, 0.4, 0.2
-"""Chances above :data:`derive.CHANCE` for results that answers often state: totals, shares and changes, results within a line."""
+"""Used in place of :data:`derive.CHANCE` for results that answers often state: totals, shares, and results within a line."""
 _WINDOW = 30
-"""Characters around a number that can belong to the same identifier."""
+"""Number of characters around a number that are searched for the rest of an identifier."""
 _MIN_IDENTIFIER_DIGITS = 6
 _MIN_ROUNDED, _MAX_ROUNDING_SHARE = 1000, 0.05
 
@@ -53,7 +53,7 @@ def word_claims(text: str, look: Look | None = None) -> list[Claim]:
 
 @dataclass(eq=False)
 class AnswerNumbers:
-    """The claims of an answer, and their support. ``derived`` is True if results of calculations count as supported."""
+    """The claims of an answer and their support. If ``derived`` is True, calculated results count as supported."""
 
     text: str
     claims: list[Claim]
@@ -91,7 +91,7 @@ class AnswerNumbers:
         return any(given.rounds_to(value, half) for value, half in self._readings(claim))
 
     def _is_given(self, claim: Claim) -> bool:
-        """Return True if a claim is given in words, as a date, time or duration, in another unit, or as an identifier."""
+        """Return True if a claim is given in words, as a date, time or duration, in another unit, or with other separators."""
         duration = self.timeline.duration_at(claim.at)
         if duration is not None and self.timeline.has_duration(*duration):
             return True
@@ -108,7 +108,7 @@ class AnswerNumbers:
         return self._is_identifier(claim)
 
     def _readings(self, claim: Claim) -> list[Reading]:
-        """Return the possible values of a number, each with half its rounding interval."""
+        """Return the possible values of a claim, each with half its rounding interval."""
         readings = [*claim.readings, *claim.scaled] if claim.scale <= 1.0 else claim.scaled
         if claim.scale == 0.01:  # 20 % less is 0.8 times, or 80 %
             value, half = claim.readings[0]
@@ -117,9 +117,9 @@ class AnswerNumbers:
 
     @staticmethod
     def _rounding(value: float, half: float) -> float:
-        """Return half a unit of the last digit that isn't zero: ``58 000`` can be 57 948.
+        """Return half the rounding interval: ``58 000`` can be 57 948.
 
-        Numbers below 1000 don't count as rounded. The result is at most 5 % of the value.
+        Numbers below 1000 don't count as rounded. The result is at most 5 % of larger numbers.
         """
         if half != 0.5 or value < _MIN_ROUNDED or value % 10:
             return half
@@ -136,7 +136,7 @@ class AnswerNumbers:
         return "\n".join(re.sub(r"(?<=[0-9])[ ()./-]{1,3}(?=[0-9])", "", text) for text in self.given.texts)
 
     def _is_identifier(self, claim: Claim) -> bool:
-        """Return True for a given identifier with other separators."""
+        """Return True if a given identifier has the same digits with other separators."""
         identifiers = _IDENTIFIER.finditer(self.text, max(0, claim.at - _WINDOW), claim.end + _WINDOW)
         identifier = next((match.group() for match in identifiers if match.start() <= claim.at < match.end()), "")
         digits = re.sub("[^0-9]", "", identifier).lstrip("0")
@@ -148,7 +148,7 @@ class AnswerNumbers:
 
     @cached_property
     def rows(self) -> list[list[tuple[int, float]]]:
-        """Return the position and value of each number, by line. Lines without numbers are left out."""
+        """Position and value of each number, by line. Lines without claims are omitted."""
         rows: list[list[tuple[int, float]]] = []
         line_end = -1
         for claim in self.claims:
@@ -174,7 +174,7 @@ class AnswerNumbers:
 
 _SECONDS_OF_DAY = 86_400
 _SECONDS_OF_MONTH = 2_000_000
-"""Seconds above which a unit is a month or a year."""
+"""Units with more seconds than this are months or years."""
 _SECONDS_OF_YEAR = 31_000_000
 _MAX_DAYS = 40
 _MAX_DURATIONS = 60
@@ -183,7 +183,7 @@ _MAX_WORKING_DAYS = 60
 
 
 class Timeline:
-    """The dates, times of day and durations of an answer and of the given texts."""
+    """Dates, times of day and durations in an answer and in the given texts."""
 
     def __init__(self, text: str, claims: Iterable[Claim], given: GivenNumbers) -> None:
         self._text = text
@@ -200,7 +200,7 @@ class Timeline:
         return any(_is_given_day(day, self._given.plain.days) or day in near_days for day in claim.days)
 
     def has_reachable_day(self, claim: Claim) -> bool:
-        """Return True if a date is given, or results from a given date or today, for example with a given or stated duration."""
+        """Return True if a date is given or can be calculated, such as 14 days after a given date."""
         return any(_is_given_day(day, self._given.days) or day in self._reachable_days for day in claim.days)
 
     @cached_property
@@ -210,7 +210,7 @@ class Timeline:
 
     @cached_property
     def _reachable_days(self) -> set[Day]:
-        """Return the days a duration before or after a given day or today, and the first and last days of their months."""
+        """Days that are a duration away from a given day or today, and the first and last days of the given months."""
         days = np.array([*self._given.dates[:_MAX_DAYS], *self._given.today], "datetime64[D]")
         long_ones = [(seconds, unit) for seconds, unit in self._durations if _SECONDS_OF_DAY <= seconds < _MAX_DURATION]
         lengths = {(round(seconds / unit), unit) for seconds, unit in long_ones if unit >= 3600}
@@ -224,7 +224,7 @@ class Timeline:
     # --- times of day ----------------------------------------------------------------------------------------------
 
     def has_clock(self, claim: Claim) -> bool:
-        """Return True if a time is given, or is a duration before or after a given one."""
+        """Return True if a time is given, or is a known duration before or after a given time."""
         given, minutes = self._given, claim.minutes
         if minutes in given.minutes or (minutes <= 720 and ":" in claim.text and (minutes + 720) % 1440 in given.minutes):
             return True
@@ -265,7 +265,7 @@ class Timeline:
 
 
 def _days_of(dates: Iterable[NDArray[np.datetime64]]) -> set[Day]:
-    """Return the dates that Python can represent, each with its year and with the year 0."""
+    """Convert arrays to days. Each date is included twice: with its year and with the year 0."""
     days = {day for array in dates for day in array.tolist() if isinstance(day, datetime.date)}
     return {(year, day.month, day.day) for day in days for year in (0, day.year)}
 
@@ -278,7 +278,7 @@ def _is_given_day(day: Day, given: Collection[Day]) -> bool:
 
 
 def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[NDArray[np.datetime64]]:
-    """Move days by ``count`` units, backward if negative. Days also move by working days, and months and years by the calendar."""
+    """Move days by ``count`` units. Days are also moved by working days. Months and years follow the calendar."""
     moved = [days + int(count * unit / _SECONDS_OF_DAY)]
     if unit == _SECONDS_OF_DAY and abs(count) <= _MAX_WORKING_DAYS:
         moved.append(np.busday_offset(days, count, "backward" if count > 0 else "forward"))
@@ -295,7 +295,7 @@ def _days_moved(days: NDArray[np.datetime64], count: int, unit: float) -> list[N
 
 
 class Arithmetic:
-    """Results that follow from supported and given numbers. Claims without support (``missing``) can't be operands."""
+    """Results calculated from supported and given numbers. Claims at positions in ``missing`` aren't used."""
 
     def __init__(self, answer: AnswerNumbers, missing: set[int]) -> None:
         self._answer = answer
@@ -306,7 +306,7 @@ class Arithmetic:
         self._operands = list(distinct_values)[:_MAX_OPERANDS]
 
     def supports(self, claim: Claim) -> bool:
-        """Return True if a number follows from numbers of the answer or from given ones."""
+        """Return True if a claim can be calculated from numbers of the answer or from given numbers."""
         answer = self._answer
         duration = answer.timeline.duration_at(claim.at)
         if duration is not None and self._answer_results.support(((duration[0] / 60, 0.5),)):
@@ -321,7 +321,7 @@ class Arithmetic:
         return self._follows(claim, self._answer_results) or self._follows(claim, self._given_results)
 
     def _follows(self, claim: Claim, candidates: derive.Candidates) -> bool:
-        """Return True if one of the candidates is the number. Percentages also match as ratios."""
+        """Return True if a candidate matches the claim. Percentages also match as ratios."""
         is_share = claim.scale == 0.01 or self._answer.text[max(0, claim.at - 2) : claim.at].rstrip()[-1:] == "%"
         if not is_share:
             return candidates.support(claim.scaled)
@@ -330,7 +330,7 @@ class Arithmetic:
 
     @cached_property
     def _answer_results(self) -> derive.Candidates:
-        """Return sums of numbers in a line or column, and results of numbers in the same line."""
+        """Sums of numbers in a line or column, and results of numbers in the same line."""
         pools = [list(dict.fromkeys(map(abs, row)))[:_MAX_LINE] for row in self._rows]
         sums = (derive.sums_of_runs(self._lines_and_columns), derive.CHANCE)
         return derive.Candidates([sums, *((results, _CHANCE_IN_LINE) for results in derive.results(pools))])
@@ -346,7 +346,7 @@ class Arithmetic:
 
     @cached_property
     def _given_results(self) -> derive.Candidates:
-        """Return totals of given numbers, and results of two numbers of the answer or of the same record or text."""
+        """Totals of given numbers, and results of two numbers from the answer or from the same record or text."""
         extra = self._operands if len(self._operands) <= _MAX_EXTRA else []
         pools = self._given.facts.pools
         if sum(map(len, pools)) <= derive.POOL:  # few enough to combine numbers of different records
@@ -363,7 +363,7 @@ class Arithmetic:
 
 
 def _as_number(claim: Claim) -> Claim:
-    """Return a pace or a duration such as ``5:30`` as a number, and other claims unchanged."""
+    """Convert a pace or duration such as ``5:30`` to a number. Other claims stay unchanged."""
     pace = _PACE.fullmatch(claim.text) if claim.minutes >= 0 else None
     if pace is None:
         return claim
@@ -381,7 +381,7 @@ _MIN_MATERIAL = 120
 
 
 def is_text_to_work_on(asked: str) -> bool:
-    """Return True if a request contains numbers, and asks to work on a text, such as to summarize or translate it."""
+    """Return True if a request contains numbers and asks to process a text, for example to translate it."""
     return len(asked) >= _MIN_MATERIAL and _TASK.search(asked) is not None and len(re.findall(r"\d+", asked[:20_000])) >= 2
 
 

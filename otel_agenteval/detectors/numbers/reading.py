@@ -1,4 +1,4 @@
-"""Split texts into numbers, dates, times of day and durations, and read their values, forms and units."""
+"""Find numbers, dates, times of day and durations in texts, and parse their values, forms and units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..texts import table
 
 Reading = tuple[float, float]
-"""A possible value, and half a unit of its last shown digit, so that an exact number supports a rounded one."""
+"""A possible value, and half a unit of its last shown digit: ``4.2`` is ``(4.2, 0.05)``."""
 Day = tuple[int, int, int]
 """Year (0 if unknown), month and day."""
 
@@ -25,7 +25,7 @@ _MAX_DIGITS = 300  # more digits overflow a float
 
 
 def with_ascii_digits(text: str) -> str:
-    """Replace digits of other scripts with 0 to 9, without moving positions."""
+    """Replace digits of other scripts with 0 to 9. Positions stay the same."""
     if text.isascii():
         return text
     try:
@@ -40,11 +40,11 @@ def with_ascii_digits(text: str) -> str:
 
 
 TOKEN = re.compile(r"[0-9](?<![a-oq-wyz_0-9][0-9])[0-9]*(?:[.,:/'+-][0-9]+)*")
-"""Pattern for digits with separators. Digits after a lower-case letter (``web12``) are a name, except in ``Rp12`` and ``3x4``."""
+"""Match digits with separators. Digits after a lower-case letter (``web12``) don't match, except in ``Rp12`` and ``3x4``."""
 
 
 class Meanings(NamedTuple):
-    """The possible meanings of digits with separators."""
+    """Possible meanings of digits with separators, such as ``11/12``."""
 
     values: Collection[float] = ()
     days: Collection[Day] = ()
@@ -76,7 +76,7 @@ def _values_of(token: str) -> list[float]:
 
 @lru_cache(maxsize=4_096)
 def days_of(token: str) -> tuple[Day, ...]:
-    """Return the days that digits with separators can mean, such as ``2026-12-11`` and ``11/12``."""
+    """Return the possible days of a token. ``11/12`` can be November 12 or December 11."""
     if (found := _DATE.fullmatch(token)) is None:
         return ()
     first, _, second, third = found.groups()
@@ -93,7 +93,7 @@ def days_of(token: str) -> tuple[Day, ...]:
 
 @lru_cache(maxsize=4_096)
 def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
-    """Return the readings of digits with group marks: one item per number. An ambiguous number has several readings."""
+    """Return the numbers in a token, each with its possible readings. ``1,234`` can be 1234 or 1.234."""
     if not token or len(token) > _MAX_DIGITS:
         return ()
     if token.isdigit():
@@ -115,7 +115,7 @@ def readings_of(token: str) -> tuple[tuple[Reading, ...], ...]:
 
 
 def _in_thousands(groups: list[str]) -> bool:
-    """Return True for groups such as ``1 234 567``, or ``12 34 567`` as in India."""
+    """Return True for the digit groups of a large number, such as ``1 234 567`` or the Indian ``12 34 567``."""
     first, *rest = groups
     return not rest or (len(first) <= 3 and first[0] != "0" and len(rest[-1]) == 3 and all(2 <= len(g) <= 3 for g in rest[:-1]))
 
@@ -170,7 +170,7 @@ _AFTER = re.compile(
 
 
 def scale_after(text: str, at: int) -> tuple[float, str]:
-    """Return the factor of the word after a number, such as 0.01 for percent, and the word."""
+    """Return the factor and the text of the word after a number, such as 0.01 and ``%``."""
     first = text[at : at + 1]
     if first in _BEFORE_SCALE:
         first = text[at + 1 : at + 2]
@@ -198,7 +198,7 @@ def _scale_of(following: str) -> tuple[float, str]:
 _DIGIT = re.compile(r"[0-9]")
 _CJK = r"\u2e80-\u9fff\uac00-\ud7af"
 _JOINED = rf"[^\W{_CJK}]"
-"""A character that continues a word. Chinese, Japanese and Korean have no spaces between words."""
+"""Match a character that continues a word. Chinese, Japanese and Korean are excluded, because they have no spaces between words."""
 _LETTER = rf"[^\W\d_{_CJK}]"
 _SIGN = r"[$€£¥₹%‰°]"
 _SIGN_BEFORE = re.compile(rf"{_SIGN}[ \u00a0]?\Z")
@@ -208,7 +208,7 @@ _BESIDE = 31
 
 
 def form_of(text: str, start: int, end: int) -> str:
-    """Return a number's form: ``### kcal``, ``$#,###``, ``Article ##``, or ``##.##.####`` if nothing is beside the number."""
+    """Return a number's form, such as ``### kcal``, ``$#,###`` or ``Article ##``. Each ``#`` replaces a digit."""
     before = text[max(0, start - _BESIDE) : start]
     left, right = _SIGN_BEFORE.search(before), None
     if left is None:
@@ -218,7 +218,7 @@ def form_of(text: str, start: int, end: int) -> str:
 
 
 def without_forms(text: str, forms: Sequence[str]) -> str:
-    """Return the text with spaces in place of numbers of these forms. Positions stay the same."""
+    """Replace numbers of these forms with spaces. Positions stay the same."""
     return _pattern_of(tuple(forms)).sub(lambda found: " " * len(found[0]), text)
 
 
@@ -231,9 +231,9 @@ def _pattern_of(forms: tuple[str, ...]) -> re.Pattern[str]:
 # --- units next to numbers and in field names
 
 _TABLE: dict[str, list[tuple[float, str]]] = table("units.json")
-"""Factor to the base unit and the unit's words, by dimension."""
+"""Factor to the base unit and words for the unit, by dimension."""
 Unit = tuple[str, float]
-"""Dimension, and factor to its base unit."""
+"""Dimension and factor to the base unit, such as ``("time", 60.0)`` for minutes."""
 UNITS: dict[str, Unit] = {
     word: (dimension, factor) for dimension, rows in _TABLE.items() for factor, words in rows for word in words.split()
 }
@@ -245,7 +245,7 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _FIELD_VALUE = re.compile(r"([0-9](?<![0-9:-][0-9])[0-9]*(?:\.[0-9]+)?)['\"]?\s?[:=]\s{0,2}['\"]?\\?([A-Za-z_]{1,40})")
-"""Pattern for a number and the name of its field, in reversed text."""
+"""Match a number and the name of its field in reversed text."""
 _FIELD_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _IN_NAMES = {"size": ("bytes", 1.0), "bytes": ("bytes", 1.0), "celsius": ("temperature", 1.0), "fahrenheit": ("temperature", 2.0)}
 _UNCLEAR = frozenset(
@@ -265,7 +265,7 @@ def unit_after(text: str, at: int) -> Unit | None:
 
 
 def unit_of(word: str) -> Unit | None:
-    """Return the unit that a word names (or starts with, in a script without spaces), or None."""
+    """Return the unit that a word names, or None. In scripts without spaces, more text may follow the unit."""
     word = word.lower()
     if word in UNITS or word < "\u0e00":
         return UNITS.get(word)
@@ -273,7 +273,7 @@ def unit_of(word: str) -> Unit | None:
 
 
 def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
-    """Yield the numbers whose field has a unit in its name, and the unit. The last number comes first."""
+    """Yield the number and unit of each field with a unit in its name, last field first."""
     for number, name in _FIELD_VALUE.findall(text[::-1]):
         if (unit := _unit_in_name(name[::-1])) is not None:
             yield float(number[::-1]), unit
@@ -281,7 +281,7 @@ def quantities_in_fields(text: str) -> Iterator[tuple[float, Unit]]:
 
 @lru_cache(maxsize=2_048)
 def _unit_in_name(name: str) -> Unit | None:
-    """Return the unit in the name of a field, such as ``distance_km``, or None."""
+    """Return the unit in a field name, such as ``distance_km``, or None."""
     words = [word.lower() for word in _FIELD_WORD.findall(name)]
     for word in reversed(words):
         unit = _IN_NAMES.get(word) or (UNITS.get(word) if len(words) > 1 or word not in _UNCLEAR else None)
@@ -291,7 +291,7 @@ def _unit_in_name(name: str) -> Unit | None:
 
 
 def in_base(value: float, unit: Unit) -> tuple[float, ...]:
-    """Return a quantity in the base unit of its dimension. A kilobyte has 1000 or 1024 bytes."""
+    """Convert a quantity to base units. A kilobyte has two results, because it can be 1000 or 1024 bytes."""
     dimension, factor = unit
     if dimension == "temperature":
         return (_TO_CELSIUS[factor](value),)
@@ -310,7 +310,7 @@ _AND = re.compile(r"[ ,\u00a0]{0,2}(?:and|und|et|y|e|og|och|и|و)?[ ,\u00a0]{0,
 
 
 def durations_in(text: str) -> Iterator[tuple[int, int, float, float]]:
-    """Yield ``(start, end, seconds, unit)``. ``unit`` is the smallest written unit in seconds, divided by ten per decimal."""
+    """Yield ``(start, end, seconds, unit)`` of each duration. ``unit`` is the precision: 3600 for ``2 h``, 360 for ``2.5 h``."""
     start, end, seconds, unit = 0, 0, 0.0, 0.0
     for found in _DURATION.finditer(text):
         number, word = found.groups()
