@@ -1,4 +1,4 @@
-"""Secrets in commands, function calls and statements, recognized by their position or by a short flag."""
+"""Find secrets in commands, function calls and statements by their position or by a flag such as ``-p``."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def in_commands(text: str, lowered: str) -> Iterator[Span]:
 
 
 class _SecretProgram(NamedTuple):
-    """Programs of ``data/commands.json`` that accept a secret in the same way."""
+    """A group of programs in ``data/commands.json`` that accept a secret in the same way."""
 
     names: str
     flags: str = ""
-    """Flags whose value is the secret: ``-p`` in the next word, ``-p…`` in the same word."""
+    """Flags with a secret: ``-p`` if the secret is the next word, ``-p…`` if the secret follows in the same word."""
     after: str = ""
     """Separator before the secret within the value, such as ``:`` in ``user:secret``."""
     needs: str = ""
-    """Pattern that a word of the command must match. In other commands, the flags have another meaning."""
+    """Pattern that at least one word of the command must match. Otherwise, the flags have another meaning."""
     operands: int = 0
-    """The last operand is a secret if there are at least this many. If 0, no operand is a secret."""
+    """Minimum number of operands for the last operand to be a secret. If 0, no operand is a secret."""
 
 
 @cache
@@ -64,7 +64,7 @@ _PROGRAM_NAME = lazy(
     lambda: rf"(?<![\w.=-])(?:{'|'.join(map(re.escape, sorted(_programs_by_name(), key=len, reverse=True)))})(?=[\s\"'\\])"
 )
 _COMMAND_LITERALS = (" -", '"-', "'-", " /p", " /rp", "net us", "rabbitmqctl", "sqlplus", "impdp", "expdp", "wpa_passphrase")
-"""Every command of a program in the table contains at least one of these texts."""
+"""Fast pre-check: every command of a listed program contains at least one of these texts."""
 _WORD = lazy(
     r"""
     (?:[ \t]|\\\r?\n){0,40} (?:,\s{0,40})?  # in a list of arguments, words are separated by commas
@@ -116,7 +116,7 @@ def _secrets_of_program(program: _SecretProgram, words: list[_CommandWord]) -> I
 
 
 def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator[Span]:
-    """Yield the position of the secret in a word, starting at an offset."""
+    """Yield the range of the secret in a word, searched from offset ``at``."""
     value = word.text[at:]
     if value[:1] in ("'", '"'):
         at, value = at + 1, value[1:-1]
@@ -135,14 +135,14 @@ def _secret_in(program: _SecretProgram, word: _CommandWord, at: int) -> Iterator
 
 
 class _SecretStatement(NamedTuple):
-    """A statement or call, or a phrase before a user's name and secret."""
+    """Pattern for a statement, call or phrase that contains a secret."""
 
     literal: str
-    """Lower-case text that each match contains."""
+    """Lower-case text that every match contains. This is a fast pre-check."""
     pattern: re.Pattern[str]
-    """The last group is the secret."""
+    """Pattern whose last matching group is the secret."""
     only_chosen: bool = False
-    """True if the pattern also matches prose, so that an ordinary word isn't a secret."""
+    """True if the pattern also matches prose. Ordinary words are then ignored."""
 
 
 _TEXT = r"(?:\"([^\"\n]{3,200})\"|'([^'\n]{3,200})'|([^\s\"'`;,|()]{3,200}))"

@@ -27,7 +27,7 @@ _LEAST_DIGITS = 7
 
 
 def may_hold(text: str) -> bool:
-    """Return True if a text needs the full search. The check takes a microsecond, and rules out most short sentences."""
+    """Return True if a text needs the full search. This check takes a microsecond and rules out most short sentences."""
     if len(text) < 5 or _PLAIN_WORD.fullmatch(text) is not None:
         return False
     if not text.isascii() or "@" in text or "\\" in text or "%" in text or "&" in text:
@@ -39,13 +39,13 @@ def may_hold(text: str) -> bool:
 
 
 def find_in(text: str, kinds: Collection[str]) -> tuple[Find, ...]:
-    """Return data of the given kinds, in order and with overlaps merged. The results for recent texts are cached."""
+    """Return data of the given kinds in order, with overlaps merged. Results for recent texts are cached."""
     return searcher(frozenset(kinds))(text)
 
 
 @cache
 def searcher(kinds: frozenset[str]) -> Callable[[str], tuple[Find, ...]]:
-    """Return :func:`find_in` for the given kinds."""
+    """Return a cached search function for the given kinds."""
     return remembered(lambda text: tuple(_search(text, kinds)) if may_hold(text) else ())
 
 
@@ -56,7 +56,7 @@ _DETECTORS: tuple[tuple[str, Callable[[str], Iterator[tuple[int, int]]], int], .
     ("ssn", ssns, 9),
     ("phone", phones, _LEAST_DIGITS),
 )
-"""Detectors in order of precedence, each with the minimum digits of its finds. Merged finds have the kind of the first."""
+"""Detectors by precedence, with the minimum number of digits they need. Overlapping finds get the kind with the highest precedence."""
 _RANK = {kind: rank for rank, (kind, _, _) in enumerate(_DETECTORS)}
 
 
@@ -109,7 +109,7 @@ def is_telling(name: str) -> bool:
 
 
 def kind_by_name(name: str, value: str, kinds: Collection[str]) -> str | None:
-    """Return the kind of a whole value by its field's name, as in ``{"phone": 5551234567}``, or None."""
+    """Return the kind of a field's value based on the field's name, as in ``{"phone": 5551234567}``, or None."""
     of_phone, of_ssn, strength = _meaning_of(name[-_LONGEST_KEPT:])
     if of_phone and "phone" in kinds and is_phone(value):
         return "phone"

@@ -1,7 +1,7 @@
-"""Secrets recognized by a name next to them: in assignments, arguments, markup, tables, on the next line, or in a sentence.
+"""Find secrets by a nearby name: in assignments, arguments, markup, tables, on the next line, or in a sentence.
 
-:mod:`.words` finds the names first. Each *frame* then searches near the name for its value. How closely a value must resemble a
-secret depends on the frame and on the strength of the name.
+:mod:`.words` finds the names. Each *frame* then searches for the value in one notation, for example after ``=``. A value after a
+strong name such as ``password`` needs less evidence than a value after a weak name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NamedValue(NamedTuple):
     start: int
     end: int
     is_sure: bool = False
-    """True if only a value can be in this position, so that even an everyday word counts."""
+    """True if only a value can be in this position. Even an everyday word is then a secret."""
 
 
 def named_secrets(text: str, lowered: str) -> Iterator[Span]:
@@ -112,12 +112,12 @@ _BEFORE_QUOTE = lazy(
     r"(?:(?:[\w.$]{1,60}(?:[\[(][^\[\]()\n]{0,60}[\])])?\s{0,4}(?:\|\||\?\?|\?:|\bor\b)|[\w.$]{1,60}\sif\s[\w.$]{1,60}\selse)\s{0,4}){1,3}(?=[\"'`])"
     r"|(?:new\s)?(?:[\w.]{0,40}\.)?(?:\w{0,20}Secret\w{0,20}|String|Buffer\.from|b64decode|atob)(?:\.\w{1,20})?\(\s{0,8}(?=[bru]?[\"'`])"
 )
-"""Code before a quoted value: an expression with the value as its default (``env.KEY || '…'``), or a converting call."""
+"""Match code before a quoted value: an expression with the value as its default, or a conversion call."""
 _BRACED = lazy(r"=\s?\{([^{}\n]{3,128}(?:\}\}[^{}\n]{0,64}){0,4})\}(?=(;)?)")  # Pwd={…};
 
 
 def _quotation_at(text: str, at: int) -> Span | None:
-    """Return the position of the quoted text that starts here, or None. An unclosed double quote ends with the line."""
+    """Return the range of the quoted text that starts at ``at``, or None. An unclosed double quote ends with the line."""
     if (opening := _QUOTE.match(text, at)) is None:
         return None
     start, mark, is_escaped = opening.end(), opening.group(1)[-1], len(opening.group(1)) > 1  # \"value\"
@@ -134,13 +134,13 @@ def _quotation_at(text: str, at: int) -> Span | None:
 
 
 def _whole_end(text: str, value: NamedValue) -> int:
-    """Return the end of a value. Long values are first read only in part, so that the time stays linear for a row of names."""
+    """Return the end of a value. Long values are first read in part, which keeps the time linear."""
     remainder = _REMAINDER.match(text, value.end) if value.end - value.start >= _MAX_VALUE else None
     return remainder.end() if remainder is not None else value.end
 
 
 def _value_at(text: str, at: int) -> NamedValue | None:
-    """Return the value that starts here, or None. It is a quoted text, or a word that isn't part of a sentence or of code."""
+    """Return the value that starts at ``at``, or None. A value is a quoted text, or a word outside sentences and code."""
     quoted = _quotation_at(text, at)
     if quoted is None and (code := _BEFORE_QUOTE.match(text, at)) is not None:
         quoted = _quotation_at(text, code.end())
@@ -242,7 +242,7 @@ def _in_sentence(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _trimmed(text: str, start: int, end: int) -> NamedValue:
-    """Return a word without Markdown, final punctuation and trailing foreign letters."""
+    """Trim Markdown, final punctuation and trailing foreign letters from a word."""
     while start < end and text[start] in "*_`":
         start += 1
     foreign = start  # scripts other than Latin, Greek and Cyrillic
@@ -255,7 +255,7 @@ _GAP_WITHOUT_SPACES = lazy(r"[^\x21-\x7e\n。！？；]{0,14}[\s:：=\"“「『
 
 
 def _unspaced(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match the first Latin word after a name in languages without spaces. Examples are ``密码是…`` and ``パスワードは…です``."""
+    """Match the first Latin word after a name in scripts without spaces, as in ``密码是…`` and ``パスワードは…です``."""
     is_unspaced = max(text[name.end - 1 : name.end + 1]) > "\u0530"
     gap = _GAP_WITHOUT_SPACES.match(text, name.end) if is_unspaced else None
     word = _WORD.match(text, gap.end()) if gap is not None else None
@@ -270,7 +270,7 @@ _LABEL_BEFORE = lazy(r"(?:\A|\n)[^\n]{0,60}\Z")
 
 
 def _on_next_line(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match a label on one line and its value alone on the next."""
+    """Match a label on one line and its value alone on the next line."""
     line = _LINE_BREAK.match(text, name.end)
     if line is None or (name.strength < PASSWORD and ":" not in text[name.end : line.start(1)]):
         return
@@ -338,7 +338,7 @@ _SIBLING_BEFORE = lazy(
 
 
 def _sibling(text: str, name: Name) -> Iterator[NamedValue]:
-    """Match ``{"name": "DB_PASSWORD", "value": "…"}``, in any order, as JSON or YAML."""
+    """Match ``{"name": "DB_PASSWORD", "value": "…"}`` in JSON or YAML, with the fields in any order."""
     if _NAME_KEY_BEFORE.search(text, max(0, name.start - 90), name.start) is None:
         return
     if (after := _SIBLING.match(text, name.end)) is not None:
@@ -355,7 +355,7 @@ _IS_NAME_KEY, _IS_VALUE_KEY = lazy(rf"\w{{0,20}}{_NAME_KEY}", re.IGNORECASE), la
 
 
 def named_beside(entry: Mapping[Any, Any]) -> tuple[str, Collection[Any]] | None:
-    """Return the name in ``{"name": "DB_PASSWORD", "value": "…"}``, and the keys of its values, or None for other forms."""
+    """Return ``"DB_PASSWORD"`` and ``["value"]`` for ``{"name": "DB_PASSWORD", "value": "…"}``, or None."""
     value_keys = [key for key in entry if isinstance(key, str) and _IS_VALUE_KEY.fullmatch(key) is not None]
     if not value_keys or len(entry) > _MAX_KEYS:
         return None
@@ -382,7 +382,7 @@ def _named_after_value(text: str, name: Name) -> Iterator[NamedValue]:
 
 
 def _frames_of(text: str, name: Name) -> Sequence[Frame]:
-    """Return the frames to try for a name. :mod:`.secrets` finds headers, unless name and value are separate fields."""
+    """Return the frames to try for a name. Header names are left to :mod:`.secrets`, unless name and value are separate fields."""
     if text[name.start : name.end].lower().endswith(("cookie", "authorization")):
         return (_sibling,)
     is_in_path = text[name.start - 1 : name.start] == "/"  # or a flag: "/password=…"

@@ -1,8 +1,7 @@
-"""Card, telephone and social security numbers, in the notations of various countries.
+"""Find card, telephone and social security numbers in the notations of many countries.
 
-A card number has an issuer's prefix, a valid length and a valid check digit. A telephone number is in international form, has
-the grouping of a national number, or follows a word for it. Dates, decimals, network addresses, versions and amounts don't
-count.
+A card number has an issuer's prefix, a valid length and a valid check digit. A telephone number is in international form, has a
+national grouping, or follows a word such as "phone". Dates, decimals, IP addresses, versions and amounts are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def digits_of(text: str) -> str:
 
 _DIGITS_IN_GROUPS = r"[0-9](?:(?:[ .,*\-_/\u00b7]{1,5}|\+|[ \t\\-]{0,20}\r?\n[ \t>]{0,20})?[0-9]){13,18}(?![0-9])"
 _CARD_RUN = lazy(r"(?<![0-9])(?:(?=[2-69][0-9]{3})|(?<![0-9][ .\-_/+\u00b7\n])(?=[2-69]))" + _DIGITS_IN_GROUPS)
-"""A row of digits with the length of a card number: ``4111 1111 1111 1111``, ``4111-1111\\n1111-1111``."""
+"""Match digits with the length of a card number, such as ``4111 1111 1111 1111``, also across lines."""
 _SHORTEST_CARD = 14
 _LONG_ROW = lazy(r"[0-9](?:[ .,|\-_/+\\\u00b7\t\r\n>]{0,42}[0-9]){13}")
 _ISSUED_CARD = lazy(
@@ -41,7 +40,7 @@ _CARD_GROUPS = frozenset(  # sizes of groups: "3782 822463 10005" has 4-6-5
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Yield card numbers of 14 to 19 digits in any usual grouping. They can be attached to words or broken across lines."""
+    """Yield card numbers of 14 to 19 digits in common groupings. They can be attached to words or split across lines."""
     if _LONG_ROW.search(text) is None:
         return
     position = 0
@@ -54,7 +53,7 @@ def cards(text: str) -> Iterator[Span]:
 
 
 def _card_in(text: str, start: int, end: int) -> Span | None:
-    """Return the position of the card number at a row's start, or None. More groups may follow: ``4111 1111 1111 1111 12/29``."""
+    """Return the range of the card number at the start of a digit run, or None. An expiry date may follow the card number."""
     stop = end
     while stop > start:
         row = text[start:stop]
@@ -80,7 +79,7 @@ def _has_card_groups(row: str) -> bool:
 
 
 def _is_near_card_word(text: str, start: int, end: int) -> bool:
-    """Return True if a word for cards, or no text at all, is near a number. Return False in a comma-separated list of numbers."""
+    """Return True if a word such as "card" is near, or the number stands alone. Return False in a list of numbers."""
     before, after = text[max(0, start - 64) : start], text[end : end + 48]
     if re.search(r"[0-9], ?\Z", before) or re.match(r", ?[0-9]", after):
         return False
@@ -93,7 +92,7 @@ _CARD_WORD = lazy(
 
 
 def _is_part_of_longer_number(text: str, start: int, end: int) -> bool:
-    """Return True for digits in a decimal, a longer number with dashes or colons, a parcel number (``1Z``) or a hash."""
+    """Return True if digits are part of a decimal, a longer number, a parcel number (``1Z``) or a hash."""
     before, after = text[max(0, start - 40) : start], text[end : end + 40]
     if re.search(r"[0-9]\.\Z|[0-9][-:]\Z|1Z\Z", before) or re.match(r"\.[0-9]*[1-9]|[-:][0-9]", after):
         return True
@@ -113,7 +112,7 @@ _BETWEEN_NAME_AND_NUMBER = (
     r"[.\"'`*\])]{0,3}(?:[\"'],\s{0,3}[\"']?value)?[\"']?\s{0,2}(?:is|est(?: le)?|es(?: el)?|ist(?: die)?|lautet|è(?: il)?|é(?: o)?|:|=|\uff1a|at|on|to|me|us|n°|no\.?|#|-|は|是|为|為|は|는|은){0,2}"
     r"\s{0,2}[\"'`*(]{0,3}\s{0,2}"
 )
-"""Text between the name of a number and the number: ``": "``, ``" is "``, ``"','value':'"``."""
+"""Match text between a number's name and the number, such as ``": "`` or ``" is "``."""
 
 # --- social security numbers
 
@@ -130,7 +129,7 @@ _SSN_WORDS = ("ssn", "social", "tax", "itin")
 
 
 def ssns(text: str) -> Iterator[Span]:
-    """Yield US social security numbers that contain dashes or follow a word for them."""
+    """Yield US social security numbers with dashes or after a word such as "SSN"."""
     if _SSN_FORM.search(text) is not None:
         yield from (ssn.span() for ssn in _SSN.finditer(text))
     lowered = in_small_letters(text)
@@ -156,7 +155,7 @@ def _starts_of_words(lowered: str, words: Iterable[str]) -> list[int]:
 # --- telephone numbers
 
 _ADJACENT_LETTER = r"0-9A-Za-z_\u00c0-\u052f"
-"""Letters that can't be adjacent to a number. Letters of scripts without spaces can."""
+"""Letters that can't be adjacent to a number. Letters of scripts without spaces aren't included."""
 _LEFT = rf"(?<![{_ADJACENT_LETTER}@#$€£%])(?<![0-9][.,/:+])(?<![A-Za-z0-9]-)"
 _RIGHT = rf"(?![{_ADJACENT_LETTER}@%€£$])(?![.,:/][0-9])(?!-\w)"
 _EXTENSION = (  # " ext. 12"
@@ -220,7 +219,7 @@ _THOUSANDS = lazy(r"\+?[0-9]{1,3}(?:([ .])[0-9]{3})(?:\1[0-9]{3})*")  # 1.234.56
 
 _DIALABLE = lazy(r"[0-9](?:(?:[ ()./\-\u00b7]{0,4}|\+)[0-9]){6,40}")
 _WINDOW_BEFORE, _WINDOW_AFTER = 64, 24
-"""Characters before digits that can contain a word for a telephone, and characters after them for an extension."""
+"""Number of characters searched before digits for a word such as "phone", and after digits for an extension."""
 _PHONE_NAME = lazy(
     rf"(?:\A|[^a-z]|(?<=[a-z])(?=[A-Z]))(?:{_PHONE_WORDS})(?:[ _-]?(?:number|no|nr|num|nummer)|号码?|號碼?|番号|번호)?[0-9]?\Z|(?:phone|mobile|telefon|telefono)(?:[_-]?(?:number|no|nr|num))?[0-9]?\Z",
     re.IGNORECASE,
@@ -230,7 +229,7 @@ _PHONE_VALUE = lazy(r"\+?\(?[0-9](?:(?:[ ()./-]{0,3}|\+)[0-9]){6,14}")
 
 
 def phones(text: str) -> Iterator[Span]:
-    """Yield telephone numbers by their form, by a word or heading for them or, if grouped, by the library, also across lines."""
+    """Yield telephone numbers by their form, or by a word or heading before them. The library also checks grouped digits."""
     candidate_count = 0
     for row in _DIALABLE.finditer(text):
         is_grouped = not row.group().isdigit()
@@ -258,7 +257,7 @@ _DIGITS_IN_ID = lazy(  # "whatsapp_4915123456789", but neither a date (20261231)
 
 
 def numbers_in_id(text: str) -> Iterator[Span]:
-    """Yield assigned telephone numbers in an id, with a country code or in the form of the United States or China."""
+    """Yield assigned telephone numbers in an id. They need a country code, or the form of the United States or China."""
     for run in _DIGITS_IN_ID.finditer(folded(text)):
         digits = run.group().lstrip("+")
         numbers = (parsed(f"+{digits}", None), parsed(digits, "US") if len(digits) == 10 else None)
@@ -310,7 +309,7 @@ def _is_international_number(match: str) -> bool:
 
 
 def _is_trunk_number(match: str) -> bool:
-    """Return True if digits with a leading zero can be dialed. They have a valid length, are grouped, and aren't a date."""
+    """Return True for grouped digits with a leading zero, if their length is valid and they aren't a date."""
     number = _before_extension(match)
     digits = digits_of(number)
     groups = re.findall(r"[0-9]+", number)
@@ -338,7 +337,7 @@ def phone_library() -> ModuleType:
 
 
 def parsed(number: str, region: str | None) -> Any:
-    """Return the library's number, or None if the text isn't a number."""
+    """Return the parsed number, or None if the library can't parse the text."""
     try:
         return phone_library().parse(number, region)
     except phone_library().NumberParseException:
@@ -347,7 +346,7 @@ def parsed(number: str, region: str | None) -> Any:
 
 @lru_cache(maxsize=1024)
 def _is_assigned(text: str) -> bool:
-    """Return True if one of the regions has assigned this national number, and usually groups its digits like this."""
+    """Return True if a region has assigned this national number and usually groups its digits this way."""
     library = phone_library()
     for region in _REGIONS:
         number = parsed(text, region)

@@ -1,11 +1,11 @@
-"""Secrets: access tokens, private keys, passwords, and values next to the name of a secret.
+"""Find secrets: access tokens, private keys, passwords, and values next to a name such as ``password``.
 
-A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a text, the beginning of a
-token is enough, because a truncated secret still reveals most of it. Other secrets are recognized by the name before them:
+A token is recognized by its prefix (:mod:`..tokens`), even if it wraps across lines. At the end of a text, the start of a token
+is enough, because a truncated secret still reveals most of its value. Other secrets are recognized by the name before them:
 ``password=…``, ``"client_secret": "…"``, ``Authorization: …``, ``?token=…``, ``scheme://user:…@host``. Placeholders, code and
-ordinary words after such a name don't count.
+ordinary words after such a name are ignored.
 
-A search is skipped if the text has none of the words that its pattern needs. The limits of repetitions keep patterns linear.
+A search runs only if the text contains a word that its pattern requires. Limited repetitions keep the patterns linear.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .words import PLACEHOLDER, is_mixed, is_nothing, is_template
 
 
 def secrets(text: str) -> Iterator[Span]:
-    """Yield the position of each secret. Positions can overlap."""
+    """Yield the range of each secret. Ranges can overlap."""
     if "PRIVATE KEY" in text:
         yield from _pem_keys(text)
     if "Private-Lines" in text:
@@ -80,7 +80,7 @@ class _KeyMark(NamedTuple):
 def _pem_keys(text: str) -> Iterator[Span]:
     """Yield private keys between their BEGIN and END lines.
 
-    An excerpt can lack one of these lines. The key then extends as far as the lines look like those of a key.
+    If one of these lines is missing, the key includes all adjacent lines that look like key lines.
     """
     marks = [_KeyMark(*found.span(), True) for found in _BEGIN.finditer(text)]
     marks += [_KeyMark(*found.span(), False) for found in _END.finditer(text)]
@@ -121,7 +121,7 @@ def _key_without_begin(text: str, end: _KeyMark) -> Iterator[Span]:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Decode base64 up to the last complete group, or return None if it is invalid."""
+    """Decode base64 up to the last complete group. Return None if the text isn't base64."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain[: len(plain) // 4 * 4], validate=True)
@@ -134,12 +134,12 @@ def _decoded(text: str) -> bytes | None:
 _TOKEN_RUN = lazy(r"[A-Za-z0-9+/_.~=%-]{8,}")
 _NOT_IN_PROSE = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _LINE_BREAK = lazy(r"[ \t`\"']{0,8}\\?\r?\n[ \t>|#*`\"'+]{0,40}")
-"""The break of a wrapped line, with the quote marks around it."""
+"""Match a line break inside a wrapped token, with the quote marks around it."""
 _CUT = lazy(r"[\"'`)\]}\s]{0,4}(?:\Z|\u2026|\.\.\.|\[(?:trunc|cut|\.\.\.))")
 _LEAST_CUT = 6
-"""Minimum length of a token's truncated body at the end of a text. Names and prose contain shorter texts like it."""
+"""Minimum length of a truncated token at the end of a text. Shorter matches also occur in names and prose."""
 _SHOWN = 200
-"""Characters of a token's body that show whether it is a placeholder."""
+"""Number of characters in a token's body that are checked for placeholders."""
 _LEAST_DIFFERENT = 5
 """Minimum number of different characters in a token's body. Placeholders such as ``xxxx-xxxx`` have fewer."""
 
@@ -147,7 +147,7 @@ _LEAST_DIFFERENT = 5
 class _TokenSearch(NamedTuple):
     token: Token
     literals: tuple[str, ...]
-    """Each token of the kind contains one of these."""
+    """Every token of this kind contains one of these texts."""
     prefix: re.Pattern[str]
     body: re.Pattern[str]
 
@@ -167,7 +167,7 @@ def _searches() -> tuple[_TokenSearch, ...]:
 
 @cache
 def _literals() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the literals of prefixes with only token characters, and those of other prefixes. Most texts contain none."""
+    """Return prefixes to search in runs of token characters, and prefixes to search in the complete text."""
     in_runs = [literal for token in tokens() if not token.literals for literal in token.starts()]
     return tuple(in_runs), tuple(literal for token in tokens() for literal in token.literals)
 
@@ -191,9 +191,7 @@ def _tokens(text: str) -> Iterator[Span]:
 
 
 def _joined_body(text: str, start: int, search: _TokenSearch) -> tuple[str, int] | None:
-    """Return a token's body without the line breaks at which it wraps, and its end. Return None without a body, or if it is too
-    short and the next line is an ordinary word.
-    """
+    """Return a token's body without line breaks, and its end. Return None if the body is missing or too short."""
     token, found = search.token, search.body.match(text, start)
     if found is None:
         return None
@@ -224,7 +222,7 @@ def _is_secret(content: str, end: int, token: Token, text: str) -> bool:
 
 
 _JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,20000}(?:\.[A-Za-z0-9_-]{0,20000}){0,4}")
-"""Base64 of ``{"``, the header, and up to four more parts."""
+"""Match a JSON Web Token: the base64 of ``{"``, the rest of the header, and up to four more parts."""
 _JWT_LINE = lazy(r"[A-Za-z0-9_.-]{1,4000}")
 _LEAST_JWT_LINE = 6
 _CLAIMS = re.compile(rb'"(?:alg|typ|enc|kid|cty|jku|x5t|zip)"')
@@ -261,7 +259,7 @@ _AUTHORIZATION = lazy(
     re.IGNORECASE | re.VERBOSE,
 )
 _LONG = 20
-"""Minimum length of a value that can't be a word."""
+"""Minimum length of a value that is too long for an ordinary word."""
 _PARAMETERS_REACH = 2_000
 """Maximum length of the parameters after a scheme such as ``Digest``."""
 _DIGEST = lazy(
@@ -343,7 +341,7 @@ _SURE_IN_QUERY = lazy(
     r"token|secret|passw|pwd|pass|jwt|apikey|api[_-]key|subscription-key|sig(?:nature)?\Z|credential|otp|session|sid|auth",
     re.IGNORECASE,
 )
-"""Names of parameters for which each value counts. For other names, only long random values count."""
+"""Match names of parameters whose values are secrets. For other names, only long random values are secrets."""
 _LEAST_SURE, _LEAST_RANDOM = 6, 16
 _PAGES = lazy(r"page|next|cursor|continuation|sync|offset", re.IGNORECASE)
 _LINK_WORDS = ("reset", "verify", "invite", "magic", "confirm", "activate", "unsubscribe", "login")
@@ -351,7 +349,7 @@ _LINK = lazy(
     rf"/(?:{'|'.join(_LINK_WORDS)}|reset[_-]password|password[_-]reset|verify[_-]email|magic[_-]link)/([A-Za-z0-9_-]{{20,512}})(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-"""A token in a path after one of the words, or after a phrase with one of them."""
+"""Match a token in a path after one of the words, as in ``/reset-password/…``."""
 
 
 def _in_urls(text: str, lowered: str) -> Iterator[Span]:

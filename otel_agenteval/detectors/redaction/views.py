@@ -1,9 +1,9 @@
 """Decode a text in layers, and map positions back to the original.
 
-The first view has the same length as the text, with digits of all scripts, full-width and mathematical letters, dashes and
-spaces converted to ASCII. Each further view undoes one layer of encoding: escapes of JSON and Python, percent-encoding, HTML
-entities, quoted-printable, and invisible characters. A find in a view is replaced in the original text. Escapes are replaced as
-a whole, so the text stays as well-formed as it was.
+The first view has the same length as the text. In this view, digits of all scripts, full-width and mathematical letters, dashes
+and spaces are ASCII. Each further view decodes one layer: JSON and Python escapes, percent-encoding, HTML entities,
+quoted-printable, and invisible characters. A find in a view is replaced in the original text. Escapes are replaced completely, so
+the text stays as well-formed as before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRITTEN = re.compile(
 )
 _MARKS = re.compile(rf"[\\%&{_INVISIBLE}]|=40|=\r?\n")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|span|font|mark|wbr|small|code)(?:\s[^<>]{0,200})?/?>")
-"""Markup inside a word or number."""
+"""Match markup inside a word or number."""
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -47,7 +47,7 @@ class View:
         self._begins = [place[0] for place in self._places]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return the position in the original text of a part of this view."""
+        """Convert a range in this view to a range in the original text."""
         view: View | None = self
         while view is not None and view._places:
             start, end = view._below(start)[0], view._below(end - 1)[1]
@@ -60,7 +60,7 @@ class View:
 
 
 def views_of(text: str) -> Iterator[View]:
-    """Yield the views of a text. The first one has look-alike characters as ASCII, and the same length as the text."""
+    """Yield the views of a text. In the first view, look-alike characters are ASCII and the length is unchanged."""
     view: View | None = View(folded(text))
     for _ in range(_MAX_LAYERS + 1):
         if view is None:
@@ -70,13 +70,13 @@ def views_of(text: str) -> Iterator[View]:
 
 
 def decoded(text: str) -> str:
-    """Return the last view of a text, so that different spellings of the same value are equal."""
+    """Return the fully decoded text, so that different spellings of a value become equal."""
     *_, last = views_of(text)
     return last.text
 
 
 def next_view(view: View) -> View | None:
-    """Return a view with one more layer of encoding undone or, without encoding, with tags removed, or None if it has neither."""
+    """Return a view with one more layer decoded, or with tags removed if nothing is encoded. Return None if nothing changes."""
     text = view.text
     encoded = _WRITTEN if _MARKS.search(text) is not None and _WRITTEN.search(text) is not None else _TAG
     parts: list[str] = []
@@ -126,7 +126,7 @@ def _decoded_part(written: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Return the text with look-alike characters as ASCII. The length stays the same."""
+    """Replace look-alike characters with ASCII. The length stays the same."""
     if text.isascii():
         return text
     table, foldable = _folding()

@@ -1,4 +1,4 @@
-"""Names of secrets in many languages, and tests whether the value next to a name is a secret."""
+"""Find names of secrets in many languages, and test whether the value next to a name is a secret."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..texts import lazy, word_set, words
 PASSWORD, KEY, WEAK = 3, 2, 1
 """Strength of a name.
 
-The value of a password counts unless it is an everyday word. The value of a key must mix letters and digits, and the value of a
-weak name must look random.
+A value after a password name is a secret unless it is an everyday word. A value after a key name must mix letters and digits. A
+value after a weak name must look random.
 """
 
 _PASSWORDS = (
@@ -39,12 +39,12 @@ _STRENGTHS = tuple(
 _NO_NAME = lazy(
     r"(?:^|_)(?:ask|no|prompt|has|is|show|hide|forgot|reset|toggle|remember|without|allow|need)_pass|(?:page|next|cursor|continuation|sync|offset)_?token"
 )
-"""Names of switches and of positions in lists."""
+"""Match names of switches and list positions, such as ``show_password`` and ``next_token``."""
 
 
 @cache
 def _unspaced() -> dict[str, int]:
-    """Return the strength of names in scripts that don't separate words or that attach particles to them."""
+    """Return the strength of names in scripts without spaces or with attached particles."""
     return {
         name: strength
         for section, strength in (("unspaced_passwords", PASSWORD), ("unspaced_keys", KEY))
@@ -53,9 +53,9 @@ def _unspaced() -> dict[str, int]:
 
 
 _STEM = lazy(lambda: "|".join((*words("secrets.txt", "name_stems"), *_unspaced())))
-"""A stem that every identifier or spaced name contains, in lower case, or an unspaced name.
+"""Match a lower-case stem that every name contains, or a complete name in a script without spaces.
 
-The stems have few different first letters, because each costs time.
+The stems start with few different letters, because each first letter costs time.
 """
 _LONGEST = 64
 _SPLIT = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\s.\-/:'’]+")
@@ -73,7 +73,7 @@ class Name(NamedTuple):
 
 
 def strength_of(name: str) -> int:
-    """Return the strength of a name, or 0 if it doesn't mark a secret."""
+    """Return the strength of a name, or 0 if the name doesn't mark a secret."""
     return _strength_of(name[-_LONGEST:])
 
 
@@ -96,7 +96,7 @@ def may_name(lowered: str) -> bool:
 
 
 def names_in(text: str, lowered: str) -> Iterator[Name]:
-    """Yield every name in a text. ``lowered`` is the text in lower case, with the same length."""
+    """Yield every name of a secret in a text. ``lowered`` is the text in lower case, with the same length."""
     after = _AFTER if text.isascii() else _AFTER_LATIN
     done = 0
     for stem in _STEM.finditer(lowered):
@@ -116,7 +116,7 @@ def names_in(text: str, lowered: str) -> Iterator[Name]:
 
 
 def _strongest_name(text: str, start: int, end: int) -> Name | None:
-    """Return the strongest name that ends here: the word, alone or with up to three words before it."""
+    """Return the strongest name that ends with this word: the word alone, or with up to three words before it."""
     word = text[start:end]
     best = Name(start, end, strength_of(word))
     if _LAST_WORDS.fullmatch(word.lower()) is not None:
@@ -136,7 +136,7 @@ _ORDINARY = lazy(
     r"|vuot|vazi|genera[td]|unchanged|forbidden|hunter-|wymagan|verlopen|vereist|zorunlu|обязател|неверн)\w*",
     re.IGNORECASE,
 )
-"""Words about passwords in forms, messages and tables, in several languages."""
+"""Match words about passwords in forms, messages and tables, in several languages."""
 PLACEHOLDER = lazy(
     r"placeholder|redacted|change-?_?me|[_-]here\b|x{5,}|\*{3,}|\.{4,}|your[_-]?|<|0{8,}|\[[A-Z]+[_-][0-9a-f]+\]", re.IGNORECASE
 )
@@ -156,12 +156,12 @@ _UNCHOSEN = lazy(
     r"|(?:sha|md|utf|base|aes|rsa|oauth|argon|bcrypt|tls|pbkdf|http|scram|hs|rs|x)[-_]?[0-9]+[\w.-]*|[a-z]+-[0-9]{1,2}|(?:user|step|page|item|line|part|level|db|key|host|node)-?[0-9]+"
     r"|[0-9]{1,2}/[0-9]{1,2}|[\w./-]+:[0-9][\w.+~-]*|\w{1,3}&\w{1,3}|[A-Za-z]+\?|\+?[0-9][0-9\s().-]*"
 )
-"""Versions, calls, addresses, paths, variable names, units and counts."""
+"""Match versions, calls, addresses, paths, variable names, units and counts."""
 _SIGNS = frozenset("!@#$%^&*+=?~")
 
 
 def is_nothing(value: str) -> bool:
-    """Return True if a value is a placeholder, a reference, or a word that isn't a secret."""
+    """Return True if a value is a placeholder, a reference, or an ordinary word."""
     plain = value.strip(" .!?:*_-\"'`").casefold()
     return (
         len(plain) < 2
@@ -175,7 +175,7 @@ def is_nothing(value: str) -> bool:
 
 
 def is_template(value: str) -> bool:
-    """Return True if a value is filled in elsewhere: ``${…}``, ``<…>``, ``%s``, ``****``."""
+    """Return True if a value is a template or masked, as in ``${…}``, ``<…>``, ``%s`` or ``****``."""
     return _TEMPLATE.match(value) is not None
 
 
@@ -183,7 +183,7 @@ _DIGIT, _LETTER, _HUMP = lazy(r"\d"), lazy(r"[^\W\d_]"), lazy(r"[A-ZÀ-Þ][a-zß
 
 
 def is_mixed(word: str, least: int = 8) -> bool:
-    """Return True if a word looks generated. It mixes letters and digits, or has capitals inside, unlike natural words."""
+    """Return True if a word looks generated: it mixes letters and digits, or has capitals inside."""
     if len(word) < least:
         return False
     if _DIGIT.search(word) is not None and _LETTER.search(word) is not None:
@@ -192,7 +192,7 @@ def is_mixed(word: str, least: int = 8) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return True if a value looks random: long, with letters and digits. Dates, versions and code identifiers don't count."""
+    """Return True if a value looks random: long, with letters and digits, and not a date, version or identifier."""
     if len(value) < 8 or CODE.fullmatch(value) is not None or re.fullmatch(r"[0-9.,:T Z+-]+", value):
         return False
     digits = len(_DIGIT.findall(value))
@@ -200,7 +200,7 @@ def is_random(value: str) -> bool:
 
 
 def is_chosen(value: str, least: int = 6) -> bool:
-    """Return True if a person may have chosen the value as a password. It has letters, and also digits or signs."""
+    """Return True if a person may have chosen the value as a password: letters with digits or signs."""
     value = value.rstrip(".!?:")
     if (
         not least <= len(value) <= 64
