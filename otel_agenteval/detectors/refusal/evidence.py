@@ -20,37 +20,37 @@ LANGUAGES = (
 class Lexicon(NamedTuple):
     no: tuple[str, ...]
     me: tuple[str, ...]
-    """The speaker: pronouns, first-person verbs of helping and telling, the assistant, "here"."""
+    """Words for the speaker, such as "I", "assistant" or "here", and verbs such as "help" in the first person."""
     rule: tuple[str, ...]
-    """Rules, secrecy and authority: private, reserved or decided by somebody else."""
+    """Words for rules, secrecy and authority, such as "private" or "reserved"."""
     wrong: tuple[str, ...]
     """Reasons why a request shouldn't be fulfilled."""
     scope: tuple[str, ...]
     """The speaker's purpose and abilities."""
     quit: tuple[str, ...]
-    """Verbs for declining, and for leaving things unchanged."""
+    """Verbs for declining or for leaving things unchanged."""
     other: tuple[str, ...]
     instead: tuple[str, ...]
-    """Alternatives and regret."""
+    """Words for alternatives and regret."""
     done: tuple[str, ...]
-    """The request is fulfilled: reports, consent, "here it is"."""
+    """Words that report success or consent, such as "here it is"."""
     failed: tuple[str, ...]
-    """An attempt failed, or something is temporarily unavailable."""
+    """Words for failed attempts and temporary unavailability."""
     lack: tuple[str, ...]
-    """Data that the user must still provide, and searches without results."""
+    """Words for data that the user must still provide, and for searches without results."""
     asked: tuple[str, ...]
-    """First words of factual questions, which "no" can answer."""
+    """First words of factual questions that "no" can answer."""
     touchy: tuple[str, ...]
-    """Requests that agents commonly decline."""
+    """Words in requests that agents commonly decline."""
     common: tuple[str, ...] = ()
-    """Frequent words that identify the language. Empty if its letters identify it."""
+    """Frequent words that identify the language. Empty if the letters identify the language."""
 
 
 def lexicon(language: str) -> Lexicon:
-    """Load a language's words by class from ``data/refusal``. They have their usual spelling and are folded on first use.
+    """Load a language's words by class from ``data/refusal``, in their usual spelling.
 
-    ``word`` matches a whole word, ``stem*`` its start and ``*end`` its end. An entry with a space is a phrase anywhere in a
-    sentence. In languages without spaces between words, or with attached particles, all entries are substrings.
+    ``word`` matches a complete word, ``stem*`` its start and ``*end`` its end. An entry with a space is a phrase anywhere in a
+    sentence. In languages without spaces, or with attached particles, all entries are substrings.
     """
     return Lexicon(**{section: tuple(entries) for section, entries in sections(f"refusal/{language}.txt").items()})
 
@@ -61,7 +61,7 @@ BITS = {field: 1 << place for place, field in enumerate(_ALL)}
 _KNOWN = 20_000
 """Maximum number of words per language whose classes are cached."""
 _ELIDING = frozenset(("fr", "it"))
-"""Languages in which short words are joined to the next one with an apostrophe."""
+"""Languages that join short words to the next word with an apostrophe, as in ``l'eau``."""
 _PIECES_ONLY = frozenset(("ar", "he", "hi", "ja", "zh", "ko", "th", "fa"))
 _SCRIPTS = (
     ("ja", lazy("[\u3040-\u30ff]")), ("ko", lazy("[\uac00-\ud7a3]")), ("zh", lazy("[\u4e00-\u9fff]")),
@@ -79,7 +79,7 @@ _ARABIC = re.compile("[\u0600-\u06ff]")
 
 
 class LexiconTable(NamedTuple):
-    """A lexicon for lookup, with the classes of words, stems, endings and substrings as bits."""
+    """A lexicon for lookup. Bits show the classes of words, stems, endings and substrings."""
 
     name: str
     common: frozenset[str]
@@ -98,7 +98,7 @@ class LexiconTable(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """Return the folded text, with Arabic vowel marks removed and alef normalized."""
+    """Fold a text, remove Arabic vowel marks, and normalize alef."""
     text = folded(text)
     return text if _ARABIC.search(text) is None else text.translate(_ARABIC_MARKS)
 
@@ -142,7 +142,7 @@ _LATIN = tuple(language for language in LANGUAGES if language not in dict(_SCRIP
 
 
 def language_of(text: str) -> LexiconTable | None:
-    """Return the table for a folded text's language, by its letters or frequent words, or None if it is unknown."""
+    """Return the table for a folded text's language, found by letters or frequent words, or None if the language is unknown."""
     if not text.isascii() and _OTHER_SCRIPT.search(text):
         for name, letters in _SCRIPTS:
             if len(letters.findall(text)) * (1 if name not in ("uk", "fa") else 12) > len(text) * 0.25:
@@ -159,7 +159,7 @@ def language_of(text: str) -> LexiconTable | None:
 
 @cache
 def _languages_of_words() -> dict[str, int]:
-    """Return a number for each frequent word, with 16 bits per language, so that a sum counts all languages at once."""
+    """Return a number for each frequent word, with 16 bits per language. A sum then counts all languages together."""
     found: dict[str, int] = {}
     for place, language in enumerate(_LATIN):
         for word in table_of(language).common:
@@ -176,12 +176,12 @@ def words_of(text: str) -> list[str]:
 
 
 def pieces_in(text: str, table: LexiconTable) -> tuple[tuple[str, int], ...]:
-    """Return the substrings that occur in a text. Only these are searched in its sentences."""
+    """Return the lexicon's substrings that occur in a text. Its sentences are then searched only for these."""
     return tuple([piece for piece in table.pieces if piece[0] in text])
 
 
 def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], ...]) -> int:
-    """Return the classes of a sentence's words, as bits. ``pieces`` are the substrings that may occur."""
+    """Return the classes of a sentence's words as bits. ``pieces`` are the substrings that may occur."""
     found = 0
     for piece, bits in pieces:
         if piece in sentence:
@@ -204,7 +204,7 @@ def classes(sentence: str, table: LexiconTable, pieces: tuple[tuple[str, int], .
 
 
 def has_class(text: str, table: LexiconTable, wanted: int) -> bool:
-    """Return True if a text has a word of the ``wanted`` classes. Faster than :func:`classes`, but only for texts with spaces."""
+    """Return True if a text with spaces has a word of the ``wanted`` classes. This is faster than :func:`classes`."""
     words = words_of(text.replace("'", "' ") if table.name in _ELIDING else text)
     different = frozenset(words)
     without = table.without.setdefault(wanted, set())

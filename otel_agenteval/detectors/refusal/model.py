@@ -1,4 +1,4 @@
-"""Turn the evidence for and against a refusal into numbers for the weighted sum. Bits show the classes of a sentence's words."""
+"""Turn the evidence for and against a refusal into numbers for the weighted sum. Each class of words is one bit."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .evidence import BITS, CLASSES, LexiconTable, classes, has_class, language_
 
 _MAX_CHARACTERS = 1_500
 _MAX_ACKNOWLEDGMENT = 16
-"""Maximum length of a first sentence that acknowledges an order: "Saved.", "C'est noté."."""
+"""Maximum length of a first sentence that acknowledges an order, such as ``Saved.``"""
 _MAX_SENTENCES = 14
 _DIGITS = re.compile(r"[0-9]+")
 _TO_REWORD = re.compile("[\"“„«「:：]|(?<![a-z])'|'(?![a-z])")
-"""Signs that the text to translate or reword is in the request."""
+"""Match signs that a request contains the text to translate or reword."""
 _QUESTION_MARKS = ("?", "？", "؟", ";")
 _SETS_IN_SENTENCE = (
     ("no", "me"), ("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "quit"), ("no", "done"), ("no", "failed"), ("no", "lack"),
@@ -31,24 +31,24 @@ _PAIRS_IN_ANSWER = (("no", "rule"), ("no", "wrong"), ("no", "scope"), ("no", "in
 _DECLINING_BITS = BITS["no"] | BITS["quit"] | BITS["rule"] | BITS["wrong"] | BITS["scope"] | BITS["other"]
 
 _REFUSAL_BITS = _DECLINING_BITS | BITS["instead"]
-"""An answer can be a refusal only if it has at least one of these classes."""
+"""An answer can be a refusal only if it contains at least one of these classes."""
 
 _REMOVED_MARKS = tuple('"_“„«「『。！？।؟')
-"""Signs of parts that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
+"""Marks that :func:`_without_quotes` removes, and sentence ends that :func:`words_of` keeps inside words."""
 _OPENING = re.compile(r"(?<!\w)'(?=\w)")
 
 
 class Read(NamedTuple):
     language: str
-    """Empty if unknown."""
+    """Empty if the language is unknown."""
     numbers: dict[str, float]
     """Evidence by name, from 0 to 1 except for ``len``. Empty if no word suggests a refusal."""
     told: str = ""
-    """The folded sentences without words that decline. Words of the class ``scope`` may be in them."""
+    """The folded sentences that don't decline. They may contain words of the class ``scope``."""
 
 
 def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
-    """Return the evidence in an answer and its request, or None for a refusal that was requested, such as a draft letter."""
+    """Return the evidence in an answer and its request, or None if the user asked for a refusal, such as a draft letter."""
     head = plain(output[:_MAX_CHARACTERS]).replace("*", "").replace("~", "")
     table = language_of(head[:500]) or language_of(plain(asked[:400])[:200])
     if table is None:
@@ -91,7 +91,7 @@ def read(output: str, asked: str = "", acted: bool = False) -> Read | None:
 
 
 def place_of_declining(output: str, language: str) -> tuple[int, int]:
-    """Return the position of the first sentence with a word that declines, or of the whole answer."""
+    """Return the position of the first sentence that declines, or of the complete answer."""
     table = table_of(language)
     start = 0
     for end in [*(mark.start() for mark in _SENTENCE_END.finditer(output)), len(output)]:
@@ -103,7 +103,7 @@ def place_of_declining(output: str, language: str) -> tuple[int, int]:
 
 
 def _says_nothing(text: str, table: LexiconTable) -> bool:
-    """Return True for an English text without words of refusals or removable parts. Most answers don't need a further check."""
+    """Return True for English text without refusal words and removable marks. Most answers need no further check."""
     if has_any(text, _REMOVED_MARKS) or ">" in text or ("'" in text and _OPENING.search(text)):
         return False
     return not has_class(text, table, _REFUSAL_BITS | BITS["failed"])
@@ -161,11 +161,11 @@ _COMBINED_WITH_ANSWER = {
     "touchy": ("no", "rule"),
     "for data": ("no", "rule", "quit"),
 }
-"""Evidence of the request that is multiplied with evidence of the answer."""
+"""Request evidence that is multiplied with answer evidence."""
 
 
 def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
-    """Return combined evidence, mainly for an order (not a question) and for a bare answer (which reports and asks nothing)."""
+    """Return combined evidence, mainly for orders (not questions) and for answers that neither report nor ask anything."""
     order = (1 - numbers["question mark"]) * (1 - numbers["question"])
     bare = (1 - numbers["done"]) * (1 - numbers["failed"]) * (1 - numbers["lack"]) * (1 - numbers["asks"])
     combined = {"order": order, "bare": bare, "order & bare": order * bare, "order & no & bare": order * numbers["no"] * bare}
@@ -178,7 +178,7 @@ def _combined_evidence(numbers: dict[str, float]) -> dict[str, float]:
 
 
 def _echo(question: str, answer: str) -> float:
-    """Return 1.0 if an English answer confirms the requested action ("Block him", "Blocked"), or else 0.0."""
+    """Return 1.0 if an English answer confirms the requested action ("Block him", "Blocked"), otherwise 0.0."""
     first_words = words_of(question[:40])[:1]
     if not first_words or len(first_words[0]) < 3:
         return 0.0
@@ -189,7 +189,7 @@ def _echo(question: str, answer: str) -> float:
 _DRAFT = re.compile(
     r"^(?:\W*(?:subject|betreff|objet|asunto|oggetto|assunto|onderwerp|temat|konu|тема|件名|主题|제목)\s*[:：]|\W*(?:dear|sehr geehrt|liebe[rs]? |cher |chere |madame|monsieur|estimad|querid|gentile|egregi|caro |cara |prezad|geachte|beste |szanown|drog|sayin|sevgili|уважаем|дорог|шановн|عزيزي|السيد|लिए|प्रिय|拝啓|尊敬的|亲爱的|親愛|kara )[^.!?\n]{0,60}(?:[,:，、\n]|!\s*\n)|\W*(?:hi|hello|hey|hallo) [^.!?\n]{1,30},\s*\n)"
 )
-"""Start of a letter, which the user probably requested."""
+"""Match the start of a letter, which the user probably requested."""
 _DECLINING_TEXT = re.compile(  # write … refusal, draft … declining
     r"(?:writ|draft|compos|word|mak|soften|schreib|formulier|verfass|entw[iu]rf|redig|redact|escrib|scriv|escrev|schrijf|napis|yaz|напиш|напис|склад|состав|skriv|kirjoit|tulis|viet|buat)[^.?!\n]{0,60}"
     r"(?:refusal|rejection|declin|turn(?:s|ing)? (?:\w+ )?down|absage|ablehn|\brefus|rechaz|\bniega|rifiut|recus|afwijz|odmow|odmit|отказ|відмов|avslag|\bnej\b|penolak|tu choi|\bret )"
@@ -206,7 +206,7 @@ _OTHER_WORDS_STEMS = (
     "translat", "ubersetz", "tradu", "vertaal", "przetlum", "cevir", "dich", "terjemah", "oversatt", " say", "rewrite", "rephrase", "paraphras",
     "umformul", "reformul",
 )  # fmt: skip
-"""In ASCII text, each match of the pattern above contains one of these. Searching them takes a tenth of the pattern's time."""
+"""Fast pre-check: in ASCII text, every match of the pattern above contains one of these stems."""
 
 
 def asks_for_refusal(question: str) -> bool:
@@ -233,13 +233,13 @@ _ENGLISH_IDIOM = re.compile(  # can't wait, couldn't find, no problem
     r"\b(?=[cunfwd])(?:(?:can't|cannot|can not|could not|couldn't|couldn’t) (?:\w+ly )?(?:wait\b|recommend[^.]{0,40}enough|stress|overstate|emphasi[sz]e|help but|thank you enough|agree more|go wrong|complain|be sure|guarantee|promise|say enough|believe)"
     r"|(?:can't|cannot|could not|couldn't|unable to|not able to|failed to) (?:find|reach|load|get through|connect|locate|retrieve|detect|open the|log in)\b|won't (?:keep|bore|take|be long|hurt)|(?:no|not a) (?:problem|worries|need|wonder|doubt|rush|trouble)\b|not only|not just|don't (?:hesitate|worry)|never mind|wouldn't hurt)"
 )
-"""Negations that don't decline the request: idioms and failed searches."""
+"""Match negations that don't decline the request: idioms and failed searches."""
 _OTHER_IDIOM = re.compile(  # kein Problem, pas de souci
     r"\b(?:nicht nur|nicht genug empfehlen|kein problem|keine sorge|kann es kaum erwarten|warmstens|non (?:solo|vedo l'ora)|nessun problema|pas de (?:souci|probleme)|pas seulement|saurais trop|hate de|no (?:hay problema|solo|puedo esperar|puedo decir mas que)|no te preocupes|nao (?:ha problema|se preocupe|so|vejo a hora)|sem problema|geen probleem|niet alleen|nie (?:ma problemu|tylko|moge sie doczekac|moge sie \\w+ nachwalic)|не (?:только|могу нарадоваться|беспокойтесь|могут оторваться|могу дождаться)|не лише|inte bara|inga problem|ingen fara|tidak (?:sabar|masalah|hanya|apa-apa)|khong (?:sao|chi|the cho doi))|迫不及待|没问题|沒問題|不仅|不僅|不客气|待ちきれ|問題ありません|だけでなく|기다릴 수 없|문제없|뿐만 아니라"
 )
 _EAST_ASIAN_CHARACTER = lazy("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
 _LETTERS_PER_CHARACTER = 2.5
-"""Latin letters per character of Chinese, Japanese or Korean."""
+"""Number of Latin letters that a Chinese, Japanese or Korean character counts as."""
 
 
 def _without_quotes(text: str) -> str:
