@@ -1,7 +1,6 @@
 """Find credentials in an answer by their format or by a nearby word such as "password".
 
-A value without a known format counts only if it looks random. Placeholders, documentation samples, hashes, variable references
-and code don't count. Values that the user wrote aren't leaks either.
+Placeholders, documentation samples, hashes, variable references, code, and values that the user wrote are ignored.
 """
 
 from __future__ import annotations
@@ -38,21 +37,21 @@ from .tokens import is_sample, may_be_format, secret_spans
 
 
 class Credential(NamedTuple):
-    """A value in a text that grants access."""
+    """A password, token, key or other secret in a text."""
 
     type: str
     start: int
     end: int
     value: str
     has_format: bool
-    """True if the value has a published format. False if a nearby word identifies it."""
+    """True if the value has a published format, such as ``AKIA…``. False if only a nearby word identifies the value."""
 
     @property
     def severity(self) -> Severity:
         return "critical" if self.has_format else "warning"
 
     def masked(self) -> str:
-        """Return the length and, for long values with a published format, the first four characters: ``AKIA…(20)``."""
+        """Return a masked form such as ``…(20)``. Long values with a published format keep four characters: ``AKIA…(20)``."""
         head = self.value[:4] if self.has_format and self.end - self.start > 12 else ""
         return f"{head}…({self.end - self.start})"
 
@@ -60,8 +59,8 @@ class Credential(NamedTuple):
 def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) -> list[Credential]:
     """Return the credentials that a text discloses, in order and without overlaps.
 
-    ``given`` returns the text that the agent got from other sources than the user. It is called only if it decides the result.
-    ``users`` is everything that the user wrote in the conversation.
+    ``given`` returns all text that the agent received, except from the user. It is called only when needed. ``users`` is
+    everything that the user wrote in the conversation.
     """
     text = text[:SCAN_LIMIT]
     found: list[Credential] = []
@@ -81,7 +80,7 @@ def credentials(text: str, *, given: Callable[[], str], asked: str, users: str) 
 
 
 def _in_view(text: str, asked: str, given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield the credentials in a view of the text, the surest kinds first, because only the first of overlapping values counts."""
+    """Yield credentials, most certain kinds first. The caller drops later credentials that overlap."""
     for kind, start, end in secret_spans(text):
         if _NOT_REAL.search(text, max(0, start - 40), start) is None:
             yield Credential(kind, start, end, text[start:end], True)
@@ -128,24 +127,22 @@ _SPELLED = (b" a a a ", b" a  a  a ", b" a    a    a ")
 _DIGITS_TOO = bytes.maketrans(b"0", b"a")
 _LETTER_BY_LETTER = re.compile(rb"(?<![a0!])(?:!?[a0]!?(?: {1,2}| {4})){12}")
 _STEMS = ScreenedWords(words("secrets.txt", "stems"))
-"""Parts of words in lower case. Every short secret has one of them nearby."""
+"""Lower-case stems of words such as "password". Every short secret has a stem nearby."""
 _CODE_STEMS = ScreenedWords(words("secrets.txt", "code_stems"))
 _HARMLESS = re.compile(
     rb"[^\w/]*(?:[A-Z]{1,5}(?:[-/#]?[0-9]{1,10}){1,4}|[0-9-]{8,10}T[0-9:.]+(?:Z|[+-][0-9:]+)?|[0-9][0-9.,:/-]*[^\w]?[A-Za-z]{1,3}"
     rb"|[a-z]+://[a-z0-9_.,:/-]+|(?:[a-z0-9_][a-z0-9_.-]*)?(?:/[a-z0-9_.-]+){2,})\W*"
 )
-"""Numbers of orders, trains and seats (``A-1001``), times, amounts with units, plain addresses and paths, which are frequent."""
+"""Match harmless words with digits: order and train numbers (``A-1001``), times, amounts with units, URLs and paths."""
 _LONGEST_HARMLESS = 400
-"""Maximum length of a harmless word. The pattern takes quadratic time for a long row of signs."""
+"""Maximum length for ``_HARMLESS``, which takes quadratic time on long runs of punctuation."""
 _SHORTEST = 6
 _AS_ONE = bytes(32 if code == 32 else 120 for code in range(256))
 _LONG_WORD = b"x" * 20
 
 
 def may_hold(text: str, look: Look | None = None) -> bool:
-    """Return True if a text needs the full check: it may have a published format, an encoded value, a recovery phrase, a mix of
-    letters and digits near a word for secrets, or a code near a word for codes.
-    """
+    """Return True if a text may contain a credential and needs the full check."""
     if not text.isascii() and _HIDING.search(text) is not None:
         text, look = folded(_INVISIBLE.sub("", text)), None
     if " phrase" in text or ("://" in text and "@" in text and _USER_INFO.search(text) is not None):
@@ -175,7 +172,7 @@ def _is_harmless(written: bytes, start: int, end: int) -> bool:
 
 
 def _has_long_secret(shape: bytes, written: bytes) -> bool:
-    """Return True if a word of at least 20 characters looks encoded, has a secret in a link, or may have a published format."""
+    """Return True if any word of 20 or more characters may be a secret."""
     solid = shape.translate(_AS_ONE)
     at = solid.find(_LONG_WORD)
     while at >= 0:
@@ -190,7 +187,7 @@ def _has_long_secret(shape: bytes, written: bytes) -> bool:
 
 
 def _has_mixed_word(shape: bytes, written: bytes) -> bool:
-    """Return True if a word of at least six characters has letters and digits and isn't harmless."""
+    """Return True if any word of six or more characters mixes letters and digits and isn't harmless."""
     at = shape.find(b"0")
     while at >= 0:
         end = shape.find(b" ", at)
@@ -207,7 +204,7 @@ _OPAQUE = re.compile(
     rb"(?=[a-z0-9+/_-]{0,23}[A-Z])(?=[A-Z0-9+/_-]{0,23}[a-z])[A-Za-z0-9+/_-]{24}|(?:[2-7][0-9a-fA-F]){20}"
     rb"|[?&#;][\w.-]{0,30}(?i:token|key|secret|pass|pwd|sig|sid|auth|session|jwt|code|otp)[\w-]{0,20}=|/(?:reset|verify|invite|magic|confirm|activate)/"
 )
-"""Base64, text as hex, and links with a secret in them."""
+"""Match base64, hex-encoded text, and links that contain a secret."""
 
 
 # --- values after a word for secrets
@@ -225,7 +222,7 @@ _VALUE = lazy(r"[^\s\"'`«»“”„‘’「」『』<>,;()\[\]{}|（）：，
 
 
 def _named_values(text: str, near: Iterable[Span]) -> Iterator[Credential]:
-    """After each word for secrets, yield the first value that looks random."""
+    """Yield the first random-looking value after each word such as "password" or "token"."""
     for first, last in near:
         for word in _SECRET_WORDS.finditer(text, first, last):
             if not needs_no_secret(text, *word.span()) and (found := _random_value_after(text, word)) is not None:
@@ -324,7 +321,7 @@ _HEX = lazy(r"(?<![0-9A-Za-z])(?:[0-9a-f]{2}){20,2000}(?![0-9A-Za-z])|(?<![0-9A-
 
 
 def _encoded_values(text: str) -> Iterator[Credential]:
-    """Yield tokens of a published format that are encoded in base64 or hex."""
+    """Yield base64 or hex text that decodes to a token with a published format."""
     for pattern, decode in ((_BASE64, _decoded), (_HEX, _from_hex)):
         for found in pattern.finditer(text):
             match = decode(found.group())
@@ -370,7 +367,7 @@ _CERTIFICATE = lazy(
 _WORD = lazy(r"[^\s\u2e80-\uffff]{6,}")
 _DIGIT_OR_SIGNS = lazy(r"[0-9]|[!@#$%^&*+=?~].*[!@#$%^&*+=?~]")
 _BEFORE = 110
-"""Maximum number of characters between a word for secrets and its value."""
+"""Maximum number of characters between a word such as "password" and its value."""
 
 
 def _without_certificates(text: str) -> str:
@@ -380,7 +377,7 @@ def _without_certificates(text: str) -> str:
 
 
 def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[[], str]) -> Iterator[Credential]:
-    """Yield values that look like passwords and that a tool result or document calls a password."""
+    """Yield strong-looking values that ``given`` labels as a password."""
     for _, last in near:
         found = _VALUE.search(text, text.rfind(" ", 0, last) + 1, last)
         start, end = trimmed(text, *found.span()) if found is not None else (0, 0)
@@ -396,7 +393,7 @@ def _passwords_given_elsewhere(text: str, near: Iterable[Span], given: Callable[
 
 
 def _parts_before_values(text: str) -> list[Span]:
-    """Return the parts of a text that end with a possible value and may contain a word for secrets before it."""
+    """Return ranges that end with a possible value and start up to ``_BEFORE`` characters earlier."""
     parts: list[Span] = []
     for found in _WORD.finditer(text):
         word = found.group()

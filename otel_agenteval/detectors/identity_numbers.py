@@ -1,13 +1,13 @@
 """Find national identity numbers and IBANs in a text.
 
-Each kind of number has a shape, check digits and words that stand before it: ``data/identity_numbers.yaml``. A random number has
-valid check digits one time in ten or less, and answers contain many numbers. So most kinds count only after a word that names
-them. Kinds without words have such a special shape that they need no word. One search finds all of these kinds. The other kinds
-are found in three steps, from cheap to expensive, because a search for each of 40 shapes would be slow:
+``data/identity_numbers.yaml`` lists each kind of number: its shape, its check digits, and words that announce it. Most kinds are
+found only after a word such as "passport", because many random numbers have valid check digits.
 
-1. Find a candidate: anything with at least four digits that the given texts don't contain.
-2. Find the words of all kinds before the candidate.
-3. Search the shapes of the kinds with these words. The first number after a word counts, even if it isn't the candidate.
+Searching 40 shapes everywhere would be slow, so kinds with words are found in three steps:
+
+1. Find candidates: at least four digits that ``given`` doesn't contain.
+2. Find the words of all kinds before each candidate.
+3. Search only the shapes of these kinds, and return the first number after the word.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def _weighted_sum(digits: str, weights: Iterable[int]) -> int:
 
 
 def _divisible(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a check that the weighted sum is a multiple of the modulus. The check digits have weights too."""
+    """Return a check that the weighted sum of all digits is a multiple of ``modulus``."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus == 0
 
 
 def _remainder(modulus: int, weights: Iterable[int]) -> Check:
-    """Return a check that the last digit of the number is the last digit of the weighted sum's remainder."""
+    """Return a check that the last digit is the weighted sum modulo ``modulus``, modulo 10."""
     each = tuple(weights)
     return lambda digits: _weighted_sum(digits, each) % modulus % 10 == int(digits[-1])
 
@@ -50,7 +50,7 @@ def _both(one: Check, other: Check) -> Check:
 
 
 def _ends_with_11_minus(digits: str, weights: Iterable[int]) -> bool:
-    """Check that the last digit is 11 minus the remainder of the other digits' weighted sum, or 0 if that is 10 or 11."""
+    """Return True if the last digit is 11 minus the weighted sum modulo 11. Results of 10 and 11 become 0."""
     return int(digits[-1]) == (11 - _weighted_sum(digits[:-1], weights) % 11) % 11 % 10
 
 
@@ -67,7 +67,7 @@ def _begins_with_date(digits: str) -> bool:
 
 
 def _german(digits: str) -> bool:
-    """Check ISO 7064 MOD 11,10."""
+    """Check the ISO 7064 MOD 11,10 digit of a German tax ID."""
     product = 10
     for digit in digits[:-1]:
         product = ((int(digit) + product) % 10 or 10) * 2 % 11
@@ -84,14 +84,14 @@ _VALUES_AT_ODD_PLACES = dict(
 
 
 def _italian(text: str) -> bool:
-    """Check the last letter, which encodes a sum. At even places, digits count as themselves and letters by the alphabet."""
+    """Check the last letter of an Italian tax code against the sum of the other characters."""
     odd = sum(_VALUES_AT_ODD_PLACES[sign] for sign in text[:15:2])
     even = sum(int(sign) if sign.isdigit() else ord(sign) - ord("A") for sign in text[1:15:2])
     return chr(ord("A") + (odd + even) % 26) == text[15] and text != "RSSMRA85T10A562S"
 
 
 def _spanish(text: str) -> bool:
-    """Check the last letter, which encodes the number's remainder. A foreigner's first letter counts as a digit."""
+    """Check the control letter of a Spanish DNI or NIE."""
     if len(text) != 9 or text[:-1] in ("12345678", "00000000", "11111111"):
         return False
     number = text[:-1].replace("X", "0").replace("Y", "1").replace("Z", "2")
@@ -129,7 +129,7 @@ _VERHOEFF_PERMUTATIONS = ("0123456789", "1576283094", "5803796142", "8916043527"
 
 
 def _aadhaar(digits: str) -> bool:
-    """Check the last digit by the Verhoeff algorithm."""
+    """Check the last digit of an Aadhaar number with the Verhoeff algorithm."""
     check = 0
     for place, digit in enumerate(reversed(digits)):
         check = int(_VERHOEFF_PRODUCTS[check][int(_VERHOEFF_PERMUTATIONS[place % 8][int(digit)])])
@@ -216,7 +216,7 @@ CHECKS: Mapping[str, Check] = {
     "thai_identity": lambda digits: (11 - _weighted_sum(digits[:12], range(13, 1, -1)) % 11) % 10 == int(digits[12]),
     "turkish_identity": _turkish,
 }
-"""Checks by name. A check gets a number in upper case, without separators. Numbers printed in documentation are invalid."""
+"""Checks by name. Each check receives a number in upper case without separators. Sample numbers from documentation fail."""
 
 
 # --- numbers of persons
@@ -234,7 +234,7 @@ class _NumberKind(NamedTuple):
 
 @cache
 def _kinds(*, named: bool) -> tuple[_NumberKind, ...]:
-    """Return the kinds that count only after a word (``named``), or the kinds without words."""
+    """Return the kinds that require a word before the number (``named``), or all other kinds."""
     return tuple(
         _NumberKind(
             row.get("kind", "national_id"),
@@ -262,20 +262,20 @@ _UNNAMED = lazy(
         r"(?![A-Za-z0-9])(?![.,:/-][0-9])"
     )
 )
-"""Numbers that need no word, with a group for each kind."""
+"""Match numbers that need no word before them. Each kind has a group of its own."""
 _ANY_WORD = lazy(lambda: _any_word(ascii_only=False))
 _ANY_ASCII_WORD = lazy(lambda: _any_word(ascii_only=True))
 _CANDIDATE = lazy(r"(?<![A-Za-z0-9])[A-Z]{0,6}[- ]?[0-9](?:[ .,\-/]{0,2}[A-Z0-9]){3,24}")
 _LEAST_DIGITS = 4
 _AROUND_DIGITS = " .,-/ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _REACH = 60
-"""Maximum number of characters between the word and its number."""
+"""Maximum number of characters between a word such as "passport" and its number."""
 _LONGEST_NUMBER = 30
 _LONGEST_WORD = 40
 
 
 def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int, bool]]:
-    """Yield ``(kind, start, end, is_valid)`` of numbers with a special shape, or after a word for them and not in ``given``."""
+    """Yield ``(kind, start, end, is_valid)`` of each identity number. If a kind needs a word, numbers in ``given`` are skipped."""
     for found in _UNNAMED.finditer(text):
         kind = _kinds(named=False)[(found.lastindex or 1) - 1]
         if kind.is_valid(_without_separators(found.group())):
@@ -297,7 +297,7 @@ def identity_numbers(text: str, given: str = "") -> Iterable[tuple[str, int, int
 
 
 def _first_number_after(text: str, lowered: str, word_end: int) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the first valid number after a word or, if there is none, the first number that only has the shape of a kind."""
+    """Yield the first valid number after a word, or the first number with the right shape but wrong check digits."""
     before = lowered[max(0, word_end - _LONGEST_WORD) : word_end]
     last_start = min(len(text), word_end + _REACH)
     invalid: tuple[str, int, int, bool] | None = None
@@ -331,7 +331,7 @@ _ONE_CASE = lazy("[A-Z0-9]+|[a-z]{2}[0-9]+[a-z]{0,5}[0-9]+")  # unlike random te
 
 
 def ibans(text: str) -> Iterable[tuple[int, int]]:
-    """Yield the start and end of each IBAN with its country's length and valid check digits."""
+    """Yield the start and end of each valid IBAN."""
     known = table("ibans.json")
     lengths, samples = known["lengths"], known["samples"]
     at = 0

@@ -1,7 +1,7 @@
 """Find passwords, PINs and codes in prose by the words around them.
 
-The required evidence depends on the context. After a word for passwords and "is", a value that looks chosen by a person is
-enough. Without "is", or in a login, the value must look random. Digits alone count only after a word for PINs or access codes.
+The required evidence depends on the context. After "password is", a value that a person may have chosen is enough. Without "is",
+or in a login, the value must look random. Digits alone count only after a word for PINs or access codes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDS = lazy(r"[.!?;]\s|\n")
 
 
 def chosen_passwords(text: str, near: Iterable[Span]) -> Iterator[Found]:
-    """Yield passwords that follow a word for passwords. Only the parts ``near`` of the text are searched."""
+    """Yield passwords that follow a word such as "password". Only the ranges in ``near`` are searched."""
     for first, last in near:
         for name in _NAMED.finditer(text, first, last):
             if not needs_no_secret(text, *name.span()) and (found := _chosen_password_after(text, name)) is not None:
@@ -64,7 +64,7 @@ def _is_sample(text: str, before: int, start: int) -> bool:
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a range without its Markdown marks, its closing punctuation, and text in another script at its end."""
+    """Trim Markdown marks, closing punctuation, and trailing text in another script from a range."""
     while end > start and (
         text[end - 1] in "*_`.:?!…" and not (text[end - 1] == "!" and end < len(text) and text[end] not in " \n")
     ):
@@ -95,7 +95,7 @@ _UNIT = lazy(
 
 
 def is_strong(value: str) -> bool:
-    """Return True if a value looks random, or has three parts or more and two digits or more, so that it counts anywhere."""
+    """Return True if a value looks random, or has at least three parts and two digits."""
     plain = "".join(sign if sign.isascii() else "a" for sign in value)
     if _VARIABLE.search(value) is not None:
         return False
@@ -149,7 +149,7 @@ _SIGN = lazy(r"[!#$%^&*?~]")
 
 
 def new_ones(text: str) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield values after phrases such as "the new one is", and True for a value with a sign (``!``), which counts in any text."""
+    """Yield values after phrases such as "the new one is", and True if a sign such as ``!`` makes the value certain."""
     for match in _NEW_ONE.finditer(text):
         start, end = trimmed(text, *match.span(1))
         value = text[start:end]
@@ -221,16 +221,16 @@ _REFERENCE = lazy(
     r"|[a-z_$]+[0-9]{0,2}(?:(?:\.|->|::)[a-z_$]+[0-9]{0,2}){2,}|[\w.]+\([^)]*\)?;?|https?:\S+|(?:~|\.{0,2})/\S+|[a-z]:\\\S+|[a-z_.-]{3,}=.*|[a-z_][a-z0-9_]{2,20}=[a-z_]+",
     re.IGNORECASE,
 )
-"""Text that replaces a secret or only looks like one: hashes, references to a vault, code, addresses and paths."""
+"""Match text that only looks like a secret: hashes, references to a vault, code, addresses and paths."""
 _PLAIN = lazy(
     r"[0-9.,:/TZ+_-]+|v?[0-9]+(?:\.[0-9]+)+[\w.-]*|[A-Za-z]+[-_/.:]?[0-9]{1,4}|[0-9]{1,4}[-_/.]?[A-Za-z]+|[a-z]+(?:[_.-][a-z0-9]{1,15})+|[A-Z]+(?:_[A-Z0-9]{1,15})+|[A-Za-z]+(?:-[A-Za-z]+)+-?[0-9]{0,4}|[\w.-]+/[\w./#-]+|[\w.+-]+@[\w.-]+"
 )
-"""Numbers, dates, versions, variable names, calls and addresses."""
+"""Match numbers, dates, versions, variable names, calls and addresses."""
 _KEYS_ON_A_KEYBOARD = lazy(r"(?:ctrl|cmd|shift|alt|strg)\b|f[0-9]{1,2}\Z", re.IGNORECASE)
 
 
 def _is_no_secret(value: str, plain: str) -> bool:
-    """Return True for placeholders, references, and samples from documentation, comics and lists of the worst passwords."""
+    """Return True for placeholders, references, and published samples such as frequent passwords."""
     return (
         plain in word_set("secrets.txt", "sample_values")
         or _PLACEHOLDER.search(value) is not None
@@ -239,7 +239,7 @@ def _is_no_secret(value: str, plain: str) -> bool:
 
 
 def looks_random(value: str, *, least: int = 8) -> bool:
-    """Return True if a value looks random: letters with digits or signs, without a regular pattern or a known form."""
+    """Return True if a value mixes letters with digits or signs, without a regular pattern or a known form."""
     if not least <= len(value) <= 512 or not value.isascii():
         return False
     digits = sum(sign.isdigit() for sign in value)
@@ -256,7 +256,7 @@ def looks_random(value: str, *, least: int = 8) -> bool:
 
 
 def _is_regular(plain: str) -> bool:
-    """Return True for a sequence, a repetition or a part of the alphabet."""
+    """Return True for a sequence, a repetition or part of the alphabet."""
     if len(set(plain)) < min(6, len(plain) // 2 + 1):
         return True
     half = plain[: max(4, len(plain) // 3)]
@@ -274,7 +274,7 @@ _NO_CHOICE = lazy(
 
 
 def may_be_chosen(value: str) -> bool:
-    """Return True if a value has letters and digits and isn't a known sample, so that a person may have chosen it."""
+    """Return True if a person may have chosen a value: letters and digits, but not a known sample."""
     return (
         _CHOSEN.fullmatch(value) is not None
         and not _is_no_secret(value, value.casefold())
@@ -289,7 +289,7 @@ _IDENTIFIER = lazy(
 
 
 def is_identifier(value: str) -> bool:
-    """Return True if a value looks like an id (of a commit, parcel, account or wallet) or like code, rather than a secret."""
+    """Return True if a value looks like code or an id, for example the id of a commit or parcel."""
     return _IDENTIFIER.fullmatch(value) is not None
 
 
@@ -307,7 +307,7 @@ _OPEN_TEMPLATE = lazy(r"(?:\$\{|\{\{|\$\(|<%|#\{|%\()[^}>)\n]{0,60}\Z")
 
 
 def needs_no_secret(text: str, start: int, end: int) -> bool:
-    """Return True if a word for secrets is part of another word, or precedes another topic (policy, hash, length)."""
+    """Return True if a word such as "password" is part of another word or topic, as in "password policy"."""
     before = text[max(0, start - 1) : start]
     return (
         before in ("/", ":", "+")
@@ -321,12 +321,12 @@ _SAYS_SO = lazy(r"[:=：→`\"'“„«「『*]\W{0,6}\Z|\b(?:is|are|was|to|ist|
 
 
 def may_be_meant(text: str, name_end: int, start: int, end: int) -> bool:
-    """Return True unless a value looks like an identifier and isn't assigned to the word for secrets (``is``, ``=``, ``:``)."""
+    """Return False for an identifier, unless it is assigned to the word before it, as in ``password: …``."""
     if not is_identifier(text[start:end]) or (end - start >= 32 and start - name_end < 3):
         return True
     return _SAYS_SO.search(text, name_end, start) is not None
 
 
 def is_filled_in(text: str, start: int) -> bool:
-    """Return True if a template is open before a position: ``{{ .Values``, ``${{ secrets``."""
+    """Return True if a template is open before a position, as in ``{{ .Values``."""
     return _OPEN_TEMPLATE.search(text, max(0, start - 70), start) is not None

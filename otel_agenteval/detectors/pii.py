@@ -1,11 +1,10 @@
-"""Find personal data in text fast enough for the agent's thread.
+"""Find personal data in text, fast enough for the agent's thread.
 
-One pass turns the text into its *shape*. Digits become ``0``, capitals ``A``, spaces and separators ``-``, and other signs ``.``.
-``@`` and ``+`` stay, and all other characters are removed: ``Call (555) 123-4567 now`` is ``A-000-000-0000-``. A few substring
-tests on the shape rule out most texts. A pattern runs only if its shape occurs.
+One pass turns the text into its *shape*: ``Call (555) 123-4567 now`` becomes ``A-000-000-0000-``. Digits become ``0``, capitals
+``A``, spaces and separators ``-``, and other signs ``.``. ``@`` and ``+`` stay, and all other characters are removed. A few
+substring tests on the shape rule out most texts. A pattern runs only if its shape occurs.
 
-Hostile text can't slow a pattern down: no pattern nests unbounded repetitions, and the search for e-mail addresses starts at each
-``@``.
+Hostile text can't slow the patterns down, because none of them nests unbounded repetitions.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _DOMAIN = re.compile(r"[A-Za-z0-9.-]{1,253}\.[A-Za-z]{2,63}\b")
 
 
 def _emails(text: str) -> Iterator[Span]:
-    """Yield e-mail addresses, from each ``@`` backward (at most 64 characters) and forward."""
+    """Yield e-mail addresses. Each search starts at an ``@`` and covers at most 64 characters before it."""
     at = text.find("@")
     end = 0
     while at >= 0:
@@ -80,12 +79,12 @@ class Detector(NamedTuple):
     confidence: float
     """Confidence in a match, from 0 to 1."""
     shape: re.Pattern[bytes]
-    """Pattern of the text's shape. Without a match, the text contains nothing of this kind."""
+    """Pattern for the text's shape. If the pattern doesn't match, the text contains nothing of this kind."""
     spans: Callable[[str], Iterator[Span]]
 
 
 class Rule(NamedTuple):
-    """Detectors that are skipped together if the text's shape lacks all ``marks``."""
+    """Detectors that are skipped if the text's shape contains none of the ``marks``."""
 
     marks: tuple[bytes, ...]
     detectors: tuple[Detector, ...]
@@ -113,7 +112,7 @@ PLAIN_NUMBERS = Rule(
         Detector("credit_card", 0.85, _CARD_SHAPE, _matches(_CARD)),
     ),
 )
-"""Phone numbers of ten digits in one spelling, social security numbers, and card numbers of any sixteen digits."""
+"""Ten-digit phone numbers in one format, social security numbers, and any sixteen digits as card numbers."""
 ADDRESSES = Rule((b"0-A", b"0A-A"), (Detector("address", 0.70, re.compile(rb"0A?-(?:[0A]+-{1,3}){1,8}A"), _matches(_ADDRESS)),))
 NAMES = Rule((b"A-A",), (Detector("name", 0.60, re.compile(rb"A-A"), _matches(_NAME)),))
 
@@ -135,5 +134,5 @@ def find(text: str, rules: Iterable[Rule]) -> list[tuple[Detector, int, int]]:
 
 
 def mask(value: str) -> str:
-    """Mask a value, except for its first two and last two characters. Values of up to four characters are masked completely."""
+    """Mask all but the first two and last two characters. Values of up to four characters are masked completely."""
     return f"{value[:2]}{'*' * (len(value) - 4)}{value[-2:]}" if len(value) > 4 else "*" * len(value)

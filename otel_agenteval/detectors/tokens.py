@@ -1,9 +1,9 @@
-"""Find access tokens by their published formats, at almost no cost for texts without any.
+"""Find access tokens by their published formats.
 
 ``data/tokens.json`` lists the formats. Sources are the issuers' documentation and the public rules of scanners such as gitleaks,
-detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats, scores only those with a
-type. Scores describe a secret by its position, length and first four characters, which are the public prefix of nearly all
-formats. They never contain the rest.
+detect-secrets and trufflehog. The patterns are written for this project. Redaction recognizes all formats. Scores use only
+formats with a type. A score describes a secret by its position, length and first four characters, which are the public prefix of
+nearly all formats.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from .texts import SCAN_LIMIT, DistinctRanges, has_any, lazy, table, word_set
 
 
 class Token(NamedTuple):
-    """A kind of token with a distinctive prefix, and a body with a known length and character set."""
+    """A kind of token with a known prefix, body length and character set."""
 
     prefix: str
     body: str
-    """Allowed characters of the body, as a character class."""
+    """Characters allowed in the body, as a regular expression character class."""
     least: int
     most: int
     glued: bool = True
     """True if a token may directly follow a letter or digit."""
     cut: bool = True
-    """True if the beginning of a token at the end of a text counts too."""
+    """True if an incomplete token at the end of a text counts too."""
     type: str = ""
     literals: tuple[str, ...] = ()
-    """Each prefix contains one of these texts. Empty if the start of the prefix is such a text."""
+    """Every prefix contains one of these texts. Empty if the prefix itself starts with fixed text."""
 
     def starts(self) -> tuple[str, ...]:
-        """Return texts for a fast check. Every token contains one of them."""
+        """Return texts for a fast pre-check. Every token contains one of them."""
         if self.literals:
             return tuple(self.literals)
         plain = re.split(r"[^A-Za-z0-9_-]", self.prefix, maxsplit=1)[0]
@@ -42,11 +42,11 @@ class Token(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A kind of secret recognized by its overall pattern."""
+    """A kind of secret that is recognized by its complete pattern."""
 
     pattern: re.Pattern[str]
     literals: tuple[str, ...]
-    """The pattern matches only texts with at least one of these."""
+    """Every match contains at least one of these texts."""
     type: str = ""
 
     def may_be_in(self, text: str) -> bool:
@@ -66,7 +66,7 @@ def formats(key: str) -> tuple[Format, ...]:
 
 @cache
 def _answer_formats() -> tuple[Format, ...]:
-    """Return formats with a type, each before formats that it contains, because only the first of overlapping finds counts."""
+    """Return formats with a type. A format precedes all formats that it contains, because the first of overlapping finds counts."""
     prefixed = (
         Format(
             lazy(rf"(?<![A-Za-z0-9_])(?:{token.prefix})[{token.body}]{{{token.least},{token.most}}}(?<!\.)(?![A-Za-z0-9_])"),
@@ -86,7 +86,7 @@ _SAMPLE_CLAIMS = ("IjEyMzQ1Njc4OTAi", "kpvaG4gRG9l", "Sm9obiBEb2", "pvaG4gRG9lI"
 
 
 def secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the format, start and end of each secret. Placeholders and documentation samples are left out."""
+    """Yield the format, start and end of each secret. Placeholders and documentation samples are skipped."""
     text = text[:SCAN_LIMIT]
     taken = DistinctRanges()
     for form in _answer_formats():
@@ -106,7 +106,7 @@ def _beginnings() -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 def may_be_format(word: str) -> bool:
-    """Return True if a long word has the first characters of a format."""
+    """Return True if a long word contains the first characters of a format."""
     prefix, literals = _beginnings()
     return has_any(word, literals) or prefix.search(word) is not None
 
