@@ -1,4 +1,4 @@
-"""Find the links of an answer that don't follow from anything the agent was given."""
+"""Find links in an answer that have no source in the texts given to the agent."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ _TEMPLATE = re.compile(r"(?:https?://)([^\s\"'`|]{1,300})", re.IGNORECASE)
 _WRAP = re.compile(r"(?:=|(?<![ \t=]))[ \t]*\r?\n[ \t>]*")
 _WORD = re.compile(r"[^\W_]+")
 _DATA = re.compile(r"(?<![^\W_])(?=[^\W_]*[0-9])(?!(?:19|20)[0-9]{2}(?![^\W_]))[^\W_]{4,}")
-"""Words with digits that identify something: numbers and ids, but not years and durations such as ``24h``."""
+"""Match words with digits that identify something: numbers and ids, but not years and durations such as ``24h``."""
 _NAMED = re.compile(r"\b[A-Z][\w]{3,}")
 _READERS = re.compile(r"fetch|read|open|brows|visit|get|scrape|crawl|load|navigat|url|web|http|page|curl", re.IGNORECASE)
 _NO_PAGE = re.compile(r"\W*(?:\w+\W+){0,2}(?:error|404|403|410|50[0-9]|not[ _]found|failed|timeout|could not)", re.IGNORECASE)
 _PAGE = 120  # a result with at least this many characters shows that the opened page exists
 _EXAMINED = 100
-"""At most this many links without an exact source are checked one by one. The others are ignored."""
+"""Maximum number of links without an exact source that are checked one by one. Further links are ignored."""
 _ROUTE = 8
-"""Maximum length of a word in a path that isn't data, such as ``issues``."""
+"""Maximum length of a path word that needs no source, such as ``issues``."""
 _LEVELS = 10
-"""Maximum number of parent paths of a page that are tried as the base of a relative link."""
+"""Maximum number of parent paths that are tried as the base of a relative link."""
 _MAX_OCCURRENCES = 50
 _TEMPLATES = 100
 _SLOTS = 2
-"""Maximum number of placeholders between two of ``/?&#`` in a URL template. With more, there are too many ways to fill them."""
+"""Maximum number of placeholders between two of ``/?&#`` in a URL template. More could be filled in too many ways."""
 
 
 Call: TypeAlias = tuple[str, Any, Any]
-"""Name, arguments and result of a tool call without an error."""
+"""Name, arguments and result of a successful tool call."""
 
 
 def ungrounded_urls(
@@ -71,8 +71,8 @@ def ungrounded_urls(
     has_results: Callable[[], bool],
     allowed: Sequence[str] = (),
 ) -> list[str] | None:
-    """Return links that the agent wasn't given or that show another site than they open, or None if nothing can be checked.
-    Arguments of tool calls that opened a page count as given. ``has_results`` returns True if the agent got results or documents.
+    """Return links without a source, and links whose text shows another site than their target. Return None if nothing can be
+    checked. Arguments of calls that opened a page count as given. ``has_results`` is True if the agent got results or documents.
     """
     left = [link for link in links.values() if not _is_allowed(link.key, allowed)]
     if left := _not_written(left, given):
@@ -102,7 +102,7 @@ def _is_allowed(key: str, allowed: Sequence[str]) -> bool:
 
 
 def _not_written(left: list[Link], given: Iterable[str]) -> list[Link]:
-    """Return the links that no given text contains. If any page of a site is given, so is the site's front page."""
+    """Return the links that no given text contains. A site's front page counts as given if any page of the site is given."""
     for text in given:
         if not left:
             break
@@ -117,7 +117,7 @@ def _is_among(link: Link, pages: set[str]) -> bool:
 
 
 def _pages(text: str, host: str) -> set[str]:
-    """Return the normalized URLs of a site in a text. Each part of the text is read once."""
+    """Return the normalized URLs of a site in a text."""
     found: set[str] = set()
     known = host_of(key_of(host))
     at = text.find(host)
@@ -141,14 +141,14 @@ class _Site:
         self.pages = pages
         self.plain = {_plain(page) for page in pages}
         self.queries: dict[str, set[str]] = {}
-        """The ``name=value`` pairs of all given links to a page."""
+        """All given ``name=value`` pairs by page."""
         for known in self.plain:
             page, _, query = known.partition("?")
             self.queries.setdefault(page, set()).update(query.split("&") if query else ())
 
 
 class _LinkEvidence:
-    """The texts that the agent was given, prepared to check links against them."""
+    """The texts that the agent was given, prepared for checking links."""
 
     def __init__(self, given: list[str]) -> None:
         self._given = given
@@ -197,7 +197,7 @@ class _LinkEvidence:
         return len(rest) > 2 and (self._is_token(rest) or (rest.count("/") > 1 and self._is_token(rest[1:])))
 
     def _only_sets_options(self, query: str, given: set[str]) -> bool:
-        """Return False if a query value that isn't given looks like data, or a given link to the page has its parameter."""
+        """Return False if a value without a source looks like data, or if given links set the same parameter."""
         names = {pair.partition("=")[0] for pair in given}
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
@@ -207,7 +207,7 @@ class _LinkEvidence:
         return True
 
     def _shows_given_data(self, key: str) -> bool:
-        """Return True if a page of a well-known site is about given data: a search for given words, a given name or id."""
+        """Return True if a URL on a well-known site contains given data: a search for given words, or a given name or id."""
         page, _, query = key.partition("?")
         values = [value for _, value in parse_qsl(query) if len(value) > 1]
         if values:
@@ -229,7 +229,7 @@ class _LinkEvidence:
         return any(not text[end : end + 1].isalnum() for text, end in places)
 
     def _is_token(self, token: str) -> bool:
-        """Return True if a given text contains the token as a whole word or as the end of a path, or as a whole path if it starts with ``/``."""
+        """Return True if a given text contains the token as a whole word or path end. A token with a leading ``/`` must be a whole path."""
         if (known := self._tokens.get(token)) is None:
             known = self._tokens[token] = self._search_token(token)
         return known
@@ -283,7 +283,7 @@ class _LinkEvidence:
 
 
 def _is_suspicious(link: Link, system: str) -> bool:
-    """Return True if the host imitates a well-known one, or contains a name from the system instructions."""
+    """Return True if the host imitates a well-known host, or contains a name from the system instructions."""
     if imitates_a_well_known_one(link.host):
         return True
     if site_of(link.host) in well_known():
@@ -303,7 +303,7 @@ def _opened(calls: Iterable[Call]) -> Iterator[str]:
 
 
 def _plain(key: str) -> str:
-    """Return the key without tracking parameters, language and ``index.html``, which don't change the page."""
+    """Remove tracking parameters, locale and ``index.html`` from a URL key, because they don't change the page."""
     if "?" in key:
         page, _, query = key.partition("?")
         query = _TRACKING.sub("", "?" + query).lstrip("&?")
@@ -326,7 +326,7 @@ def _is_data(part: str) -> bool:
 
 
 def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a key before and after each of its last ten marks."""
+    """Split a key at each of its last ten marks, and yield both parts."""
     at = len(key)
     for _ in range(_LEVELS):
         at = key.rfind(mark, 0, at)
@@ -336,7 +336,7 @@ def _parts_of(key: str, mark: str) -> Iterator[tuple[str, str]]:
 
 
 def _templates(text: str) -> Iterator[str]:
-    """Yield a pattern for each URL with placeholders in a text."""
+    """Yield a regular expression for each URL template in a text."""
     for found in _TEMPLATE.finditer(text):
         rest = found[1].rstrip(".,;)*_")
         marked = _SLOT.sub("\0", rest)

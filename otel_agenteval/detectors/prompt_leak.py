@@ -1,6 +1,6 @@
 """Measure how much of the system prompt's instructions an answer repeats.
 
-Disguised and encoded copies count too. Rewordings count only if the answer or the question is about the agent's instructions.
+Disguised and encoded copies count too. Rewordings count only if the answer or the question mentions the agent's instructions.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .screen import Look, ScreenedWords
 from .texts import has_any, lazy, words
 
 RUN = 40
-"""Minimum length of a copy in letters. Letters outside ASCII count as two to four."""
+"""Minimum length of a copy in letters. A letter outside ASCII counts as two to four letters."""
 LONG = 55
-"""Minimum letters of a copy that is a leak by itself, about twelve words. East Asian characters count three times."""
+"""Minimum length of a copy that is a leak by itself: about twelve words. East Asian characters count three times."""
 SEVERAL = 3
-"""Minimum number of copies from different sentences that are a leak together."""
+"""Minimum number of copies from different sentences that together are a leak."""
 _WHOLE = 20
-"""Minimum letters of a completely repeated instruction, which also counts as a copy."""
+"""Minimum length of an instruction that counts as a copy if the answer repeats it completely."""
 _PROBE = 12
 _STEP = _WHOLE - _PROBE + 1
-"""Distance between probes, so that each copy contains a whole probe."""
+"""Distance between probes. It is small enough that each copy contains a complete probe."""
 _MOST = 5_000_000
-"""Maximum product of parts and letters to compare. Above it, an index of the letters is faster because its time is linear."""
+"""Maximum product of pieces and letters for direct comparison. Larger inputs use an index, which takes linear time."""
 _UNREADABLE = 200
-"""Minimum letters of a prompt that counts as instructions if no instruction in it is recognized."""
+"""Minimum length of a prompt that counts as instructions even if no instruction in it is recognized."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
@@ -46,14 +46,14 @@ class Leak(NamedTuple):
     share: float
     """Share of the instructions' letters or words, from 0 to 1."""
     longest: int
-    """Letters of the longest copy, or 0 for rewordings."""
+    """Letters in the longest copy, or 0 if the answer rewords the instructions."""
     copies: int
     spans: tuple[tuple[int, int], ...]
-    """Start and end of the copies in the answer, or of the whole answer if it is encoded or reworded."""
+    """Ranges of the copies in the answer, or the full range if the answer is encoded or reworded."""
 
     @property
     def is_long(self) -> bool:
-        """True if the copies or rewordings are a leak for a prompt of any length."""
+        """True if the copies or rewordings are a leak regardless of the prompt's length."""
         return self.longest >= LONG or self.copies >= SEVERAL or (self.copies > 0 and not self.longest)
 
 
@@ -61,7 +61,7 @@ NONE = Leak(0.0, 0, 0, ())
 
 
 def letters(text: str) -> str:
-    """Return a text without ASCII signs and spaces, with ASCII letters in lower case, and all other characters as UTF-8 bytes."""
+    """Remove ASCII punctuation and spaces, lower ASCII letters, and replace other characters with their UTF-8 bytes."""
     return text.encode("utf-8", "replace").translate(_LOWER, _NO_LETTERS).decode("latin-1")
 
 
@@ -83,7 +83,7 @@ class _Sentence:
 
 
 class _Given:
-    """The other texts that the agent was given, read on first use."""
+    """The other texts that the agent was given. They are prepared on first use."""
 
     def __init__(self, asked: str, others: Iterable[str]) -> None:
         self._asked, self._others = asked, others
@@ -102,7 +102,7 @@ class _Given:
 
 
 class SystemPrompt:
-    """A system prompt, prepared for many answers. Its sentences are read only if an answer contains a part of the prompt."""
+    """A system prompt, prepared for many answers. The prompt is split into sentences only if an answer shares text with it."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -128,14 +128,14 @@ class SystemPrompt:
 
     @cached_property
     def _is_unreadable(self) -> bool:
-        """True if no instruction in a long prompt is recognized, as in unknown languages, so that the whole prompt counts."""
+        """True if no instruction in a long prompt is recognized, for example in an unknown language. The full prompt then counts."""
         return self.size >= _UNREADABLE and not any(piece.instructs for piece in self._pieces)
 
     def _instructs(self, piece: _Sentence) -> bool:
         return piece.instructs or self._is_unreadable
 
     def leak(self, look: Look, asked: str, others: Iterable[str]) -> Leak:
-        """Measure the leak in an answer. Sentences in ``asked`` or ``others`` (the other given texts) don't count."""
+        """Measure the leak in an answer. Sentences that also occur in ``asked`` or ``others`` (other given texts) don't count."""
         output = look.text
         spelled = letters(output)
         candidates = [text for text in _disguised_texts(look, spelled) if self._shares_text_with(text)]
@@ -166,7 +166,7 @@ class SystemPrompt:
         return False
 
     def _leak_test(self, answer: str, given: _Given) -> Callable[[_Sentence], bool]:
-        """Return a test for leaked pieces. A sentence about the agent's role only counts if the answer has its first letters."""
+        """Return a test that decides if a repeated sentence counts. A sentence about the role must be repeated from its start."""
 
         @cache
         def is_known() -> Callable[[str], bool]:
@@ -200,7 +200,7 @@ class SystemPrompt:
         return self._measured(copied, counts, answer, output) if 1 in copied else NONE
 
     def _repeated_wholly(self, answer: str) -> list[tuple[int, int, _Sentence]]:
-        """Return the pieces that the answer contains completely, with their places among the letters of all pieces."""
+        """Return the sentences that the answer contains completely, with their positions in the prompt's letters."""
         found, at = [], 0
         is_said = _part_finder([answer], len(self._pieces))
         for piece in self._pieces:
@@ -235,7 +235,7 @@ class SystemPrompt:
         return Leak(repeated / total, longest, count, _spans(stretches, answer, output))
 
     def _reworded(self, output: str, given: _Given) -> Leak:
-        """Measure how many instructions occur word for word or reworded in an answer about instructions."""
+        """Measure how many instructions are repeated or reworded in an answer about the agent's instructions."""
         answer = _words_of(output)
         if not any(len(piece.words & answer) >= _FEW for piece in self._pieces):
             return NONE
@@ -254,7 +254,7 @@ def _probes_of(spelled: str) -> list[str]:
 
 
 def _copied(wanted: str, answer: str) -> bytearray:
-    """Return one byte for each letter of a prompt: 1 if the answer copies it, otherwise 0."""
+    """Return one byte per letter of the prompt: 1 if the answer copies the letter, otherwise 0."""
     runs = {answer[i : i + RUN] for i in range(len(answer) - RUN + 1)}
     copied = bytearray(len(wanted))
     end = 0
@@ -267,7 +267,7 @@ def _copied(wanted: str, answer: str) -> bytearray:
 
 
 def _part_finder(texts: list[str], count: int) -> Callable[[str], bool]:
-    """Return a function that returns True for a part of one of the texts. It will be called about ``count`` times."""
+    """Return a fast test for substrings of the texts. ``count`` is the expected number of calls."""
 
     def contained(part: str) -> bool:
         return any(part in text for text in texts)
@@ -284,14 +284,14 @@ prompt = remembered(SystemPrompt, times=4)
 # --- rewordings ----------------------------------------------------------------------------------------------------
 
 _FEW, _MANY = 4, 8
-"""Minimum words repeated from an instruction, and from all instructions if only one is repeated and contains no code."""
+"""Minimum number of words repeated from one instruction, and from all instructions if only one is repeated and has no code."""
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = lazy("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _STEM = 5
 
 
 def _words_of(text: str) -> frozenset[str]:
-    """Return the first letters of each long word, the numbers and codes, and pairs of characters in scripts without spaces."""
+    """Return word stems, numbers and codes. In scripts without spaces, return pairs of characters."""
     found: set[str] = set()
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
         if not word.isascii() and _UNSPACED.search(word) is not None:
@@ -307,7 +307,7 @@ _SCREENED_RULES = ScreenedWords(stem for stem in _RULES if stem not in _BEYOND_A
 
 
 def _is_about_rules(look: Look, asked: str) -> bool:
-    """Return True if the question or the answer names the agent's instructions."""
+    """Return True if the question or the answer mentions the agent's instructions."""
     if has_any(asked.lower(), _RULES):
         return True
     if _SCREENED_RULES.may_be_in(look):
@@ -319,12 +319,12 @@ def _is_about_rules(look: Look, asked: str) -> bool:
 
 
 def _weight(spelled: str) -> int:
-    """Return the number of letters. Chinese, Japanese and Korean characters count three times."""
+    """Count the letters of a copy. Chinese, Japanese and Korean characters count three times."""
     return sum(3 if ch in "\xe3\xe4\xe5\xe6\xe7\xe8\xe9\xea\xeb\xec\xed" else 1 for ch in spelled if not "\x80" <= ch <= "\xbf")
 
 
 def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[int, int], ...]:
-    """Return the places of copied letters in an answer, or the whole answer if they are disguised or encoded."""
+    """Return the ranges of copied letters in an answer, or the full range if they are disguised or encoded."""
     if answer != _exact(output):
         return ((0, len(output)),)
     ends = [0]
@@ -342,7 +342,7 @@ def _spans(stretches: Iterable[str], answer: str, output: str) -> tuple[tuple[in
 
 
 def _characters_with(ends: list[int], count: int) -> int:
-    """Return the number of characters from the start that contain ``count`` letters."""
+    """Return the number of leading characters that contain ``count`` letters."""
     return min(bisect_left(ends, count), len(ends) - 1)
 
 
@@ -350,11 +350,11 @@ _INVISIBLE = dict.fromkeys((0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F)
 _NO_WORD = re.compile(
     r"(?:[^\w\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff]|_)+"
 )
-"""Characters outside of words. Vowel signs aren't word characters in regular expressions, but they are parts of words."""
+"""Match characters outside words. Vowel signs belong to words, although regular expressions don't treat them as word characters."""
 
 
 def _exact(text: str) -> str:
-    """Return only letters and digits, in lower case and normalized beyond ASCII, in the form of :func:`letters`."""
+    """Return only letters and digits, in lower case and normalized, in the form of :func:`letters`."""
     if text.isascii():
         return letters(text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).lower()
@@ -372,7 +372,7 @@ _HOMOGLYPHS = str.maketrans(
 _MIXED = re.compile("[a-z][\u0370-\u058f]|[\u0370-\u058f][a-z]")
 _WIDE_OR_HIDDEN = "\u200b\u200c\u200d\u2060\ufeff\u00adａｅ"
 _ROTATED = (" gur ", " lbh ", " naq ", " haq ", " qre ", " qr ", " yn ", " ry ")
-"""Frequent short words in rot13."""
+"""Frequent short words in rot13, such as ``gur`` for "the"."""
 _SCREENED_ROTATED = ScreenedWords(_ROTATED)
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,}(?:\s[A-Za-z0-9+/_-]{8,})*={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[\s:,]{0,2}){20,}")
@@ -381,7 +381,7 @@ _HEX_SHAPE = bytes(104 if chr(code) in "0123456789abcdef" else 32 for code in ra
 
 
 def _disguised_texts(look: Look, answer: str) -> Iterator[str]:
-    """Yield the letters of an answer and of every text that it may disguise. Cheap signs decide which disguises are undone."""
+    """Yield the letters of an answer, and of each text that it may disguise. Cheap tests decide which disguises are reversed."""
     output = look.text
     ascii_only = output.isascii()
     yield answer

@@ -1,8 +1,8 @@
-"""Separate a system prompt's instructions to the agent from texts for its users.
+"""Separate instructions to the agent from texts for its users in a system prompt.
 
-A sentence is an instruction if it gives the agent a role or mentions the user in the third person. Sentences about answers,
-tools, tone, secrecy or escalation are instructions too. So is a bare command (*never*, *always*, *do not*) unless it addresses
-the user (*your*, *we*). Quotations, texts that the agent is told to say, and plain facts aren't instructions.
+A sentence is an instruction if it gives the agent a role, mentions the user in the third person, or is about answers, tools,
+tone, secrecy or escalation. A command such as *never* or *do not* is an instruction too, unless it addresses the user (*your*,
+*we*). Quotations, scripted replies and plain facts aren't instructions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 _READ = 600
-"""Maximum characters of a sentence that are read."""
+"""Maximum number of characters that are read per sentence."""
 _SENTENCE = re.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？；])|\n+")
 
 _STRONG = re.compile(
@@ -55,7 +55,7 @@ _TO_USER = re.compile(
     r"(?:you|ないでください|てください|vous\ (?:devez|ne)|tu\ (?:dois|ne)|debes|debe\ usar|usa\ |utiliza|devi\b|deve\ usar|je\ (?:mag|moet)|use\ a|gebruik|vraag|verwende|benutze|frage|demande|utilise[zr]?|ask\ |kullan)",
     re.IGNORECASE,
 )
-"""Parts of instructions that count as advice to the user in a section of facts."""
+"""Match instructions that are advice to the user if they are in a section of facts."""
 _WEAK = re.compile(
     r"""(?:^|[;:,]\s|\band\s|\bbut\s)(?:[-*•>\d.)\s]*)(?:never|always|do\ not|don't|don’t|under\ no\ circumstances)\b
       | ^[-*•>\d.)\s]*(?:only|avoid|ensure|make\ sure|refuse|refrain|prefer|use|ask|answer|keep|close|label|collect|push|hide|check|call|offer|give|stay|write|page|mark|comment|treat|route|follow|include|provide|respond|reply|verify|escalate|limit|translate|summari[sz]e|cite|list|act|be|focus|greet|explain|apologi[sz]e|convert|round|show|log|prioriti[sz]e|adapt|maintain|decline|redirect|stop|skip|assume|suggest|recommend|remind|speak|begin|output|produce|generate|review|select|choose|identify|extract|classify|report|hand|transfer|wait|confirm|mention|discuss|reveal|store|update|create|run|execute|search|load|if\ asked|when\ asked|unless\ asked|authori[sz]e|defer|steer|nudge|upsell|quote|format|return\ (?:only|json|a\ list))\s
@@ -78,19 +78,19 @@ _REPLY_TEXT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MARKER = re.compile(r"[\s>*•–-]*\(?\d{1,2}[.)]\s+")
-"""Number of a list item."""
+"""Match the number of a list item."""
 _HEADING = re.compile(
     r"^\s*(?:\#{1,6}\s*\S|\*\*[^*\n]{2,60}\*\*:?\s*$|</?[A-Za-z][^<>\n]{1,60}>\s*$|[^\n.!?。]{2,60}[:：]\s*$|[A-ZÀ-ÞΑ-ΩА-Я][A-ZÀ-ÞΑ-ΩА-Я0-9 /&-]{3,50}\s*$|【[^】]{1,30}】\s*$)"
 )
 _LABEL = re.compile(r"[\w ]{2,30}[:：]\s+(?=\S)|[\w ]{2,30}：(?=\S)")
-"""A heading with text after it on the same line."""
+"""Match a heading with text after it on the same line."""
 _RULES = re.compile(
     r"\b(?:rules?|instruct|behaviou?r|style|tone|format|role|task|persona|guideline|limits|conduct|do|don'?ts?|never|always|safety|security|scope|tools?|escalat|confident|internal|identity|process|steps|workflow|output|goal|mission|duties|principles|boundar"
     r"|regel|aufgabe|auftrag|stil|verhalten|grundsätz|rolle|ablauf|ton|règles|consignes|rôle|mission|style|limites|reglas|instrucciones|tarea|estilo|tono|función|límites|normas|regole|istruzioni|compito|stile|ruolo|limiti|regras|instruções|tarefa|estilo|papel|regels|taak|stijl|zasady|zadani|styl|reguły|правил|задач|роль|стиль|инструкц|завдан|kural|görev|üslup|talimat|rol|regler|uppgift|pravidl|úkol|säännö|tehtäv|szabály|feladat|aturan|tugas|peran|quy tắc|nhiệm vụ|vai trò)"
     r"|ルール|規則|役割|指示|口調|制約|规则|角色|任务|要求|语气|規則|규칙|역할|지시|말투|قواعد|تعليمات|المهمة|الأسلوب|דור|כללים|הנחיות|תפקיד|סגנון|नियम|निर्देश|भूमिका|κανόνες|ρόλος|οδηγίες|กฎ|บทบาท",
     re.IGNORECASE,
 )
-"""Words in headings of instructions."""
+"""Match words that occur in headings of instructions."""
 _FACTS = re.compile(
     r"""\b(?:facts?|faqs?|leaflets?|manual|article|knowledge|information|about\ us|opening|hours|prices?|pricing|polic(?:y|ies)|terms|disclaimers?|contact|products?|services|shipping|returns?|delivery|catalog\w*|menu|background|public|fakten|wissen|öffnungszeiten|preise|kontakt|informationen|lieferung|rückgabe
       | horaires|tarifs|informations|livraison|retours|horarios?|precios|información|envíos|devoluciones|datos|orari|prezzi|informazioni|spedizion\w+|horários|preços|informações|openingstijden|prijzen|informatie|godziny|cennik|informacje|факты|часы|цены|информация|доставка|saatler\w*|fiyatlar|bilgiler|öppettider|priser)\b
@@ -105,8 +105,8 @@ def gives_a_role(sentence: str) -> bool:
 
 
 def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield each piece of a prompt, with True for a sentence below a heading for facts, False for other sentences, and None for
-    other pieces, such as headings and quotations. Together, the pieces contain every letter of the prompt.
+    """Yield each piece of a prompt: True for a sentence below a heading for facts, False for other sentences, and None for
+    headings and quotations. Together, the pieces contain every letter of the prompt.
     """
     of_facts, rules_level = False, 0
     for line in system.splitlines():
@@ -129,7 +129,7 @@ def sentences(system: str) -> Iterator[tuple[str, bool | None]]:
 
 
 _LOWEST = 7
-"""Level of a heading without number signs."""
+"""Level of a heading without ``#``, below all other levels."""
 
 
 def _is_of_facts(heading: str) -> bool:
@@ -162,7 +162,7 @@ def _sentences_of(text: str, of_facts: bool) -> Iterator[tuple[str, bool]]:
 
 
 def is_instruction(sentence: str, of_facts: bool = False) -> bool:
-    """Return True if a sentence instructs the agent. ``of_facts`` is True below a heading for facts."""
+    """Return True if a sentence instructs the agent. Set ``of_facts`` for sentences below a heading for facts."""
     sentence = sentence[:_READ]
     if of_facts:
         return any(_TO_USER.match(found.group()) is None for found in _STRONG.finditer(sentence))

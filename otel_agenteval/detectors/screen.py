@@ -1,8 +1,9 @@
 """Screen a text once for the words of all detectors, to skip detectors that can't match.
 
-Searching for fifty words one by one reads the text fifty times. Instead, the screen looks up every four letters of the text once,
-in a table for all words: "password" is listed under its rarest letters, "word". Detectors skip a group of words
-(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. The screen never rules out a word that occurs.
+Fifty separate searches would read a text fifty times. Instead, the screen looks up every group of four letters in one table for
+all words. For example, "password" is listed under its rarest letters, "word". Detectors skip each group of words
+(:class:`ScreenedWords`) that the screen rules out, and search the others word by word. The screen never rules out a word that
+occurs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .texts import SCAN_LIMIT
 
 _QUAD = 4
 _HASH_BITS = 18
-"""Size of the table, as a power of two. A larger table has fewer collisions and takes more of the CPU cache."""
+"""Size of the table as a power of two. A larger table has fewer collisions but uses more CPU cache."""
 _QUAD_AS_INTEGER = np.dtype("<u4")
 _MULTIPLIER = 0x9E3779B1
 """Factor that spreads four bytes over the upper bits of a 32-bit number."""
@@ -30,24 +31,24 @@ _FREQUENT_QUADS = frozenset(
     bytes(ord(letter) - 96 for letter in quad)
     for quad in "tion atio with here ould that have this from ough ence able ally ever ight hous ting ions ents ingt hing ithe ofth nthe".split()  # noqa: SIM905
 )
-"""Frequent groups of four letters, which don't distinguish texts."""
+"""Groups of four letters that are too frequent to distinguish texts."""
 
 
 class Finder:
-    """A search for many words in a text at once. ``pieces`` are initial words, as for :meth:`add`."""
+    """Searches a text for many words in one pass. ``pieces`` are the first words, as in :meth:`add`."""
 
     __slots__ = ("_last_number", "_number_by_hash", "_words_by_number")
 
     def __init__(self, pieces: Iterable[tuple[bytes, int]] = ()) -> None:
         self._number_by_hash: NDArray[np.uint8] = np.zeros(1 << _HASH_BITS, np.uint8)
-        """Numbers of groups of four letters, by their hash. 0 if no word has these letters."""
+        """Number of each group of four letters, by hash. 0 if no word has these letters."""
         self._words_by_number: list[list[tuple[bytes, int]]] = [[] for _ in range(_LAST_NUMBER + 1)]
-        """Words with these letters and the bits of their groups, by number. Numbers are reused after 255."""
+        """Words and their group bits, by number. Numbers are reused after 255."""
         self._last_number = 0
         self.add(pieces)
 
     def add(self, pieces: Iterable[tuple[bytes, int]]) -> None:
-        """Add words of three letters or more, each with the bit of its group. Letters are numbers below 32: ``a`` is 1."""
+        """Add words of at least three letters, each with its group bit. Letters are numbers below 32: ``a`` is 1."""
         for word, group_bit in pieces:
             hashes = [
                 (int.from_bytes(quad, "little") * _MULTIPLIER & 0xFFFFFFFF) >> (32 - _HASH_BITS) for quad in _quads_of(word)
@@ -62,7 +63,7 @@ class Finder:
                 self._words_by_number[number].append((word, group_bit))
 
     def found_in(self, letters: bytes) -> int:
-        """Return the group bits of the words that occur in a text of letters, numbered as for :meth:`add`."""
+        """Return the group bits of the words that occur in a text. Its letters are numbered as in :meth:`add`."""
         overlapping_quads = np.ndarray((max(0, len(letters) - _QUAD + 1),), _QUAD_AS_INTEGER, letters, 0, (1,))
         hashes = overlapping_quads * _MULTIPLIER_ARRAY
         hashes >>= _SHIFT_ARRAY
@@ -76,7 +77,7 @@ class Finder:
 
 
 def _quads_of(word: bytes) -> list[bytes]:
-    """Return the rarest four letters of a word, or all continuations of a word of three letters."""
+    """Return the rarest four letters of a word. For a word of three letters, return all continuations."""
     if len(word) < _QUAD:
         return [word + bytes([next_letter]) for next_letter in range(32)]
     quads = [word[start : start + _QUAD] for start in range(len(word) - _QUAD + 1)]
@@ -97,20 +98,20 @@ def _letter_number(byte: int) -> int:
 
 
 _LETTERS = bytes(map(_letter_number, range(256)))
-"""Byte map from ``a`` to ``z`` to 1 to 26. Spaces, hyphens and Western non-ASCII characters are gaps between words."""
+"""Byte table: ``a`` to ``z`` become 1 to 26. Spaces, hyphens and Western non-ASCII characters become gaps."""
 _GAPS = bytes([_GAP]) * _QUAD
 _MOST_GROUPS = 32
 _ALL = (1 << _MOST_GROUPS) - 1
 _GROUPS: list[tuple[str, ...]] = []
-"""Words of each group in lower case. Importing a detector adds its groups. The group with index 3 has the bit ``1 << 3``."""
+"""Lower-case words of each group. Importing a detector adds its groups. The group at index 3 has the bit ``1 << 3``."""
 
 _FINDER = Finder()
 _FOUND_GROUPS = 0
-"""Bits of the groups that the finder already contains."""
+"""Bits of the groups that are already in the finder."""
 
 
 def _groups_in(letters: bytes) -> int:
-    """Return the bits of the groups that may occur. Groups that another thread just added count too, without a search."""
+    """Return the bits of groups that may occur. Groups that another thread has just added are included without a search."""
     global _FOUND_GROUPS
     searched_bits = _FOUND_GROUPS
     if searched_bits + 1 != 1 << len(_GROUPS):  # a detector was imported meanwhile
@@ -123,9 +124,8 @@ def _groups_in(letters: bytes) -> int:
 
 
 class ScreenedWords:
-    """Words of which a detector requires at least one. ``pieces`` are searched case-sensitively.
-
-    ``screened`` are the words for the screen, if they differ. A space in them stands for any gap, start or end.
+    """Words of which a detector requires at least one. ``pieces`` are searched case-sensitively. If given, ``screened`` replaces
+    them in the screen. A space in it matches any gap.
     """
 
     __slots__ = ("_group_bit", "_pieces")
@@ -139,11 +139,11 @@ class ScreenedWords:
         self._group_bit = 1 << len(_GROUPS) - 1
 
     def may_be_in(self, look: Look | None) -> bool:
-        """Return True unless the screen rules out all of the words. Without a screen, nothing is ruled out."""
+        """Return False if the screen rules out all words. Without a screen, return True."""
         return look is None or bool(look.found() & self._group_bit)
 
     def occur_in(self, written: bytes, look: Look | None = None) -> bool:
-        """Return True if one of the words occurs in a text, which may be a part of the text of ``look``."""
+        """Return True if any of the words occurs in ``written``, which may be part of the text of ``look``."""
         if look is not None and not look.found() & self._group_bit:
             return False
         for piece in self._pieces:  # any() with a generator would be slower
@@ -159,7 +159,7 @@ _SHORT = 120
 
 
 class Look:
-    """A text with the groups of words that it may contain. The first :data:`SCAN_LIMIT` characters are screened."""
+    """A text and the groups of words that it may contain. Only the first :data:`SCAN_LIMIT` characters are screened."""
 
     __slots__ = ("_group_bits", "text", "whole", "written")
 

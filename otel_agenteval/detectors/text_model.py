@@ -1,8 +1,8 @@
 """Rate texts with small linear models over character n-grams.
 
 ``scripts/text_models.py`` fits the models to labeled cases. N-grams of two to six characters are hashed into a table of 8-bit
-weights, and the scaled sum of the weights is the log-odds. Because no words are needed, the models work across inflections,
-spellings and languages. A text of 600 characters takes about 40 µs.
+weights. The scaled sum of the weights is the log-odds. The models need no word lists, so they work across inflections, spellings
+and languages. A text of 600 characters takes about 40 µs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLACES = 1 << 16
 HEAD, TAIL = 450, 150
-"""Numbers of characters that are read at the start and at the end of a long text."""
+"""Number of characters that are read at the start and at the end of a long text."""
 _RUNS = range(2, 7)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _DIGITS = re.compile("[0-9]+")
@@ -46,7 +46,7 @@ class TextModel(NamedTuple):
 
 @cache
 def text_model(name: str) -> TextModel:
-    """Load a model from its file, which isn't a numpy archive, because importing numpy's reader takes 15 ms."""
+    """Load a model from its file. The file isn't a numpy archive, because importing numpy's reader takes 15 ms."""
     import numpy as np
 
     kept = (_FOLDER / f"{name}.model").read_bytes()
@@ -55,7 +55,7 @@ def text_model(name: str) -> TextModel:
 
 
 def places_in(text: str) -> NDArray[np.intp]:
-    """Return the hashes of a text's n-grams, including duplicates."""
+    """Return the table positions of a text's n-grams, including duplicates."""
     import numpy as np
 
     codes = np.frombuffer(_plain(text).encode("utf-32-le", "replace"), np.uint32)

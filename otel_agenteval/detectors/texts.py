@@ -14,11 +14,11 @@ from ..core import jsonio
 SCAN_LIMIT = 100_000
 """Maximum number of characters of a text that detectors search."""
 Span = tuple[int, int]
-"""Start and end of a part of a text."""
+"""Start and end of a range in a text."""
 
 
 def in_small_letters(text: str) -> str:
-    """Return the text in lower case with the same length. The Turkish İ becomes i, because its lower case has two characters."""
+    """Return the text in lower case with the same length. ``İ`` becomes ``i``, because its usual lower case has two characters."""
     lowered = text.lower()
     return lowered if len(lowered) == len(text) else text.replace("\u0130", "i").lower()
 
@@ -35,12 +35,12 @@ _APOSTROPHE = re.compile(rf"(?<=[^\W\d_])[{''.join(_APOSTROPHES)}](?=[^\W\d_])")
 
 
 def with_plain_apostrophes(text: str) -> str:
-    """Replace accents, primes and backticks between two letters by apostrophes, without moving positions."""
+    """Replace accents, primes and backticks between two letters with apostrophes. Positions stay the same."""
     return _APOSTROPHE.sub("'", text) if has_any(text, _APOSTROPHES) else text
 
 
 def tree(words: Iterable[str]) -> str:
-    """Return a pattern of words with shared prefixes, the longest first, which is many times as fast as a list of alternatives."""
+    """Return a pattern that matches any of the words and shares their prefixes. It is much faster than a list of alternatives."""
     branches: dict[str, list[str]] = {}
     for word in words:
         branches.setdefault(word[:1], []).append(word[1:])
@@ -53,7 +53,7 @@ def tree(words: Iterable[str]) -> str:
 
 
 class _Lazy:
-    """A pattern that is compiled on first use, because most processes need only a few of them."""
+    """A pattern that is compiled on first use, because most processes need only a few patterns."""
 
     def __init__(self, pattern: str | Callable[[], str], flags: int) -> None:
         self._pattern, self._flags = pattern, flags
@@ -69,7 +69,7 @@ class _Lazy:
 
 
 def lazy(pattern: str | Callable[[], str], flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled on first use. ``pattern`` is its text, or a function that returns the text."""
+    """Return a pattern that is compiled on first use. ``pattern`` is the pattern's text, or a function that returns the text."""
     return cast("re.Pattern[str]", _Lazy(pattern, flags))
 
 
@@ -84,7 +84,7 @@ class DistinctRanges:
         self._ends: list[int] = []
 
     def add(self, start: int, end: int) -> bool:
-        """Add a range and return True, or return False if it overlaps an earlier one."""
+        """Add a range and return True. Return False if the range overlaps an earlier range."""
         at = bisect_right(self._ends, start)
         if at < len(self._starts) and self._starts[at] < end:
             return False
@@ -100,12 +100,12 @@ _ESCAPED_SLASH = re.compile(r"\\{1,8}/")
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text without JSON escapes, at most :data:`SCAN_LIMIT` characters."""
+    """Return a value as text without JSON escapes, cut to :data:`SCAN_LIMIT` characters."""
     return unescaped(jsonio.text_of(value)[:SCAN_LIMIT])
 
 
 def unescaped(text: str) -> str:
-    r"""Undo ``\uXXXX`` and ``\/`` escapes of JSON, even if the text was serialized several times."""
+    r"""Decode ``\uXXXX`` and ``\/`` JSON escapes, even if the text was serialized several times."""
     if "\\u" in text:
         text = _ESCAPED_CHARACTER.sub(lambda found: chr(int(found.group(1), 16)), text)
         if not text.isascii():  # two escapes of a surrogate pair are one character
@@ -114,7 +114,7 @@ def unescaped(text: str) -> str:
 
 
 class GivenTexts:
-    """The texts that the agent was given. Iteration yields them in order. Each value is converted once, when it is reached."""
+    """The texts that the agent was given, in order. Each value is converted only when the iteration reaches it."""
 
     __slots__ = ("_read", "_rest", "is_cut")
 
@@ -122,7 +122,7 @@ class GivenTexts:
         self._read: list[str] = []
         self._rest = iter(values)
         self.is_cut = False
-        """True if a text that was read is longer than :data:`SCAN_LIMIT`."""
+        """True if any text read so far is longer than :data:`SCAN_LIMIT`."""
 
     def __iter__(self) -> Iterator[str]:
         yield from self._read

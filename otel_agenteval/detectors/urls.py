@@ -17,7 +17,7 @@ from .texts import lazy, word_set
 
 @cache
 def endings() -> frozenset[str]:
-    """Return the top-level domains that can make a dotted word a host name. :func:`_is_host` decides if it is one."""
+    """Return the top-level domains that can make a dotted word a host name. :func:`_is_host` makes the decision."""
     return _prose_endings() | word_set("hosts.txt", "files")
 
 
@@ -26,7 +26,7 @@ def _prose_endings() -> frozenset[str]:
 
 
 def well_known() -> frozenset[str]:
-    """Return the hosts that readers recognize, even if the agent wasn't given them."""
+    """Return well-known hosts, which need no source in the texts given to the agent."""
     return word_set("hosts.txt", "well_known")
 
 
@@ -67,7 +67,7 @@ _LONGEST_HOST = 253
 
 
 def _is_no_claim(host: str, key: str) -> bool:
-    """Return True for reserved or private hosts, placeholders, namespaces and licenses, which don't claim that a page exists."""
+    """Return True for reserved or private hosts, placeholders, namespaces and licenses. They don't claim that a page exists."""
     return (len(host) <= _LONGEST_HOST and _RESERVED.fullmatch(host) is not None) or _NAMESPACE_KEY.fullmatch(key) is not None
 
 
@@ -79,7 +79,7 @@ def site_of(host: str) -> str:
 
 
 def imitates_a_well_known_one(host: str) -> bool:
-    """Return True if a host imitates a well-known host, by one changed letter or an added word."""
+    """Return True if a host imitates a well-known host by one changed letter or an added word."""
     site = site_of(host)
     label = site.split(".", 1)[0]
     if site in well_known() or len(label) < 5 or label in _known_labels():
@@ -94,7 +94,7 @@ def imitates_a_well_known_one(host: str) -> bool:
 
 
 def _one_apart(a: str, b: str) -> bool:
-    """Return True if replacing, adding or removing a letter, or swapping two neighbors, turns one string into the other."""
+    """Return True if two strings differ by one replaced, added or removed letter, or by two swapped neighbors."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     return (
         a[start + 1 :] == b[start + 1 :]
@@ -109,7 +109,7 @@ def _one_apart(a: str, b: str) -> bool:
 
 class Link(NamedTuple):
     keys: tuple[str, ...]
-    """Possible identities of the page, most likely first (see :func:`key_of` and :func:`readings`)."""
+    """Possible keys of the page, most likely first (see :func:`key_of` and :func:`readings`)."""
     written: str
     bare: bool
 
@@ -141,7 +141,7 @@ _BARE = lazy(
     re.IGNORECASE,
 )
 _SITES = {"pl": "[ąćęłńśźż]", "pt": "[ãõ]"}
-"""Letters of the country's language, which tell a plain ``shop.pl`` from the script ``train.pl``."""
+"""Letters of a country's language. They distinguish a site such as ``shop.pl`` from a script such as ``train.pl``."""
 _SHOWN_AS_SITE = re.compile(
     r"\b(?:visit|(?:web)?site|homepage|(?:log|sign) (?:in|up) (?:at|on|to)|(?:book|buy|order|pay|shop)\b[^.\n]{0,20} (?:at|on|via|from))[\s:*_\"(\[]+\Z",
     re.IGNORECASE,
@@ -158,7 +158,7 @@ _WIDE_DOTTED = re.compile(r"。(com|net|org|cn|jp|kr|tw|hk)")
 _DISGUISES = ("\uff0e", "\uff61", "\u2024", "\ufe52", "\uff0f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _WIDE_MARKS = re.compile("[（）［］｛｝，；！？＂＇＜＞｀｜～]|：(?![/／])")
-"""Full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
+"""Match full-width punctuation, which ends a link. As ASCII, it would be part of the link."""
 _SEPARATOR = re.compile(r"[,;'\u0590-\uffff]")
 _HOST_BEFORE_SEPARATOR = lazy(lambda: rf"(?:[A-Za-z0-9-]{{1,63}}\.){{1,6}}(?i:{_any_of(endings())})(?=[,;'\u0590-\uffff])")
 _DOT = re.compile(
@@ -178,7 +178,7 @@ _NAMESPACES = re.compile(
     re.IGNORECASE,
 )
 _DATA = frozenset(("", "json", "markdown", "md", "text", "csv"))
-"""Fence labels of blocks that aren't code."""
+"""Fence labels of blocks that contain data, not code."""
 _MARKDOWN = re.compile(r"\[([^\[\]\n]{4,300})\]\(<?((?:https?:)?//[^\s()<>]{3,2048}|www\.[^\s()<>]{3,2048})")
 _END = ".,;:!?'*_~/·”’»«„“("
 _PREFIX = re.compile(r"(?:www[0-9]?|m|mobile|amp)\.(?=[^/?]*\.)")
@@ -187,7 +187,7 @@ _NEXT_LINE = re.compile(r"-?[ \t]*\r?\n[ \t>*-]*([^\s<>\"`|]{1,500})")
 
 
 def may_hold_links(text: str) -> bool:
-    """Return True if a text contains a possible link. The check never misses a link, and it is fast for ordinary prose."""
+    """Return True if a text may contain a link. The check never misses a link and is fast for ordinary prose."""
     if "://" in text or _has_host(text) or ("dot" in text and _DOT.search(text) is not None):
         return True
     if text.isascii():
@@ -206,7 +206,7 @@ def _has_host(text: str) -> bool:
 
 
 def revealed(text: str) -> str:
-    """Undo disguises of links: invisible and wide characters, ``hxxp``, ``[.]``, and escapes of Markdown and HTML."""
+    """Undo disguises of links: invisible and wide characters, ``hxxp``, ``[.]``, and Markdown and HTML escapes."""
     if not text.isascii():
         text = _WIDE_MARKS.sub(" ", _WIDE_DOTTED.sub(r".\1", _INVISIBLE.sub("", text)))
         text = unicodedata.normalize("NFKC", text)
@@ -222,7 +222,7 @@ def revealed(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Remove code blocks, inline code, commands and namespaces, but keep an answer that is one block of data."""
+    """Remove code blocks, inline code, commands and namespaces. An answer that is one block of data is kept."""
     if "`" in text or "~~~" in text:
         kind, _, rest = text.strip().removeprefix("```").removesuffix("```").partition("\n")
         data, newline, last = rest.rpartition("\n")
@@ -234,7 +234,7 @@ def without_code(text: str) -> str:
 
 
 def links_in(text: str) -> dict[str, Link]:
-    """Return the links in a text without code (:func:`without_code`) by key. Links that make no claim are left out."""
+    """Return the links in the result of :func:`without_code`, by key. Links that make no claim are skipped."""
     found: dict[str, Link] = {}
     spans: list[str] = []
     at = 0
@@ -260,8 +260,8 @@ def links_in(text: str) -> dict[str, Link]:
 
 
 def _is_host(found: re.Match[str], host: str, rest: str) -> bool:
-    """Return True if a dotted word without a scheme is a host name. If its ending is also a word (``unsure``), the name needs a path,
-    a hyphen or ``www.``. If only files and a few sites have the ending, the name needs ``www.``.
+    """Return True if a dotted word without a scheme is a host name. If its ending is also a word (``unsure``), the name needs a
+    path, a hyphen or ``www.``. If the ending is used mainly for files, the name needs ``www.``.
     """
     name, _, top = host.rpartition(".")
     if host in _NO_HOST or host.startswith(_PACKAGE) or host.endswith(_PACKAGE[-2:]):
@@ -283,7 +283,7 @@ def _is_shown_as_site(found: re.Match[str], letters: str) -> bool:
 
 
 def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str] | None = None) -> None:
-    """Add a link, unless it makes no claim. ``next_line`` is the first word of the line after the link."""
+    """Add a link if it makes a claim. ``next_line`` is a match of the first word on the next line."""
     parts = readings(rest)
     first = key_of(parts[0])
     if parts[0].endswith("...") and "/" in first:
@@ -297,7 +297,7 @@ def _add(found: dict[str, Link], scheme: str, rest: str, next_line: re.Match[str
 
 
 def readings(rest: str) -> tuple[str, ...]:
-    """Return the parts of ``rest`` that can be the link, likeliest first. A link in CSV or in unspaced text has no clear end."""
+    """Return the possible links at the start of ``rest``, most likely first. In CSV or text without spaces, a link has no clear end."""
     separator = _SEPARATOR.search(rest)
     if separator is None:
         return (rest,)
@@ -316,7 +316,7 @@ def _is_sentence_break(written: str) -> bool:
 
 
 def key_of(rest: str) -> str:
-    """Return host, path and query in lower case, without scheme, user, ``www.``, fragment and closing marks."""
+    """Return a link's host, path and query in lower case, without user, ``www.``, fragment and closing punctuation."""
     rest = rest.split("#", 1)[0]
     if "&amp;" in rest:
         rest = rest.replace("&amp;", "&")
@@ -355,7 +355,7 @@ def ascii_host(host: str) -> str:
 
 
 def shown_otherwise(text: str) -> list[tuple[str, str, str]]:
-    """Return the shown key, the target's key and the source of each Markdown link whose text shows another host."""
+    """Return the displayed key, target key and source of each Markdown link whose text shows another host."""
     found = []
     if "](" in text:
         for match in _MARKDOWN.finditer(text):
