@@ -1,14 +1,14 @@
-"""Selection of the label values that get their own series, within a limited number of places.
+"""Choose the label values that get their own series, within a limited number of places.
 
-If the first values kept their places forever, a burst of one-time names would occupy all places. A value therefore keeps its
-place only while it is used:
+If the first values kept their places forever, a burst of one-time names would occupy all places. So a value keeps its place only
+while it is used:
 
-- While places are free, every new value gets one.
-- After that, any new value replaces the least recently used value, if that was unused for :data:`IDLE`.
-- A value that was seen repeatedly also replaces the least frequent value, if that was seen only once, or at most half as often
-  and not recently.
+- While places are free, every new value gets a place.
+- After that, any new value replaces the least recently used value if that value was unused for :data:`IDLE` seconds.
+- A value that was seen repeatedly can also replace the least frequent value. That value must have been seen only once, or at most
+  half as often and not recently.
 
-Counts are halved from time to time, so that they reflect recent use. Not thread-safe: the owner serializes the calls.
+Counts are halved from time to time, so that they reflect recent use. Not thread-safe: the owner must serialize the calls.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Generic, TypeVar
 IDLE = 3_600.0
 """Seconds without use after which any new value can replace a value."""
 _RECENT = 60.0
-"""Seconds after its last use during which a repeatedly seen value keeps its place, even from a more frequent value."""
+"""Seconds after its last use during which a value that was seen repeatedly keeps its place."""
 _CANDIDATES = 10
-"""Number of remembered values without a place, per place."""
+"""Number of values without a place that are remembered, per place."""
 _MEMORY = 10
 """Number of sightings, per place, after which all counts are halved."""
 
@@ -37,14 +37,14 @@ class _Place:
 
 
 class LabelValues(Generic[Value]):
-    """A limited set of label values. Frequency and recency of use decide which values are replaced."""
+    """A limited set of label values. Values that are rarely used, or weren't used recently, are replaced."""
 
     __slots__ = ("_candidates", "_limit", "_places", "_sightings")
 
     def __init__(self, places: int) -> None:
         self._limit = places
         self._places: OrderedDict[Value, _Place] = OrderedDict()
-        """Ordered by last use, least recently used first."""
+        """Places by last use, least recently used first."""
         self._candidates: OrderedDict[int, int] = OrderedDict()
         """Sightings of values without a place, by hash to save memory. A hash collision does no harm."""
         self._sightings = 0
@@ -57,7 +57,7 @@ class LabelValues(Generic[Value]):
         return len(self._places) >= self._limit
 
     def use(self, value: Value, now: float, sightings: int = 1) -> None:
-        """Record the use of a value that has a place, at a monotonic time. If ``sightings`` is 0, it isn't a new sighting."""
+        """Record the use of a value that has a place, at a monotonic time. Set ``sightings`` to 0 if it isn't a new sighting."""
         place = self._places.get(value)
         if place is not None:
             place.used = now
@@ -67,7 +67,7 @@ class LabelValues(Generic[Value]):
                 self._count(sightings)
 
     def ask(self, value: Value, now: float, sightings: int = 1) -> tuple[bool, Value | None]:
-        """Request a place for a value without one. Return True if it now has a place, and the value that it replaced, if any."""
+        """Request a place for a value. Return True and the replaced value (or None) if the value got a place, otherwise False and None."""
         self._count(sightings)
         if not self.full:
             self._places[value] = _Place(now, sightings)
@@ -90,7 +90,7 @@ class LabelValues(Generic[Value]):
         self._sightings = 0
 
     def _weaker_than(self, count: int, now: float) -> Value | None:
-        """Return the value that must give its place to a value seen ``count`` times, or None."""
+        """Return the value to replace with a value that was seen ``count`` times, or None."""
         if not self._places:  # the limit is 0
             return None
         oldest = next(iter(self._places))

@@ -1,9 +1,9 @@
-"""Every name on the wire: events, attributes and metrics.
+"""All emitted names of events, attributes and metrics.
 
-The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (development status). The others are this project's own,
-under ``agenteval.``. Names that are only read, from other instrumentations, are defined next to their readers.
+The ``gen_ai.`` names follow OpenTelemetry's GenAI semantic conventions (development status). This project defines the
+``agenteval.`` names. Names that are only read, from other instrumentations, are defined next to their readers.
 
-To add a metric, add it to :data:`INSTRUMENTS`. Its Prometheus name follows from :func:`prometheus_name`.
+To add a metric, add it to :data:`INSTRUMENTS`. :func:`prometheus_name` derives its Prometheus name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SERVICE_VERSION = "service.version"
 RESULT_ID = "agenteval.result.id"
 """Id of the score, identical in every outlet."""
 INSTANCE_ID = "agenteval.instance.id"
-"""Engine that made the score. One id per process."""
+"""Id of the engine that created the score. Each process has its own id."""
 CHANGE_EVENT = "agenteval.change"
 """Name of the event that reports a change in a metric's scores."""
 CHANGE_VERDICT = "agenteval.change.verdict"
@@ -56,7 +56,7 @@ CHANGE_TRACES = "agenteval.change.traces"
 CHANGE_VERSION_BEFORE = "agenteval.change.version.before"
 CHANGE_VERSION = "agenteval.change.version"
 CHANGE_FACTS = "agenteval.change.facts"
-"""Up to three facts that are more frequent in the failed turns since a change for the worse, if there is a score store."""
+"""Up to three facts that are more frequent in failed turns since the scores got worse. They require a score store."""
 CASE_ID = "agenteval.case.id"
 """Baggage key of ``expect(case_id=…, propagate=True)``."""
 TENANT = "agenteval.tenant"
@@ -76,9 +76,9 @@ SEVERITY = "agenteval.severity"
 THRESHOLD = "agenteval.threshold"
 POLICY = "agenteval.policy"
 SAMPLE_PROBABILITY = "agenteval.sample.probability"
-"""Probability with which a received turn is judged. Only judged scores have it."""
+"""Probability that a received turn is judged. Only judged scores have this attribute."""
 UPSTREAM_PROBABILITY = "agenteval.sample.upstream_probability"
-"""Probability with which head samplers kept the trace, if its trace state contains one. Only judged scores have it."""
+"""Probability that head samplers kept the trace, from its trace state. Only judged scores have this attribute."""
 DECIDED_BY = "agenteval.sample.decided_by"
 """Reason why the turn was judged: ``rate``, ``rule``, ``quota``, or the name of the metric that was judged first."""
 JUDGE_MODEL = "agenteval.judge.model"
@@ -130,7 +130,7 @@ ESTIMATE_LOW = "agenteval.estimate.ci_low"
 ESTIMATE_HIGH = "agenteval.estimate.ci_high"
 ESTIMATE_N = "agenteval.estimate.n_eff"
 ESTIMATES = (ESTIMATE_MEAN, ESTIMATE_LOW, ESTIMATE_HIGH, ESTIMATE_N)
-"""Estimates for all turns, based on the judged ones."""
+"""Estimates for all turns, based on the judged turns."""
 ESTIMATE_PASSES = "agenteval.estimate.pass_rate"
 ESTIMATE_PASSES_LOW = "agenteval.estimate.pass_rate.ci_low"
 ESTIMATE_PASSES_HIGH = "agenteval.estimate.pass_rate.ci_high"
@@ -163,24 +163,24 @@ KAFKA_PARTITIONS = "agenteval.kafka.partitions"
 KAFKA_REBALANCES = "agenteval.kafka.rebalances"
 
 OTHER = "__other__"
-"""Label value for all values over the limit."""
+"""Label value that replaces all values over the limit."""
 
 SPAN_LABELS = frozenset({"agent", "model", "service_name"})
-"""Labels with values from spans. Their number of values is limited, because traffic can produce any number."""
+"""Labels with values from spans. Their number of values is limited, because traffic can contain any number of values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One metric, as the OpenTelemetry Meter API and Prometheus need it."""
+    """One metric, as required by the OpenTelemetry Meter API and Prometheus."""
 
     name: str
     kind: Literal["counter", "histogram", "gauge"]
     unit: str
-    """UCUM unit. An annotation such as ``{turn}`` names the counted thing."""
+    """UCUM unit. An annotation such as ``{turn}`` names the counted items."""
     attributes: tuple[str, ...]
     description: str
     buckets: tuple[float, ...] = ()
-    """Inclusive upper bounds of a histogram's buckets, without the infinite last one."""
+    """Inclusive upper bounds of a histogram's buckets, without the last, infinite bound."""
     about_us: bool = False
     """True if the metric measures otel-agenteval instead of the agents."""
     over: Literal["sum", "min", "max"] = "sum"
@@ -189,7 +189,7 @@ class Instrument:
 
 _FRACTIONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.0)
 _AGENT_SECONDS = (*(round(0.1 * 2**power, 1) for power in range(17)), 26214.4, 104857.6)
-"""Buckets of the conventions' ``gen_ai.invoke_agent.duration`` (up to 409.6), continued to more than a day."""
+"""Buckets of ``gen_ai.invoke_agent.duration`` in the semantic conventions (up to 409.6), extended to more than a day."""
 _METRIC_SECONDS = (0.000_01, 0.000_1, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _LATE_SECONDS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 1800.0, 3600.0)
 _TOKENS = tuple(float(4**power) for power in range(14))
@@ -201,7 +201,7 @@ _LEVELS = tuple(float(level) for level in range(11))
 _OF_A_SCORE = ("metric", "kind", "agent", "model", "service_name")
 _OF_A_TURN = ("agent", "model", "service_name")
 _OF_A_BOUND = ("metric", "window")
-"""Labels of a budget limit: its metric, or empty for all metrics, and ``hour`` or ``day``."""
+"""Labels of a budget limit: ``metric`` (empty for all metrics) and ``window`` (``hour`` or ``day``)."""
 _OF_PASSES = ("metric", "agent", "window", "method")
 _OF_AN_ESTIMATE = ("metric", "agent", "window")
 
@@ -400,14 +400,14 @@ KNOWN_LABELS: Mapping[str, tuple[Mapping[str, tuple[str, ...]], ...]] = {
     KAFKA_MESSAGES: ({"outcome": ("taken", "dead_letter", "replayed")},),
     KAFKA_REBALANCES: ({"kind": ("assigned", "revoked", "lost")},),
 }  # fmt: skip
-"""Counter → groups of known label values. Their series start at 0, because ``rate()`` misses the first burst of a new series.
-The series of other values start when a value first occurs.
+"""Known label values by counter. Their series start at 0, because ``rate()`` misses the first increase of a new series. Series of
+other values start when a value first occurs.
 """
 
 
 def known_label_sets(name: str, given: Mapping[str, Collection[str]]) -> Iterator[dict[str, str]]:
-    """Yield every known combination of a counter's labels. ``given`` contains the values of labels from the configuration
-    (``metric``), and can restrict the known values of other labels. Raises a KeyError for a label without values.
+    """Yield every known combination of a counter's labels. ``given`` has the values of configured labels, such as ``metric``, and
+    can restrict the known values of other labels. Raise a KeyError for a label without values.
     """
     attributes = next(instrument.attributes for instrument in INSTRUMENTS if instrument.name == name)
     for group in KNOWN_LABELS[name]:
@@ -423,7 +423,7 @@ _PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def prometheus_unit(instrument: Instrument) -> str:
-    """Return the unit as OpenMetrics spells it, without annotations. ``1`` is a ratio on gauges only."""
+    """Return the unit as OpenMetrics spells it, without annotations. The unit ``1`` becomes ``ratio``, on gauges only."""
     if instrument.unit == "1":
         return "ratio" if instrument.kind == "gauge" else ""
     return "" if instrument.unit.startswith("{") else _PROMETHEUS_UNITS.get(instrument.unit, instrument.unit)

@@ -1,7 +1,7 @@
-"""Counters, gauges and histograms about turns, scores and the engine, kept in memory until they are collected.
+"""Counters, gauges and histograms about turns, scores and the engine, kept in memory until collection.
 
-These accumulators replace the OpenTelemetry SDK's because they must be fast (a worker makes about fifty updates per turn),
-limited in size, and readable by several outlets. This module does no I/O and runs no callback while it holds the lock.
+They replace the OpenTelemetry SDK's instruments, because they must be fast (a worker makes about fifty updates per turn), limited
+in size, and readable by several outlets. While it holds the lock, this module does no I/O and runs no callback.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ Labels = tuple[str, ...]
 Observation = tuple[str, Labels, float]
 """Instrument name, label values, and the amount to add (counters) or to observe (histograms)."""
 Read = Callable[[], Iterable[tuple[Mapping[str, str], float]]]
-"""Function that returns the labels and current values of something that is counted elsewhere."""
+"""Function that returns labels and current values that are counted elsewhere."""
 MAX_TAPPED = 10_000
-"""Maximum number of observations that wait for an outlet. If there are more, the oldest are discarded."""
+"""Maximum number of observations that wait for an outlet. The oldest observations are discarded first."""
 _MOST_PLANNED, _MOST_PLANS = 256, 256
-"""Limits for label sets with plans, and for plans per label set."""
+"""Maximum number of label sets with plans, and of plans per label set."""
 
 
 class Exemplar(NamedTuple):
-    """One observation that represents its bucket."""
+    """An observation that represents its histogram bucket."""
 
     labels: Mapping[str, str]
     """``trace_id`` and ``span_id`` in hex."""
@@ -54,15 +54,15 @@ class Exemplar(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """State of a histogram, with the count and latest exemplar of each bucket. The last bucket's upper bound is infinite."""
+    """State of a histogram: count and latest exemplar of each bucket. The last bucket's upper bound is infinite."""
 
     counts: tuple[int, ...]
     sum: float
     exemplars: tuple[Exemplar | None, ...]
     least: float
-    """Smallest value, or infinity if there is none."""
+    """Smallest value, or infinity without values."""
     most: float
-    """Largest value, or minus infinity if there is none."""
+    """Largest value, or minus infinity without values."""
 
 
 class Family(NamedTuple):
@@ -99,8 +99,8 @@ class _Cell:
 
 
 class Plan:
-    """Reusable update that adds one to a counter and can observe a value in a histogram. The telemetry caches both locations in
-    the plan, until any label value is replaced.
+    """Reusable update that increments a counter and can record a histogram value. The telemetry caches both locations in the plan
+    until any label value is replaced.
     """
 
     __slots__ = ("cell", "counted", "counter", "epoch", "histogram", "observed", "of_cell", "of_count")
@@ -111,7 +111,7 @@ class Plan:
         self.histogram = histogram
         self.observed = observed
         self.epoch = -1
-        """Epoch of the telemetry at the time of the lookup. Used only by the telemetry, as are the fields below."""
+        """Epoch of the telemetry at the last lookup. Only the telemetry uses this field and the fields below."""
         self.of_count: Any = None
         self.of_cell: Any = None
         self.cell: Any = None
@@ -129,21 +129,21 @@ class _Series:
         self.key_of = _key_of(instrument.attributes)
         self.values: dict[Labels, float] = {}
         self.expected: dict[Labels, float] = {}
-        """Label sets that are reported as 0 before they are first counted."""
+        """Label sets that are reported as 0 before their first count."""
         self.cells: dict[Labels, _Cell] = {}
         self.capped: dict[int, LabelValues[str]] = {
             i: LabelValues(max_values) for i, name in enumerate(instrument.attributes) if name in SPAN_LABELS
         }
-        """Values with their own series, by position of the limited attribute."""
+        """Label values with their own series, by position of the limited label."""
         self.keys_of: dict[tuple[int, str], set[Labels]] = {}
-        """Label sets with a limited value, by the value's position and the value."""
+        """Label sets with a limited value, by position and value."""
         self.pick: Callable[[Labels], Any] = itemgetter(*self.capped) if self.capped else tuple
         """Function that returns the limited values of a label set, for comparison."""
         self.moves = 0
         """Number of label values that were replaced."""
         self.sighting = 0
         self.last: Any = None
-        """Limited values of the last label set. A turn makes many observations, but counts as one sighting of each value."""
+        """Limited values of the last label set. All observations of a turn are one sighting of each value."""
         self.watches: list[Read] = []
         self.taps: list[deque[Observation]] = []
 
@@ -158,15 +158,15 @@ class _Series:
             tap.clear()
 
     def use(self, key: Labels, sighting: int, now: float, counts: int) -> None:
-        """Record a use of the limited values in a known label set. Call this once per sighting."""
+        """Record a use of the limited values in a known label set, once per sighting."""
         for position, kept in self.capped.items():
             kept.use(key[position], now, counts)
         self.sighting = sighting
         self.last = self.pick(key)
 
     def admit(self, key: Labels, sighting: int, now: float, counts: int, max_series: int) -> Labels:
-        """Return the label set under which to count a new ``key``. Each limited value without a place becomes ``__other__``. If
-        there are ``max_series`` label sets already, all limited values do.
+        """Return the label set that counts a new ``key``. Each limited value without a place becomes ``__other__``. If there are
+        already ``max_series`` label sets, all limited values become ``__other__``.
         """
         picked = self.pick(key)
         if self.sighting == sighting and self.last == picked:
@@ -187,7 +187,7 @@ class _Series:
         return self._limited(tuple(folded), max_series)
 
     def folded_key(self, key: Labels, max_series: int) -> Labels:
-        """Return the label set under which a key is counted now. Unlike :meth:`admit`, change nothing."""
+        """Return the label set that counts a key now. Unlike :meth:`admit`, change nothing."""
         folded = list(key)
         for position, kept in self.capped.items():
             if kept.full and key[position] not in kept:
@@ -204,7 +204,7 @@ class _Series:
         return tuple([OTHER if position in self.capped else value for position, value in enumerate(key)])
 
     def _fold_value(self, position: int, value: str) -> None:
-        """Remove a replaced value. Its counts move to ``__other__``, so that no sum over the label decreases."""
+        """Remove a replaced value. Its counts move to ``__other__``, so sums over the label never decrease."""
         self.moves += 1
         for key in self.keys_of.pop((position, value), ()):
             for other in self.capped:
@@ -226,9 +226,9 @@ class Telemetry:
 
     Labels with values from spans are limited to ``max_values`` per instrument, selected by use
     (:class:`~otel_agenteval.core.label_values.LabelValues`), and to ``max_series`` label sets. Other values are counted as
-    ``__other__``, and each such update also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of
-    a replaced value move to ``__other__``, so that no sum over a label decreases. Labels from configuration and code
-    (``metric``, ``outcome``, …) aren't limited. ``public`` redacts new label values from spans.
+    ``__other__``, and each such update also as ``agenteval.emit.errors{outlet="metrics", reason="label_overflow"}``. Counts of a
+    replaced value move to ``__other__``, so sums over a label never decrease. Labels from configuration and code, such as
+    ``metric``, aren't limited. ``public`` redacts new label values from spans.
     """
 
     def __init__(
@@ -241,15 +241,15 @@ class Telemetry:
         self._series = {instrument.name: _Series(instrument, max_values) for instrument in INSTRUMENTS}
         self._now = 0.0
         self._sighting = 0
-        """Number of the current call. All its observations are one sighting of each label value."""
+        """Number of the current call. All observations in a call are one sighting of each label value."""
         self._counts = 1
         self._epoch = 0
-        """Changes whenever label sets may have moved, which invalidates all plans."""
+        """Changes whenever label sets may have moved. Plans of an older epoch are then invalid."""
         self._plans: dict[Labels, dict[Hashable, Plan]] = {}
         forks.in_child(self.reset)
 
     def expect(self, name: str, **given: Collection[str]) -> None:
-        """Report 0 for each label set from :func:`~otel_agenteval.core.semconv.known_label_sets` that hasn't been counted yet."""
+        """Report 0 for known label sets (:func:`~otel_agenteval.core.semconv.known_label_sets`) that haven't been counted yet."""
         series = self._series[name]
         zeros = {self._public_labels(series, series.key_of(labels)): 0.0 for labels in known_label_sets(name, given)}
         with self._lock:
@@ -257,7 +257,7 @@ class Telemetry:
             series.values = zeros | series.values
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter. Raises a KeyError if the instrument doesn't exist or a label is missing."""
+        """Add to a counter. Raise a KeyError for an unknown instrument or a missing label."""
         series = self._series[name]
         key = series.key_of(labels)
         with self._lock:
@@ -265,7 +265,7 @@ class Telemetry:
             self._count(series, key, amount)
 
     def observe(self, name: str, value: float, exemplar: Mapping[str, str] | None = None, **labels: str) -> None:
-        """Record a value in a histogram, in the instrument's unit. Raises a KeyError like :meth:`add`. ``exemplar`` contains the
+        """Record a value in a histogram, in the instrument's unit. Raise a KeyError like :meth:`add`. ``exemplar`` has the
         ``trace_id`` and ``span_id``, in hex, of an exported trace.
         """
         series = self._series[name]
@@ -275,7 +275,7 @@ class Telemetry:
             self._observe(series, key, value, exemplar, 0.0 if exemplar is None else self._clock.time_ns() / 1e9)
 
     def plans_of(self, labels: Labels) -> dict[Hashable, Plan]:
-        """Return reusable plans for these label values. The caller chooses their keys. Telemetry can discard them at any time."""
+        """Return reusable plans for these label values. The caller chooses the keys. The telemetry can discard plans at any time."""
         plans = self._plans.get(labels)
         if plans is None or len(plans) >= _MOST_PLANS:
             if len(self._plans) >= _MOST_PLANNED:
@@ -291,8 +291,8 @@ class Telemetry:
         again: bool = False,
         planned: Iterable[tuple[Plan, float | None]] = (),
     ) -> None:
-        """Record many observations, usually all of one turn, and plans with histogram values, under one lock. Together, they
-        are one sighting of each label value, or none if ``again`` is true. All have the same ``exemplar``.
+        """Record many observations and plans under one lock, usually for one turn. Together, they are one sighting of each label
+        value, or none if ``again`` is true. All of them share the same ``exemplar``.
         """
         now = 0.0 if exemplar is None else self._clock.time_ns() / 1e9
         all_series = self._series
@@ -319,20 +319,20 @@ class Telemetry:
                     self._put(series, plan.observed, plan.cell, amount, exemplar, now)
 
     def watch(self, name: str, read: Read) -> None:
-        """Register a function for current values, called at each collection. Values with equal labels are added. If the function
-        raises, its values are missing, and the failure counts as ``agenteval.emit.errors{outlet="metrics", reason="watch"}``.
+        """Register a function that returns current values at each collection. Values with equal labels are added. If the function
+        raises, its values are missing, and ``agenteval.emit.errors{outlet="metrics", reason="watch"}`` is incremented.
         """
         self._series[name].watches.append(read)
 
     def tap(self, name: str) -> deque[Observation]:
-        """Return a queue that receives later observations of a histogram, at most :data:`MAX_TAPPED`. Outlets use ``popleft``."""
+        """Return a queue that receives later observations of a histogram, at most :data:`MAX_TAPPED`. Outlets read it with ``popleft``."""
         tapped: deque[Observation] = deque(maxlen=MAX_TAPPED)
         with self._lock:
             self._series[name].taps.append(tapped)
         return tapped
 
     def folded(self, name: str, labels: Labels) -> Labels:
-        """Return the label set under which ``labels`` are counted, so that all outlets agree."""
+        """Return the label set that counts ``labels``, so that all outlets use the same labels."""
         series = self._series[name]
         with self._lock:
             return series.folded_key(self._public_labels(series, labels), self._max_series)
@@ -356,7 +356,7 @@ class Telemetry:
         return [self.read(name) for name in self._series]
 
     def reset(self) -> None:
-        """Reset all counts in a forked child, because the parent reports them. Replace the lock, which may have been held."""
+        """Reset all counts in a forked child, because the parent reports them. Replace the lock, which may be held."""
         self._lock = threading.Lock()
         self._epoch += 1
         for series in self._series.values():
@@ -368,7 +368,7 @@ class Telemetry:
         self._counts = counts
 
     def _look_up(self, plan: Plan, value: float | None, exemplar: Mapping[str, str] | None, now: float) -> None:
-        """Record a plan, and cache the locations of its label sets in it, unless they are counted under ``__other__``."""
+        """Record a plan. Cache the locations of its label sets in the plan, unless they are counted under ``__other__``."""
         plan.of_count = self._series[plan.counter]
         self._count(plan.of_count, plan.counted, 1)
         if plan.histogram is not None:
@@ -435,7 +435,7 @@ class Telemetry:
         return folded
 
     def _public_labels(self, series: _Series, key: Labels) -> Labels:
-        """Return the label set with values from spans redacted, and with escapes for characters that break scrapers."""
+        """Redact label values from spans, and escape characters that break scrapers."""
         named = zip(series.instrument.attributes, key, strict=True)
         return tuple(
             [for_label(self._public(value) if name == "scope" or name in SPAN_LABELS else value) for name, value in named]
@@ -443,7 +443,7 @@ class Telemetry:
 
 
 class Readable(Protocol):
-    """Source of instruments' state: a telemetry, or the saved state of another process."""
+    """Source of instrument states: a telemetry, or the saved state of another process."""
 
     def read(self, name: str) -> Family:
         """Return the current state of one instrument."""
@@ -457,7 +457,7 @@ class TelemetryGroup:
         self._lock = threading.Lock()
 
     def join(self, telemetry: Telemetry) -> None:
-        """Add a telemetry. A telemetry that joins twice must leave twice, but is counted once."""
+        """Add a telemetry. If it joins twice, it must leave twice, but is counted once."""
         with self._lock:
             self._members = (*self._members, telemetry)
 
@@ -465,7 +465,7 @@ class TelemetryGroup:
         return self._members == (telemetry,)
 
     def add(self, name: str, **labels: str) -> None:
-        """Count an event that doesn't belong to a particular member. The first member counts it, if there is one."""
+        """Count an event that isn't related to a particular member. The first member, if any, counts the event."""
         for member in self._members[:1]:
             member.add(name, 1, **labels)
 
@@ -484,8 +484,8 @@ class TelemetryGroup:
 
 
 def merged(name: str, members: Sequence[Readable]) -> Family:
-    """Return the combined state of several telemetries. Counters and histograms are added. Gauges are combined as the instrument
-    defines. Estimates, which are from independent samples, are weighted by effective sample size.
+    """Return the combined state of several telemetries. Counters and histograms are added. Gauges are combined as their
+    instrument defines. Estimates are from independent samples, so they are weighted by effective sample size.
     """
     if name in ESTIMATES and len(members) > 1:
         return _merged_estimate(name, members)
@@ -504,10 +504,9 @@ _OVER: dict[str, Callable[[float, float], float]] = {"sum": add, "min": min, "ma
 
 
 def _merged_estimate(name: str, members: Sequence[Readable]) -> Family:
-    """Combine estimates. Means are weighted by turns. Half-widths of intervals are weighted too, and added in quadrature."""
+    """Combine estimates. Means and half-widths of intervals are weighted by turns. Half-widths are added in quadrature."""
     parts: dict[Labels, list[tuple[float, float]]] = {}
-    """By label set, for each member: the number of turns, and the mean or the distance between the mean and the interval's end.
-    """
+    """By label set and member: number of turns, and the mean or the distance from the mean to the interval's end."""
     for member in members:
         wanted = member.read(name).values
         means = member.read(ESTIMATE_MEAN).values
@@ -548,7 +547,7 @@ def _sum_of_two(a: Distribution, b: Distribution) -> Distribution:
 
 
 def _key_of(attributes: Sequence[str]) -> Callable[[Mapping[str, str]], Labels]:
-    """Return a function that extracts label values in order, as a tuple even if there is only one."""
+    """Return a function that extracts label values in order, as a tuple even for a single label."""
     if not attributes:
         return lambda labels: ()
     if len(attributes) == 1:
