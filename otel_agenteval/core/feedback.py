@@ -33,7 +33,7 @@ _IDS = re.compile(r"(?:[0-9a-f]{2}-)?([0-9a-f]{32})(?:-([0-9a-f]{16}))?(?:-[0-9a
 """Matches a turn id, a trace id, or a W3C ``traceparent``."""
 _MAX_TEXT = 10_000
 STARS = (1.0, 5.0)
-"""Default scale of a rating, as worst and best."""
+"""Default rating scale, as worst and best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Feedback:
     label: str | None = None
     comment: str | None = None
     edited: str | None = None
-    """The answer as the user corrected it."""
+    """The answer as corrected by the user."""
     id: str = ""
     """Identifies the feedback, so that repeated deliveries count once."""
 
@@ -130,8 +130,8 @@ def normal(name: str) -> str:
 
 
 def ids_of(turn: Any) -> tuple[int, int]:
-    """Parse ``TRACE_ID-SPAN_ID``, ``TRACE_ID``, a ``traceparent`` or a span context as trace id and span id (0 if missing).
-    Raises a ConfigError for other values.
+    """Parse a turn id, trace id, ``traceparent`` or span context as trace id and span id. A missing span id is 0. Raise a
+    ConfigError for other values.
     """
     trace_id, span_id = getattr(turn, "trace_id", None), getattr(turn, "span_id", None)
     if isinstance(trace_id, int) and isinstance(span_id, int) and trace_id:
@@ -199,11 +199,11 @@ NAMES = frozenset((
     "feedback", "rating", "user_rating", "star_rating", "thumbs_up_down", "user_score", "user_vote", *_WORDS_OF_EVENTS,
     *(f"{subject}_feedback" for subject in _SUBJECTS),
 ))  # fmt: skip
-"""Event names that mark feedback, normalized by :func:`normal`."""
+"""Event names of feedback, normalized by :func:`normal`."""
 LOGFIRE_SCOPE = "logfire.feedback"
-"""Instrumentation scope of Logfire's feedback spans. Each is a child of the span that was rated."""
+"""Instrumentation scope of Logfire's feedback spans. Each span is a child of the rated span."""
 LOGFIRE_FEEDBACK = "logfire.feedback.name"
-"""Attribute of a Logfire feedback span. Its value names the attribute that holds the rating."""
+"""Attribute of a Logfire feedback span. Its value is the name of the attribute with the rating."""
 _known_names: dict[str, bool] = {}
 
 
@@ -217,7 +217,7 @@ def is_feedback(name: str) -> bool:
 
 
 def is_feedback_record(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return True for feedback. An evaluation result with a feedback name counts, too, unless otel-agenteval emitted it."""
+    """Return True for feedback, including evaluation results with a feedback name that otel-agenteval didn't emit."""
     if name == EVENT:
         return RESULT_ID not in attributes and is_feedback(str(attributes.get(EVALUATION_NAME, "")))
     return is_feedback(name)
@@ -229,7 +229,7 @@ def in_record(name: str, attributes: Mapping[str, Any], body: Any = None, seed: 
 
 
 def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: str = "") -> Feedback | None:
-    """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last part of an attribute's
+    """Return the feedback in an event or log record, or None if the rating can't be parsed. Only the last part of an attribute
     name counts: ``score``, ``user_feedback.score`` and ``app.feedback.score`` are equivalent.
     """
     values: dict[str, Any] = {}
@@ -265,8 +265,8 @@ def in_event(name: str, attributes: Mapping[str, Any], body: Any = None, seed: s
 
 
 def _scale_of(score: float, values: Mapping[str, Any], *, rating: bool) -> tuple[float, float] | None:
-    """Return the attributes' scale, or a default: 1 to 5 for a rating up to 5, 1 to 10 for others, -1 to 1 for the score -1, or
-    None.
+    """Return the scale in the attributes, or a default: 1 to 5 for ratings up to 5, 1 to 10 for higher ratings, and -1 to 1 for a
+    score of -1. Return None for other scores.
     """
     most = next((number for key in _MOST if (number := _number(values.get(key))) is not None), None)
     least = next((number for key in _LEAST if (number := _number(values.get(key))) is not None), None)

@@ -1,7 +1,7 @@
-"""Findings of detectors: type, severity, and place in the turn.
+"""Findings of detectors: type, severity, and position in the turn.
 
-A score's ``detail["findings"]`` contains them as plain objects. They have positions, and at most short or masked texts, so that
-they can be stored without content. :func:`evidence` adds the text for a reader with access to it.
+A score's ``detail["findings"]`` lists them as plain objects with positions and short or masked texts. So they can be stored
+without the turn's content. :func:`evidence` adds the original text.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from . import jsonio
 
 Severity = Literal["info", "warning", "critical"]
 SEVERITIES: Sequence[Severity] = get_args(Severity)
-"""From the least to the most urgent. ``info`` is only counted. ``critical`` means that a person should act immediately."""
+"""Severities from least to most urgent. ``info`` is only counted. ``critical`` means that a person should act immediately."""
 LISTED = 10
-"""Maximum number of findings in a detail. Its ``count`` includes all findings."""
+"""Maximum number of findings listed in a detail. The detail's ``count`` includes all findings."""
 _STEP = re.compile(r"([a-z_]+)|\[([0-9]+)\]")
 _BESIDE = 60
 _LONGEST = 400
 _NEAR = 0.6
-"""Minimum ratio of two numbers, or similarity of two texts, at which one can be mistaken for the other."""
+"""Minimum ratio of two numbers, or similarity of two texts, at which they can be mistaken for each other."""
 _ONE_NUMBER = re.compile(r"[^\d]*(\d[\d.,\s]*?)(?:[.,](\d\d?|\d{4,}))?[^\d]*")
 _REQUIRED = {"path": str, "start": int, "end": int, "type": str}
 
 
 class Finding(NamedTuple):
-    """One finding. ``start`` and ``end`` are character positions in the text, or compact JSON, of the value at ``path``."""
+    """A finding. ``start`` and ``end`` are character positions in the value at ``path``, as text or compact JSON."""
 
     path: str
-    """Place in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
+    """Path in the turn: ``output``, ``tool_calls[2].result``, ``retrievals[0].documents[1].content``, ``context[0]``."""
     start: int
     end: int
     type: str
     severity: Severity = "warning"
     text: str | None = None
-    """The found text, masked unless it may be stored without the turn's content."""
+    """The text that was found, masked unless it may be stored without the turn's content."""
     compared_with: str | None = None
     """Path of the text that the finding contradicts or was compared with."""
     nearest: str | None = None
-    """The most similar text at the path ``compared_with``."""
+    """The most similar text in the value at ``compared_with``."""
 
     def to_dict(self) -> dict[str, Any]:
         return {name: value for name, value in self._asdict().items() if value is not None}
@@ -53,7 +53,7 @@ def detail_of(findings: Sequence[Finding], **more: Any) -> dict[str, Any]:
 
 
 def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    """Return a detail's findings. Entries that lack fields of a finding, such as other metrics' entries, are left out."""
+    """Return the findings in a detail. Entries without the fields of a finding are skipped."""
     found = (detail or {}).get("findings")
     return [
         one
@@ -63,7 +63,7 @@ def findings_in(detail: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
 
 
 def value_at(turn: Any, path: str) -> Any:
-    """Return the value at a finding's path in a :class:`~otel_agenteval.core.turn.Turn` or ``turn.v1`` form, or None."""
+    """Return the value at a path in a :class:`~otel_agenteval.core.turn.Turn` or its ``turn.v1`` form, or None."""
     steps = _STEP.findall(path)
     for name, index in steps:
         try:
@@ -77,8 +77,8 @@ def value_at(turn: Any, path: str) -> Any:
 
 
 def place_of(turn: Any, path: str) -> str:
-    """Return a path for people: ``tool_calls[1].result`` becomes ``search result (call 2)``, or ``search result`` if there is
-    only one call. Other paths are unchanged.
+    """Return a readable path: ``tool_calls[1].result`` becomes ``search result (call 2)``. The number is omitted if there is only
+    one call. Other paths stay unchanged.
     """
     call, _, rest = path.partition(".")
     name = value_at(turn, f"{call}.name") if call.startswith("tool_calls[") else None
@@ -98,7 +98,7 @@ def describe(finding: Mapping[str, Any]) -> str:
 
 
 def is_near(found: str, candidate: str) -> bool:
-    """Return True if a number or text may be a mistaken copy of a candidate: 468 of 498, but not 64.50 of 35."""
+    """Return True if a number or text may be a mistaken copy of a candidate, such as 468 for 498, but not 64.50 for 35."""
     numbers = (_ONE_NUMBER.fullmatch(text[:_LONGEST]) for text in (found, candidate))
     values = [float("".join(re.findall(r"\d", one[1])) + f".{one[2] or 0}") if one else -1.0 for one in numbers]
     if min(values) >= 0:
@@ -109,7 +109,7 @@ def is_near(found: str, candidate: str) -> bool:
 
 
 class Evidence(NamedTuple):
-    """A finding with the text around it. Concatenated, ``before``, ``found`` and ``after`` are a part of the turn's text."""
+    """A finding with the text around it. ``before``, ``found`` and ``after`` are adjacent parts of the turn's text."""
 
     finding: Mapping[str, Any]
     before: str
@@ -118,7 +118,7 @@ class Evidence(NamedTuple):
 
 
 def evidence(turn: Any, detail: Mapping[str, Any] | None) -> list[Evidence]:
-    """Return the evidence of a score's findings in a turn. A finding whose text isn't in the turn is left out."""
+    """Return the evidence of a score's findings in a turn. Findings whose text isn't in the turn are skipped."""
     return [found for finding in findings_in(detail) if (found := _evidence_of(turn, finding)) is not None]
 
 
@@ -133,8 +133,8 @@ def _around(text: str, start: int, end: int, finding: Mapping[str, Any]) -> Evid
 
 
 def with_evidence(scores: Iterable[Mapping[str, Any]], turn: Any) -> list[dict[str, Any]]:
-    """Return stored scores, each with its findings as ``evidence``. A finding has a ``place`` for people and, if the turn has
-    its text, ``before``, ``found`` and ``after``. ``compared`` is the text that it was compared with, if the two are similar.
+    """Return stored scores with their findings as ``evidence``. Each finding has a readable ``place`` and, if the turn has its
+    text, ``before``, ``found`` and ``after``. ``compared`` has the compared text if both are similar.
     """
     return [{**score, "evidence": [_with_texts(turn, one) for one in findings_in(score.get("detail"))]} for score in scores]
 

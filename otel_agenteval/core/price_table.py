@@ -1,9 +1,9 @@
 """List prices that ship with this package: one version of genai-prices, as rates per token.
 
-genai-prices itself loads every price of every model as Python objects, and an HTTP client to update them. The application's
-garbage collector then visits tens of thousands of objects again and again, although an agent uses one or two models. Here, the
-table is a file (``price_table.json``, written by ``scripts/price_table.py``). It is read when a model first appears, and only
-that model's rates are kept.
+genai-prices itself loads all prices of all models as Python objects, and an HTTP client for updates. The application's garbage
+collector would then visit tens of thousands of objects, although an agent uses one or two models. Here, the table is a file
+(``price_table.json``, written by ``scripts/price_table.py``). It is read when a model first appears, and only that model's rates
+stay in memory.
 
 Models and providers are matched by the same rules as in genai-prices, in the same order.
 """
@@ -27,9 +27,9 @@ class Tokens(NamedTuple):
     input: int
     output: int
     cached: int = 0
-    """Tokens read from a cache, which are part of the input."""
+    """Tokens read from a cache. They are part of the input."""
     written: int = 0
-    """Tokens written to a cache, which are part of the input."""
+    """Tokens written to a cache. They are part of the input."""
 
 
 class Rates(NamedTuple):
@@ -42,7 +42,7 @@ class Rates(NamedTuple):
     call: Decimal = Decimal(0)
     """USD per call, in addition to its tokens."""
     written: Decimal | None = None
-    """None if writing to a cache costs the same as other input."""
+    """None if tokens written to a cache cost the same as other input tokens."""
 
     def times(self, tokens: Tokens) -> Decimal:
         total = self.call + self.fresh * tokens.input + self.output * tokens.output
@@ -54,13 +54,13 @@ class Rates(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """A model's prices in one period, by amount of input."""
+    """Prices of a model in one period, by input size."""
 
     since: datetime.date | None
     daily: tuple[datetime.time, datetime.time] | None
     """Daily hours (UTC) in which these prices apply. None if they apply all day."""
     steps: tuple[tuple[int | None, Rates], ...]
-    """Rates by input size, each with the largest number of input tokens to which they apply. The last has no limit (None)."""
+    """Rates by input size, each with its maximum number of input tokens. The last step has no maximum (None)."""
 
     def hold_at(self, at: datetime.datetime) -> bool:
         """Return True if the prices apply to a call at this time (UTC)."""
@@ -76,7 +76,7 @@ class Prices(NamedTuple):
 def cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> Decimal | None:
-    """Return the cost of a call in USD, or None for unknown models and impossible counts. See :func:`.prices.table_cost`."""
+    """Return the cost of a call in USD. Return None for unknown models and impossible counts. See :func:`.prices.table_cost`."""
     found = _prices(model, provider, base_url)
     if found is None:
         return None
@@ -94,7 +94,7 @@ def cost(
 
 @functools.cache
 def source() -> tuple[str, tuple[int, ...]]:
-    """Return the table's name with its version, and the version as numbers."""
+    """Return the table's name including its version, and the version as numbers."""
     version: str = _table()["version"]
     return f"genai-prices {version}", numbers(version)
 
@@ -109,14 +109,14 @@ def knows_provider(name: str) -> bool:
 
 
 def _table() -> dict[str, Any]:
-    """Read the table file. It isn't kept in memory, because each model is looked up only once."""
+    """Read the table file. The table isn't kept in memory, because each model is looked up only once."""
     table: dict[str, Any] = orjson.loads(_FILE.read_bytes())
     return table
 
 
 @functools.lru_cache(maxsize=4_096)
 def _prices(model: str, provider: str | None, base_url: str | None) -> tuple[Prices, ...] | None:
-    """Return a model's prices, or None if it is unknown. Later entries take precedence over earlier ones."""
+    """Return a model's prices, or None for an unknown model. Later entries take precedence."""
     providers = _table()["providers"]
     name = model.lower()
     if provider is not None and provider.lower() == "litellm" and "/" in name:
@@ -151,7 +151,7 @@ def _by_name(providers: list[Any], name: str) -> Any:
 
 
 def _model(providers: list[Any], served: Any, name: str) -> Any:
-    """Return the prices of the first matching model of a provider, or of the other providers whose models it serves, or None."""
+    """Return the prices of the first matching model, or None. A provider's own models precede other providers' models that it serves."""
     others = [next((one for one in providers if one["id"] == other), None) for other in served.get("others", ())]
     for provider in (served, *others):
         for match, prices in provider["models"] if provider is not None else ():
@@ -170,7 +170,7 @@ def _with_dashes(found: re.Match[str]) -> str:
 
 
 def _matches(clause: list[Any], text: str) -> bool:
-    """Return True if the text, in lower case, matches a rule of the table."""
+    """Return True if the lower-case text matches a rule of the table."""
     kind, *parts = clause
     if kind == "or":
         return any(_matches(part, text) for part in parts)

@@ -1,10 +1,9 @@
-"""List prices of model calls, from a table and without network access.
+"""Calculate list prices of model calls without network access.
 
-The table is the bundled one (:mod:`.price_table`), or an installed genai-prices (extra ``[cost]``) if it is newer.
-
-genai-prices takes a third of a millisecond per call, and every model call of every turn is priced, often on the agent's thread.
-Its prices are rates per token. Some have steps: above a number of input tokens, all tokens cost more. This module derives the
-rates once from the package and applies them itself. It calls the package only for prices that aren't fixed rates.
+The prices are from the bundled table (:mod:`.price_table`), or from genai-prices (extra ``[cost]``) if it is newer. genai-prices
+takes a third of a millisecond per call, often on the agent's thread. Its prices are rates per token. Some have steps: above a
+number of input tokens, all tokens cost more. This module derives the rates once and applies them itself. It calls the package
+only for prices that aren't fixed rates.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from .extras import require, version_of
 from .price_table import Rates, Tokens
 
 _UNKNOWN = (LookupError, ValueError, ArithmeticError)
-"""Exceptions for an unknown model or provider, or for token counts that the price can't handle."""
+"""Exceptions for an unknown model or provider, or for token counts that a price doesn't support."""
 _SAMPLE = 1_000_000  # output tokens of a sample call
 _ENDLESS = 1_000_000_000  # more input tokens than any call has
 
 
 @functools.cache
 def newer_package() -> Any:
-    """Return genai-prices if the installed version is newer than the bundled table, or None."""
+    """Return the genai-prices package if it is newer than the bundled table, or None."""
     try:
         if price_table.numbers(version_of("genai_prices")) > price_table.source()[1]:
             return require("genai_prices", feature="prices newer than those of this package", extra="cost")
@@ -43,13 +42,13 @@ def table_name() -> str:
 
 
 _LONGEST_NAME = 500
-"""Longest model name, provider or URL to look up, in characters. Some table patterns are slow on long text."""
+"""Maximum length of a model name, provider or URL to look up. Some table patterns are slow on long text."""
 
 
 def table_cost(
     model: str, tokens: Tokens, at: datetime.datetime, *, provider: str | None = None, base_url: str | None = None
 ) -> float | None:
-    """Return the cost of a call in USD at a time, or None if no price is found. ``base_url`` can replace the provider."""
+    """Return the cost of a call in USD at a time, or None if no price is found. ``base_url`` can identify the provider."""
     if max(len(model), len(provider or ""), len(base_url or "")) > _LONGEST_NAME:
         return None
     prices = newer_package()
@@ -89,11 +88,11 @@ def _model(model: str, provider: str | None, base_url: str | None) -> Any:
 
 
 _DERIVED: dict[int, tuple[Any, tuple[int, ...], dict[int, Rates | None]]] = {}
-"""By ``id`` of a price: the price itself (to keep the id valid), the ends of its steps except the last, and the rates by step."""
+"""Derived rates by ``id`` of a price: the price (to keep its id valid), the step limits, and the rates by step."""
 
 
 def rates_of(price: Any, input_tokens: int) -> Rates | None:
-    """Return a price's rates for this many input tokens, or None if they aren't fixed."""
+    """Return a price's rates for this many input tokens, or None if the price isn't a fixed rate."""
     derived = _DERIVED.get(id(price))
     if derived is None:
         derived = _DERIVED[id(price)] = price, steps_of(price), {}
@@ -109,12 +108,12 @@ def rates_of(price: Any, input_tokens: int) -> Rates | None:
 
 
 def steps_of(price: Any) -> tuple[int, ...]:
-    """Return the largest number of input tokens of each step except the last, from the ``tiers`` of a price's attributes."""
+    """Return the maximum input tokens of each step except the last, from the ``tiers`` of a price's attributes."""
     return tuple(sorted({int(tier.start) for rate in vars(price).values() for tier in getattr(rate, "tiers", ())}))
 
 
 def _derive_rates(price: Any, above: int, upto: int) -> Rates | None:
-    """Return the rates for ``above`` to ``upto`` input tokens, derived from sample calls, or None if they aren't fixed."""
+    """Derive the rates for ``above`` to ``upto`` input tokens from sample calls. Return None if the rates aren't fixed."""
 
     def cost(tokens: Tokens) -> Decimal:
         return Decimal(price.calc_price(usage_of(tokens))["total_price"])

@@ -19,20 +19,18 @@ ScoreType = Literal["numeric", "boolean"]
 Policy = Literal["gate", "trend"]
 
 GATED, SHED = "gated", "shed"
-"""``detail["reason"]`` of a metric that didn't run: ``gated`` by a selector that excluded the turn, or ``shed`` for lack of
-time.
-"""
+"""``detail["reason"]`` of a metric that didn't run: a selector excluded the turn (``gated``), or no time was left (``shed``)."""
 
 TASK_RAISED = "task_raised"
-"""``error_type`` of scores that fail because an experiment's task raised an exception. It is the only error with a verdict."""
+"""``error_type`` of scores if an experiment's task raised an exception. No other error has a verdict."""
 
 MOST_EXPLAINED = 20_000
-"""Maximum number of characters of a metric's explanation. The rest is cut."""
+"""Maximum number of characters in an explanation. Longer text is cut."""
 _CHOICES = {"status": get_args(Status), "direction": get_args(Direction), "type": get_args(ScoreType), "policy": get_args(Policy)}
 
 
 class Facts(NamedTuple):
-    """Fields that all scores of one configured metric share. They are built once."""
+    """Fields that all scores of one configured metric share. They are created once."""
 
     metric: str
     kind: Kind = "code"
@@ -43,11 +41,11 @@ class Facts(NamedTuple):
     version: str = "1"
     policy: Policy = "trend"
     identity: bytes = b""
-    """Distinguishes the metric and its parameters in a ``result_id``."""
+    """Identifies the metric and its parameters in a ``result_id``."""
 
     @property
     def gives_verdict(self) -> bool:
-        """True if the metric's scores pass or fail: it isn't neutral, or it has a threshold, or its policy is ``gate``."""
+        """True if the metric's scores pass or fail: it isn't neutral, has a threshold, or has the policy ``gate``."""
         return self.direction != "neutral" or self.threshold is not None or self.policy == "gate"
 
 
@@ -63,7 +61,7 @@ def result_id_of(facts: Facts, turn_id: str, revision: bytes) -> str:
 
 
 class ScoreSummary:
-    """Parts of a score that repeat from turn to turn. Scores with equal parts usually share one object."""
+    """Parts of a score that are the same in many turns. Scores with equal parts usually share one object."""
 
     __slots__ = ("outcome", "reason", "severity", "verdict")
 
@@ -176,7 +174,7 @@ class Score:
         also: dict[str, Score] | None,
         error_type: str | None,
     ) -> Score:
-        """Return a score of a configured metric, faster than the constructor. Explanations over :data:`MOST_EXPLAINED` are cut."""
+        """Create a score of a configured metric, faster than the constructor. Explanations over :data:`MOST_EXPLAINED` are cut."""
         score = cls.__new__(cls)
         score.facts = facts
         score.value = value
@@ -197,7 +195,7 @@ class Score:
 
     @property
     def detail(self) -> dict[str, Any]:
-        """Facts behind the value. Created on first use."""
+        """Details behind the value. The dict is created on first use."""
         self._summary = None  # the caller may change the returned dict
         if self._detail is None:
             self._detail = {}
@@ -205,14 +203,14 @@ class Score:
 
     @property
     def also(self) -> dict[str, Score]:
-        """Companion results by name. Created on first use."""
+        """Companion results by name. The dict is created on first use."""
         if self._also is None:
             self._also = {}
         return self._also
 
     @property
     def result_id(self) -> str:
-        """The id as 32 hex digits, computed on first use to keep the hash off the agent's thread."""
+        """Id as 32 hex digits. It is computed on first use to keep the hash off the agent's thread."""
         if not self._result_id and self.about is not None:
             turn_id, revision = self.about
             self._result_id = result_id_of(self.facts, turn_id, revision)
@@ -220,7 +218,7 @@ class Score:
 
     @property
     def summary(self) -> ScoreSummary:
-        """Summary for outlets, cached on first use. Later changes of the score don't affect it, except those in ``detail``."""
+        """Summary for outlets, cached on first use. Later changes of the score are ignored, except changes of ``detail``."""
         if self._summary is not None:
             return self._summary
         detail, status = self._detail, self.status
@@ -257,23 +255,23 @@ class Score:
     def verdict(self) -> bool | None:
         """True if the turn passes, False if it fails, or None without a verdict.
 
-        Outlets and reports show this value. ``passed`` is the raw comparison: a neutral detector such as ``code_refusal`` has
-        it too, but never fails a turn.
+        Outlets and reports show this value. ``passed`` is the raw comparison. A neutral detector such as ``code_refusal`` also
+        sets ``passed``, but never fails a turn.
         """
         return self.passed if self.facts.gives_verdict else None
 
     @property
     def severity(self) -> Severity | None:
-        """Urgency of the result for a person, or None if nothing was found.
+        """Urgency of the result, or None if nothing was found.
 
-        It is the highest severity of ``detail["findings"]``. A failure without findings is a ``warning``.
+        This is the highest severity in ``detail["findings"]``. A failure without findings is a ``warning``.
         """
         found = {one.get("severity") for one in findings_in(self._detail)} if self._detail else ()
         highest = next((severity for severity in reversed(SEVERITIES) if severity in found), None)
         return highest or ("warning" if self.verdict is False else None)
 
     def as_sent(self) -> dict[str, Any]:
-        """Return :meth:`to_dict` for export. ``passed`` is only included if it is a verdict."""
+        """Return :meth:`to_dict` for export, without ``passed`` if it isn't a verdict."""
         out = self.to_dict()
         if self.verdict is None:
             del out["passed"]
@@ -282,7 +280,7 @@ class Score:
         return out
 
     def reworded(self, text: Callable[[str], str], facts: Callable[[dict[str, Any]], dict[str, Any]]) -> Score:
-        """Return a copy with texts and detail passed through the two functions, or the score itself if nothing can change."""
+        """Return a copy whose texts and detail were passed through the two functions, or this score if nothing can change."""
         detail, also = self._detail, self._also
         label, explanation, error_type = (
             text(given) if given else given for given in (self.label, self.explanation, self.error_type)
@@ -297,7 +295,7 @@ class Score:
         return same
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the score as an object for JSON. Empty fields are left out, except ``value`` and ``passed``."""
+        """Return the score as a JSON object. Empty fields are omitted, except ``value`` and ``passed``."""
         out: dict[str, Any] = {"metric": self.metric, "value": self.value, "passed": self.passed, "status": self.status}
         for key in ("label", "explanation", "threshold", "error_type", "result_id"):
             item = getattr(self, key)
@@ -370,7 +368,7 @@ def outcome_of(score: Score) -> str:
 
 
 def scores_html(scores: Sequence[Score], title: str = "scores") -> str:
-    """Return an HTML table of the first 40 scores in this order: errors, failures, other scores, skipped scores."""
+    """Return an HTML table of the first 40 scores. Errors come first, then failures, other scores, and skipped scores."""
     from .display import facts_html
 
     order = {"error": 0, "ok": 1, "skipped": 2}
@@ -397,10 +395,10 @@ def pass_rate(passed: float, failed: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Prompt of a judge call as it was sent, and the reply. Both can contain the turn's content."""
+    """Prompt of a judge call as sent, and the reply. Both can contain the turn's content."""
 
     stage: str
-    """Step of the metric that made the call, in the metric's own words."""
+    """Step of the metric that made the call, as named by the metric."""
     model: str
     question: str
     """Text of the last message, without media."""

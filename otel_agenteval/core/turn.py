@@ -1,10 +1,10 @@
 """A turn: one user request and everything the agent did to answer it.
 
-All entry points use the same class. Turns that are rebuilt from spans compute their larger fields on first use
-(:meth:`Turn.lazily`). Turns from :meth:`Turn.from_dict` are complete at once. Metrics only read turns.
+All entry points use the same class. Turns built from spans compute their larger fields on first use (:meth:`Turn.lazily`). Turns
+from :meth:`Turn.from_dict` are complete immediately. Metrics only read turns.
 
-An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are known: ``output == ""`` (the agent
-returned no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
+An *unknown* field is ``None``, or an empty list, dict or text. Three empty values are known: ``output == ""`` (the agent returned
+no text), ``tool_calls == []`` (it called no tools) and ``retrieved_ids == []`` (the search found nothing).
 docs/reference/turn-fields.md describes when each field is set.
 """
 
@@ -55,7 +55,7 @@ _CANCELLATION = re.compile(
     r"|(?:response|request|stream)?abort(?:ed)?(?:error|exception)?|endofstream|generatorexit|keyboardinterrupt|interrupted(?:error|exception)?"
     r"|client_?(?:closed|disconnect(?:ed)?)(?:_request|error|exception)?|user_?abort(?:ed)?(?:error|exception)?|apiuseraborterror|499"
 )
-"""Matches error types, without their modules, of canceled turns."""
+"""Matches error types of canceled turns, without their modules."""
 _CANCELLATION_MESSAGE = re.compile(
     r"\s*(?:the |this )?(?:context cancel{1,2}ed|(?:client|user) (?:has )?(?:disconnected|aborted|cancel{1,2}ed)|(?:request|operation|run|turn|task|stream)"
     r" (?:was )?(?:aborted|cancel{1,2}ed)(?: by (?:the )?(?:user|client|caller))?)[.!]?\s*",
@@ -65,7 +65,7 @@ _CANCELLATION_MESSAGE = re.compile(
 
 @dataclass(slots=True)
 class ErrorInfo:
-    """Details of a failure. Even without a type and a message, the object means that something failed."""
+    """Details of a failure. Even an object without a type and a message means that something failed."""
 
     type: str | None = None
     """Low-cardinality name: an exception class, an HTTP status, ``timeout`` or ``cancelled``."""
@@ -83,12 +83,12 @@ class ErrorInfo:
 
 @dataclass(slots=True)
 class Message:
-    """One message of the conversation, as a model received or wrote it."""
+    """A message of the conversation, as a model received or wrote it."""
 
     role: str
     """``system``, ``user``, ``assistant`` or ``tool``."""
     content: str | None = None
-    """The text parts, joined, or None if the message has none."""
+    """The text parts, joined, or None without text parts."""
     reasoning: str | None = None
     tool_calls: Sequence[ToolRequest] = ()
     tool_results: Sequence[ToolResponse] = ()
@@ -97,7 +97,7 @@ class Message:
     attachments: Sequence[dict[str, Any]] = ()
     """``{modality, mime_type, uri | data}`` of each part that isn't text."""
     extra: Mapping[str, Any] | None = None
-    """Other keys of the message, and their values."""
+    """Other keys and values of the message."""
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class ToolRequest:
 
 @dataclass(slots=True)
 class ToolResponse:
-    """A tool's result, as it was returned to the model."""
+    """A tool's result, as returned to the model."""
 
     call_id: str | None = None
     name: str | None = None
@@ -172,7 +172,7 @@ class ToolCall:
     """True if arguments were recorded as text that can't be parsed as an object."""
     state: ToolState = "executed"
     """``requested`` if the call waits for approval or runs after the turn, ``declined`` if a person or a rule refused it. The
-    default becomes ``declined`` or ``failed`` if ``permission_denied`` or ``error`` is set.
+    default becomes ``declined`` with ``permission_denied``, and ``failed`` with ``error``.
     """
 
     def __post_init__(self) -> None:
@@ -204,12 +204,12 @@ class Retrieval:
 
 @dataclass(slots=True)
 class AgentRun:
-    """One agent that took part in the turn. The first in ``agent_runs`` is the turn's own agent, if it has one."""
+    """An agent in the turn. The first entry of ``agent_runs`` is the turn's own agent, if there is one."""
 
     name: str | None = None
     span_id: str | None = None
     parent: str | None = None
-    """Name of the agent that called this one."""
+    """Name of the agent that called this agent."""
     duration_s: float | None = None
     error: ErrorInfo | None = None
 
@@ -226,7 +226,7 @@ class Handoff:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the turn: sums over its leaf model calls or, without such counts, the totals of the root or its agents."""
+    """Token counts of the turn: sums over its leaf model calls. Without such counts, they are the totals of the root or its agents."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -248,9 +248,9 @@ class SpanInfo:
     start_s: float | None = None
     """Seconds after the turn's start. Negative for spans that started before the root."""
     inferred: bool | None = None
-    """True if no known convention matched, so the span was interpreted by its shape."""
+    """True if no known convention matched the span, so that it was interpreted by its shape."""
     failed: bool | None = None
-    """True if the span has an error, such as the status ERROR."""
+    """True if the span has an error, such as the status ``ERROR``."""
 
 
 _ABOUT_THE_TURN = (
@@ -266,7 +266,7 @@ class TurnBuilder(Protocol):
 
     @property
     def FIELDS(self) -> Collection[str]:  # noqa: N802 - of most builders it is a constant
-        """Names of the computed fields. For each name, the builder has a method without arguments."""
+        """Names of the computed fields. The builder has a method without arguments for each name."""
 
 
 class Turn:
@@ -296,14 +296,14 @@ class Turn:
     framework: str | None
     """Instrumentation that recorded the spans."""
     reading: Reading | None
-    """``exact`` if dialects for the instrumentation read the spans, or ``inferred`` if any span was interpreted by its shape."""
+    """``exact`` if dialects for the instrumentation read all spans, ``inferred`` if any span was interpreted by its shape."""
     start: datetime.datetime | None
     """Start time, in UTC."""
     duration_s: float | None
     """Wall-clock seconds from the root span's start to its end, or to the later end of an agent, model or tool span."""
     close_reason: CloseReason | None
     complete: bool
-    """False if a part of the turn is known to be missing."""
+    """False if part of the turn is known to be missing."""
     truncated: bool
     """True if content was truncated before it was received."""
     revision: int
@@ -315,7 +315,7 @@ class Turn:
     """The answer that the user received. ``""`` if the agent returned no text."""
     system: str | None
     instructions_lost_at: int | None
-    """Index in ``llm_calls`` of the first call that lacks the system instructions or user message of the earlier calls."""
+    """Index in ``llm_calls`` of the first call without the system instructions or user message of the earlier calls."""
     messages: list[Message]
     reasoning: str | None
     stop_kind: str | None
@@ -358,16 +358,16 @@ class Turn:
 
     @classmethod
     def _of(cls, known: dict[str, Any]) -> Turn:
-        """Return a turn with these fields, without checks."""
+        """Create a turn with these fields, without checks."""
         turn = cls.__new__(cls)
         turn.__dict__ = known
         return turn
 
     @classmethod
     def lazily(cls, known: dict[str, Any], builder: TurnBuilder) -> Turn:
-        """Return a turn that computes some fields on first use.
+        """Create a turn that computes some fields on first use.
 
-        ``builder`` has a method for each field in ``builder.FIELDS``. The method's result is kept.
+        ``builder`` has a method for each field in ``builder.FIELDS``. The result of each method is kept.
         """
         turn = cls.__new__(cls)
         known["_builder"] = builder
@@ -376,9 +376,9 @@ class Turn:
 
     @classmethod
     def written(cls, data: Mapping[str, Any]) -> Turn:
-        """Return a turn from the output of :meth:`to_dict`, without most checks of :meth:`from_dict`.
+        """Create a turn from the output of :meth:`to_dict`, without most checks of :meth:`from_dict`.
 
-        Structured fields are parsed and checked on first use, or at once if ``llm_calls`` is a count.
+        Structured fields are parsed and checked on first use, or immediately if ``llm_calls`` is a count.
         """
         known = dict(data)
         if not isinstance(known.get("llm_calls"), (list, type(None))):
@@ -386,13 +386,13 @@ class Turn:
         return cls.lazily(known, _LazyFields({name: known.pop(name) for name in _READ_LATER & known.keys()}))
 
     def without_content(self) -> Turn:
-        """Return a copy with only the fields that outlets need. Without content, it is small enough to queue."""
+        """Return a copy with only the fields that outlets need. The copy has no content, so it is small enough to queue."""
         known, builder = self.__dict__, self.__dict__.get("_builder")
         later = () if builder is None else builder.FIELDS
         return Turn._of({name: getattr(self, name) for name in _ABOUT_THE_TURN if name in known or name in later})
 
     def but(self, changed: Mapping[str, Any]) -> Turn:
-        """Return a copy with some fields replaced, and without the metrics' shared results."""
+        """Return a copy with some fields replaced, and without the shared results of metrics."""
         return Turn._of({**{name: value for name, value in self.__dict__.items() if name != "_shared"}, **changed})
 
     if not TYPE_CHECKING:  # otherwise, a type checker would accept any name as a field
@@ -417,17 +417,17 @@ class Turn:
         return known
 
     def forget_shared(self) -> None:
-        """Discard the metrics' shared results, so that a kept turn doesn't hold their memory."""
+        """Discard the shared results of metrics, so that a stored turn doesn't keep their memory."""
         self.__dict__.pop("_shared", None)
 
     @property
     def llm_call_count(self) -> int | None:
-        """Number of model calls, or None if it is unknown. It can be known even if the calls aren't."""
+        """Number of model calls, or None if unknown. The number can be known even if the calls aren't."""
         given = self.__dict__.get("_llm_call_count")
         return given if given is not None else len(self.llm_calls) or None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form ``turn.v1``: a JSON object with the known fields only."""
+        """Return the ``turn.v1`` form: a JSON object with only the known fields."""
         out: dict[str, Any] = {}
         known, builder = self.__dict__, self.__dict__.get("_builder")
         later = () if builder is None else builder.FIELDS
@@ -490,7 +490,7 @@ class Turn:
 
 
 class _LazyFields:
-    """Builder that parses the structured fields of the form ``turn.v1`` on first use."""
+    """Builder that parses the structured fields of the ``turn.v1`` form on first use."""
 
     __slots__ = ("FIELDS",)
 
@@ -510,7 +510,7 @@ _DEFAULTS: dict[str, Callable[[], Any]] = {
     ), list),
     **dict.fromkeys(("agents", "metadata", "references"), dict),
 }  # fmt: skip
-"""Function that returns each field's value while the field is unknown."""
+"""Functions that return the value of each field while the field is unknown."""
 _ONLY_WHEN_TRUE = ("truncated", "cost_estimated")
 
 
@@ -587,18 +587,18 @@ def _moment(value: Any, path: str) -> datetime.datetime:
 
 
 def _arguments(value: Any, path: str) -> dict[str, Any] | None:
-    """Return tool arguments as an object, parsed if they are text, or None if they aren't an object."""
+    """Return tool arguments as an object, or None if they aren't an object. Text is parsed."""
     value = literals.python_value(value) if isinstance(value, str) else value
     return dict(plain(value)) if isinstance(value, Mapping) else None
 
 
 def is_no_object(arguments: Any) -> bool:
-    """Return True if a call's arguments are non-blank text that can't be parsed as an object."""
+    """Return True if a call's arguments are text that isn't blank and can't be parsed as an object."""
     return isinstance(arguments, str) and bool(arguments.strip()) and _arguments(arguments, "") is None
 
 
 def _record(cls: type[Any], other_names: Mapping[str, Sequence[str]] | None = None, /, **readers: Reader) -> Reader:
-    """Return a reader that builds an instance of a class from an object. The reader ``from_`` reads the key ``from``."""
+    """Return a reader that builds an instance of ``cls`` from an object. The object's key ``from`` sets the field ``from_``."""
     field_of = {name.rstrip("_"): name for name in readers}
     read = keyed({key: readers[name] for key, name in field_of.items()}, other_names)
     return lambda value, path: cls(**{field_of[key]: given for key, given in read(value, path).items()})

@@ -13,7 +13,7 @@ from .prices import table_cost, table_name
 from .turn import LlmCall, Turn, Usage
 
 COST_KEYS = ("cost_usd", "turn_cost_usd", "estimated_cost_usd", "cost")
-"""Metadata keys that can hold a turn's cost. The first one with a value counts."""
+"""Metadata keys for a turn's cost. The first key with a value counts."""
 
 _MILLION = 1_000_000
 _MOST_CALLS = 1_000
@@ -23,15 +23,15 @@ _LONGEST_NAME = 200
 _SHOWN = 10
 _SHARED = "cost"
 _LATEST = datetime.datetime(2100, 1, 1, 12, tzinfo=datetime.timezone.utc)
-"""Assumed time of calls without a known time. A fixed time keeps their scores the same when prices change."""
+"""Assumed time of calls without a known time. A fixed time keeps their scores unchanged when prices change."""
 _PROVIDERS = {"gcp.gen_ai": "google", "x_ai": "x-ai", "azure.ai.inference": "azure", "az.ai.inference": "azure"}
-"""Provider names of the semantic conventions that the price table spells differently."""
+"""Provider names that the semantic conventions and the price table spell differently."""
 _BEDROCK = re.compile(r"(?:[a-z]{2,4}\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\.")
-"""Beginnings of Amazon Bedrock's model names."""
+"""Matches the start of Amazon Bedrock's model names."""
 
 
 _AT_LIST_PRICE = ("none", "default", "auto", "standard", "standard_only", "on_demand")
-"""Service tiers at the prices of the table. Others, such as OpenAI's ``flex``, cost more or less."""
+"""Service tiers with the prices of the table. Other tiers, such as OpenAI's ``flex``, have different prices."""
 
 
 class Cost(NamedTuple):
@@ -60,8 +60,8 @@ class _Call(NamedTuple):
 
 
 def cost_of(turn: Turn, prices: Mapping[str, Any] | None = None, *, estimate: bool = True) -> tuple[Cost | None, list[str]]:
-    """Return the cost of the turn's model calls (or None), and the models without a price. ``prices`` (USD per million tokens,
-    by model) take precedence over the price table. Without ``estimate``, only costs from spans or metadata count.
+    """Return the cost of the turn's model calls (or None), and the models without a price. ``prices`` (USD per million tokens, by
+    model) take precedence over the price table. If ``estimate`` is False, only costs from spans or metadata are used.
     """
     given = turn.cost_usd
     known: _Estimate | None = turn.shared.get(_SHARED)
@@ -96,9 +96,7 @@ LIST_PRICES = Pricing()
 
 
 def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
-    """Set the turn's cost unless it is known. An estimate is replaced if there are ``prices``, and removed if estimates are
-    off.
-    """
+    """Set the turn's cost unless it is known. An estimate is replaced if ``prices`` are given, and removed if estimates are off."""
     prices, estimate = pricing
     if turn.cost_usd is not None and not (turn.cost_estimated and (prices or not estimate)):
         return
@@ -110,7 +108,7 @@ def add_cost(turn: Turn, pricing: Pricing = LIST_PRICES) -> None:
 
 
 def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[str]]:
-    """Return the total cost of the calls (None if any call's cost is unknown), and the models without a price."""
+    """Return the total cost of the calls, and the models without a price. The cost is None if any call's cost is unknown."""
     calls = turn.llm_calls
     if not calls or len(calls) > _MOST_CALLS:
         return None, []
@@ -140,8 +138,8 @@ def _computed(turn: Turn, prices: Mapping[str, Any]) -> tuple[Cost | None, list[
 
 
 def _to_be_priced(turn: Turn, calls: list[LlmCall]) -> list[_Call] | None:
-    """Return the calls to be priced, or None if their tokens are unknown. A call that failed without tokens costs nothing,
-    unless nothing else is known. A total for the turn counts as one call if all calls used the same model.
+    """Return the calls to price, or None if their tokens are unknown. A call that failed without tokens costs nothing, unless
+    nothing else is known. The turn's total tokens are priced as one call if all calls used the same model.
     """
     counted: list[_Call] = []
     priced = answered = 0
